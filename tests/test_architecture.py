@@ -146,3 +146,18 @@ def test_figures_are_drawn_in_plots_alone(path: Path) -> None:
         assert "Figure(" not in path.read_text()
     elif path.stem != "canvas":
         assert not re.search(r"#[0-9a-f]{6}", path.read_text()), "colours stand in canvas.py"
+
+
+READS = re.compile(r"\.open\(\"r|\.open\(enc|ParquetFile\(|load_tensors\(|map_array\(|load_workbook\(|ZipFile\(path\)")
+
+
+def test_one_module_alone_opens_files_of_predictions() -> None:
+    parts = [path for part in ("evaluation", "monitoring") for path in (PACKAGE / part).rglob("*.py")]
+    assert [path.name for path in parts if READS.search(path.read_text())] == ["formats.py"]
+
+
+def test_a_format_is_one_function_of_at_most_40_lines() -> None:
+    source = (PACKAGE / "evaluation" / "files" / "formats.py").read_text()
+    formats = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and "table" in node.name]
+    assert len(formats) > 10
+    assert [node.name for node in formats if (node.end_lineno or 0) - node.lineno >= 40] == []

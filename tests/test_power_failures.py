@@ -15,8 +15,9 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.benchmark.runs import Run, train_and_keep
 from mpcs_torch.benchmark.tasks import TASKS
-from mpcs_torch.evaluation.files.hdf5 import Key
-from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
+from mpcs_torch.evaluation.files.trials import Trials, TrialTable
+from mpcs_torch.evaluation.files.write import write_trials
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, manifest
 from mpcs_torch.monitoring.watch import Watch
@@ -80,9 +81,9 @@ def several_files(folder: Path, number: int) -> None:
 
 
 def matrix(folder: Path, number: int) -> None:
-    key = Key(["a", "b"], ["x"], torch.tensor([[1], [number - 2]], dtype=torch.int8).numpy())
-    write_key(folder / "key.h5", key)
-    write_ndx(folder / "ndx.h5", key)
+    pair = {"enrollment": Groups(["a", "b"], torch.arange(2)), "test": Groups(["x"], torch.zeros(2, dtype=torch.int64))}
+    trials = Trials(torch.tensor([0.5, number], dtype=torch.float64), torch.tensor([True, False]))
+    write_trials(folder / "scores.h5", TrialTable(trials, None, pair), folder / "key.h5")
 
 
 def task(folder: Path, number: int) -> None:
@@ -117,8 +118,8 @@ WHOLE_FILES: Mapping[str, Write] = {
         for line in (
             "calibrate fit IN/p#.csv --method temperature --out OUT/cal.pt",
             "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.csv",
-            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.npz",
-            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.pt",
+            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.parquet",
+            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.tsv",
             "decide fit IN/p#.csv --concern IN/c.yaml --out OUT/rule.pt",
             "decide apply IN/rule.pt IN/p#.csv --out OUT/d.csv",
             "convert IN/s#.csv OUT/s.npz",
@@ -275,14 +276,14 @@ MAY_WRITE = {
     "trainer/records.py": "a row is added at a time; what counts on it is written after a flush",
     "trainer/sources/published.py": "a download is checked whenever it is read",
     "trainer/sources/download.py": "a download is checked whenever it is read",
-    "evaluation/files/trial_writers.py": "into an archive that is open for writing",
+    "evaluation/files/write.py": "into an archive that is open for writing",
     "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",
     "report/paper.py": "drawn again by the same command",
     "report/demo.py": "drawn again by the same command",
     "cli/experiments.py": "drawn again by the same command",
     "benchmark/results.py": "drawn again by the same command",
-    "cli/drafts.py": "drawn again by the same command",
+    "cli/verbs/concern.py": "drawn again by the same command",
 }
 WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
 

@@ -5,8 +5,8 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
@@ -32,24 +32,27 @@ def finite(value: Any) -> Any:
 
 @dataclass
 class CommandLine:
-    """The command line that runs, and those of its options that say what to print."""
+    """The command line that runs, and those of its options that all verbs take alike (`options.PRINTING`)."""
 
     arguments: Sequence[str] = ()
-    is_quiet: bool = False
-    wants_json: bool = False
-    muted: Sequence[str] = ()
+    quiet: bool = False
+    json: bool = False
+    overwrite: bool = False
+    mute: Sequence[str] = ()
     """Codes of warnings."""
+    read: list[str] = field(default_factory=list)
+    """How files were read, in sentences."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Forget the options of an earlier command line."""
-        self.arguments, self.is_quiet, self.wants_json, self.muted = tuple(arguments), False, False, ()
+        self.__dict__.update(vars(CommandLine(tuple(arguments))))
 
     def __str__(self) -> str:
         return printable(shlex.join(["mpcs", *self.arguments]))
 
 
 COMMAND_LINE = CommandLine()
-"""That of this process; callbacks of `--quiet` and `--json` set its options."""
+"""That of this process."""
 
 
 def text_of(part: Table | str) -> str:
@@ -60,25 +63,22 @@ def text_of(part: Table | str) -> str:
         return part.markdown()
     from rich.console import Console
 
+    from mpcs_torch.cli.table_layout import fitted_tables
+
     width, height = get_terminal_size()  # rich would take 80 columns for a dumb terminal, whatever COLUMNS says
     console = Console(highlight=False, width=width, height=height)
     with console.capture() as captured:
-        for i, printed in enumerate(_printed(part, width)):
+        for i, printed in enumerate(fitted_tables(part, width)):
             console.print(*([""] if i else []), printed, sep="\n")
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def show(text: str) -> None:
-    """Print results as text, unless they are wanted as JSON."""
-    if not COMMAND_LINE.wants_json:
-        say(text)
+def say(*parts: Table | str, err: bool = False) -> None:
+    """Print texts and tables, with an empty line between them, to standard output or error.
 
-
-def say(text: str, *, err: bool = False) -> None:
-    """Print text to standard output or error; on a terminal, lines that are too long for it are broken at spaces.
-
-    Paths and options stay whole, so that they can be copied.
+    On a terminal, lines that are too long for it are broken at spaces; paths and options stay whole, to be copied.
     """
+    text = "\n\n".join(map(text_of, parts))
     if (sys.stderr if err else sys.stdout).isatty():
         wrapper = TextWrapper(
             get_terminal_size().columns, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
@@ -86,6 +86,12 @@ def say(text: str, *, err: bool = False) -> None:
         lines = text.split("\n")
         text = "\n".join(wrapper.fill(line) if len(line) > wrapper.width else line for line in lines)
     typer.echo(text, err=err)
+
+
+def show(*parts: Table | str) -> None:
+    """Print results as text, unless they are wanted as JSON."""
+    if parts and not COMMAND_LINE.json:
+        say(*parts)
 
 
 def heading(text: str) -> str:
@@ -97,51 +103,37 @@ def heading(text: str) -> str:
 
 def note(*messages: str) -> None:
     """Print messages that are no results, unless the user wants quiet; beside JSON, on standard error."""
-    for message in () if COMMAND_LINE.is_quiet else messages:
-        say(message, err=COMMAND_LINE.wants_json)
+    for message in () if COMMAND_LINE.quiet else messages:
+        say(message, err=COMMAND_LINE.json)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON, with null for NaN and infinity."""
-    typer.echo(json.dumps(finite(value), indent=1, allow_nan=False, default=str))  # of paths, their text
+def print_reading(*sentences: str) -> None:
+    """Print how files were read, each once: before the results, also for quiet; beside JSON, on standard error."""
+    for sentence in dict.fromkeys(sentences):
+        if sentence not in COMMAND_LINE.read:
+            COMMAND_LINE.read.append(sentence)
+            say(printable(sentence), err=COMMAND_LINE.json)
 
 
-def print_table(table: Table) -> None:
-    """Print a table as the only result: as text, or as JSON with an object for each row."""
-    if COMMAND_LINE.wants_json:
-        print_json(table.records())
-    else:
-        typer.echo(text_of(table))
-
-
-def _printed(table: Table, width: int) -> Iterator[Any]:
-    """Yield the groups of columns of a table as tables of rich, whose markup is not interpreted."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    from mpcs_torch.cli.table_layout import columns_of, fitted, folded, wrapped
-
-    for columns in folded(columns_of(table), width):
-        printed = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        cells = []
-        for column, wide in zip(columns, fitted(columns, width), strict=True):
-            header = Text(wrapped(column.header, wide), justify="right" if column.is_number else "left")
-            printed.add_column(header, overflow="fold", width=wide)
-            cells.append(map(Text, column.lines(wide)))
-        for row in zip(*cells, strict=True):
-            printed.add_row(*row)
-        yield printed
+def print_result(plain: Any, *parts: Table | str) -> None:
+    """Print a result: its plain values if JSON is wanted, else its texts and tables."""
+    show(*parts)
+    if not COMMAND_LINE.json:
+        return
+    if isinstance(plain, dict) and COMMAND_LINE.read:
+        plain = {"read": COMMAND_LINE.read, **plain}
+    typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # of paths, their text
 
 
 def print_scores(result: "Result[Any]", outcomes: "Sequence[Outcome]" = ()) -> None:
     """Print everything that was measured, and which requirements are met."""
-    if COMMAND_LINE.wants_json:
-        rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
-        print_json(result.to_dict() | ({"requirements": rows} if rows else {}))
-    else:
-        from mpcs_torch.evaluation.requirements import table_of
+    from mpcs_torch.evaluation.requirements import table_of
 
-        say("\n\n".join(map(text_of, [*result.parts(), *([table_of(outcomes)] if outcomes else [])])))
+    plain = dict[str, Any]()
+    if COMMAND_LINE.json:
+        print_reading(*result.read)
+        rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
+        plain = result.to_dict() | ({"requirements": rows} if rows else {})
+    print_result(plain, *result.parts(), *([table_of(outcomes)] if outcomes else []))
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)

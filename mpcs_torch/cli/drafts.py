@@ -1,10 +1,9 @@
 """Drafts of a concern for ``mpcs concern suggest``, from samples, an embedding, a tree, costs or an order."""
 
-import csv
 import sys
 import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,13 +12,12 @@ import torch
 import typer
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from pydantic import ValidationError
 from sklearn.manifold import TSNE
 from torch import Tensor
 
-from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import refused_values
 from mpcs_torch.cli.progress import counting_bar
-from mpcs_torch.concern import ConcernError, ConcernSpec
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.suggest import (
     count_releases,
@@ -30,6 +28,8 @@ from mpcs_torch.concern.suggest import (
     spec_from_tree,
 )
 from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.tables import matrix_of, text_of
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.plots.samples import embedding_figure
@@ -67,89 +67,69 @@ def load_samples(source: str, data_root: Path) -> Samples:
     else:
         sets = f"{', '.join(DATASETS)}, with UCR sets as ucr/NAME"
         raise typer.BadParameter(f"{source}: must be one of {sets}; package.module:function; or an npz file")
-    try:
+    with refused_values(f"{source}: "):
         data = DataConfig.model_validate(section).load(data_root)
-    except ValidationError as error:
-        problems = ("".join(f"{key}: " for key in detail["loc"]) + detail["msg"] for detail in error.errors())
-        raise typer.BadParameter(f"{source}: {'; '.join(problems)}") from None
-    return _checked(source, "inputs", data.train.inputs.numpy(), data.train.labels.numpy(), data.class_names)
+    arrays = {"inputs": data.train.inputs.numpy(), "labels": data.train.labels.numpy()}
+    return _checked(source, "inputs", {**arrays, "classes": np.array(data.class_names)})
 
 
 def read_samples(path: Path, key: str) -> Samples:
     """Read points under a key, ``labels`` and, if there are any, ``classes`` from an npz file, without pickle.
 
     Raises:
-        DataError: If the file is not npz, or an array is missing or breaks a rule.
+        MpcsError: If the file is not npz, or an array is missing or breaks a rule.
         FileNotFoundError: If there is no such file.
     """
-    with _archive(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
-        for needed in (key, "labels"):
-            if needed not in names:
-                raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(names)) or 'none'}")
-        points, labels = _array(path, archive, key), _array(path, archive, "labels")
-        classes = _array(path, archive, "classes") if "classes" in names else None
-    if classes is not None and (classes.ndim != 1 or classes.dtype.kind != "U"):
-        raise DataError(
-            f"{path}: classes must be a list of names, but has the shape {classes.shape} and dtype {classes.dtype}"
-        )
+    arrays, name, names = dict[str, NDArray[Any]](), "", (key, "labels", "classes")
+    check_regular(path)
     try:
-        class_names = None if classes is None else tuple(map(str, classes))
-    except (SystemError, ValueError):  # how numpy says that a character does not exist
-        raise DataError(f"{path}: classes must be names of valid characters") from None
-    return _checked(str(path), key, points, labels, class_names)
-
-
-def _archive(path: Path) -> zipfile.ZipFile:
-    """Open an npz file; refuse one whose arrays take far more than its size."""
-    try:
-        check_regular(path)
-        archive = zipfile.ZipFile(path)
-        for member in archive.infolist():
-            check_member(member)
-    except FileRuleError as error:
-        raise DataError(f"{path}: {error}") from None
-    except FileNotFoundError:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                check_member(member)
+                name = member.filename.removesuffix(".npy")
+                with archive.open(member) as file:
+                    arrays[name] = npy.read_array(file, allow_pickle=False) if name in names else np.empty(0)
+    except FileRuleError:
         raise
-    except Exception:  # the parser of zip raises many kinds
-        raise DataError(f"{path}: must be an npz file") from None
-    return archive
-
-
-def _array(path: Path, archive: zipfile.ZipFile, key: str) -> NDArray[Any]:
-    try:
-        with archive.open(f"{key}.npy") as file:
-            array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
     except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
-        reason = shown(str(error)) or type(error).__name__
-        raise DataError(f"{path}: {key} cannot be read without pickle: {reason}") from None
-    return array
+        reason = f"{name} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
+        raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
+    for needed in (key, "labels"):
+        if needed not in arrays:
+            raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(arrays)) or 'none'}")
+    return _checked(str(path), key, arrays)
 
 
-def _checked(
-    source: str, key: str, points: NDArray[Any], labels: NDArray[Any], names: tuple[str, ...] | None
-) -> Samples:
+def _checked(source: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> Samples:
     """Return flat points with their labels, after checking every rule; name the classes by number if need be."""
-    if points.ndim < 2 or 0 in points.shape or points.dtype.kind not in "fiub":
-        rule = "must be numbers of shape (N, ...), not empty"
-        raise DataError(f"{source}: {key} {rule}, but has the shape {points.shape} and dtype {points.dtype}")
-    if labels.shape != points.shape[:1] or labels.dtype.kind not in "iu":
-        rule = f"must be {len(points)} integers, one for each row of {key}"
-        raise DataError(f"{source}: labels {rule}, but has the shape {labels.shape} and dtype {labels.dtype}")
+    points, labels, classes = (
+        arrays[key],
+        arrays["labels"],
+        arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str)),
+    )
+
+    def check(is_kept: bool, rule: str, array: NDArray[Any]) -> None:
+        if not is_kept:
+            raise DataError(f"{source}: {rule}, but has the shape {array.shape} and dtype {array.dtype}")
+
+    are_points = points.ndim > 1 and 0 not in points.shape and points.dtype.kind in "fiub"
+    check(are_points, f"{key} must be numbers of shape (N, ...), not empty", points)
+    are_labels = labels.shape == points.shape[:1] and labels.dtype.kind in "iu"
+    check(are_labels, f"labels must be {len(points)} integers, one for each row of {key}", labels)
+    check(classes.ndim == 1 and classes.dtype.kind == "U", "classes must be a list of names", classes)
     with np.errstate(over="ignore"):  # becomes infinite, which is refused
         flat = points.reshape(len(points), -1).astype(np.float32)
     if not np.isfinite(flat).all():
         row, column = np.argwhere(~np.isfinite(flat))[0]
         raise DataError(f"{source}: {key} must be finite in float32, but row {row} has {flat[row, column]}")
-    size = MAX_MATRIX_CLASSES if names is None else len(names)
-    if labels.min() < 0 or labels.max() >= size:
-        wrong = labels[(labels < 0) | (labels >= size)][0]
-        raise DataError(f"{source}: labels must be from 0 to {size - 1}, but has {wrong}")
-    names = tuple(map(str, range(int(labels.max()) + 1))) if names is None else names
+    if labels.min() < 0 or labels.max() >= len(classes):
+        wrong = labels[(labels < 0) | (labels >= len(classes))][0]
+        raise DataError(f"{source}: labels must be from 0 to {len(classes) - 1}, but has {wrong}")
     try:
-        ConcernSpec(names)
-    except ConcernError as error:
-        raise DataError(f"{source}: {error}") from None
+        names = tuple(map(str, classes if "classes" in arrays else classes[: labels.max() + 1]))
+    except (SystemError, ValueError):  # how numpy says that a character does not exist
+        raise DataError(f"{source}: classes must be names of valid characters") from None
+    ConcernSpec(names)  # refuses too few, or equal ones
     return Samples(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
 
 
@@ -157,8 +137,14 @@ PERPLEXITY = 30
 """Default of scikit-learn; a t-SNE needs more samples than this."""
 MAX_SAMPLES = 3000
 """A t-SNE of this many samples takes seconds."""
-Notes = list[Table | str]
-"""Remarks that are printed beside a draft."""
+
+
+class Draft(NamedTuple):
+    """A draft, and what is shown beside it."""
+
+    spec: ConcernSpec
+    notes: Sequence[Table | str] = ()
+    figure: Any = None
 
 
 def project(samples: Samples, seed: int) -> Samples:
@@ -175,45 +161,34 @@ def project(samples: Samples, seed: int) -> Samples:
     return Samples(embedding, samples.labels[chosen], samples.class_names)
 
 
-def from_neighbours(
-    source: str,
-    picture: Path,
-    *,
-    seeds: int | None,
-    data_root: Path,
-    min_share: float | None,
-    pairs: int | None,
-    factor: float,
-) -> tuple[ConcernSpec, Notes]:
+def from_neighbours(source: str, *, seeds: int | None = None, data_root: Path = Path(), **rule: Any) -> Draft:
     """Draft from the neighbours in t-SNE runs of a data set, or without ``seeds`` in the embedding in a file.
 
-    Draw the first run, or the embedding if it has two dimensions, and return notes: which pairs are released, and how
-    many runs agree on each.
+    The figure is the first run, or the embedding if it has two dimensions; the notes say which pairs are released, and
+    how many runs agree on each. The rule is that of `spec_from_neighbours`.
     """
-    draft = partial(spec_from_neighbours, min_share=min_share, pairs=pairs, factor=factor)
     if seeds is None:
         runs = [read_samples(Path(source), "embedding")]
     else:
         samples, runs = load_samples(source, data_root), []
         size = len(samples.class_names)
-        draft(torch.ones(size, size), samples.class_names)  # fail before the slow part if the rule is broken
+        spec_from_neighbours(torch.ones(size, size), samples.class_names, **rule)  # fail early if the rule is broken
         with counting_bar("t-SNE", seeds) as advance:
             for seed in range(seeds):
                 runs.append(project(samples, seed))
                 advance()
-    names = runs[0].class_names
+    points, labels, names = runs[0]
     shares = torch.stack([neighbour_shares(run.points, run.labels, len(names)) for run in runs])
-    spec = draft(shares.mean(dim=0), names)
-    if runs[0].points.shape[1] == 2:
-        embedding_figure(runs[0].points, runs[0].labels, spec.released(), names).savefig(picture, dpi=110)
-        note(f"wrote {picture}")
+    spec = spec_from_neighbours(shares.mean(dim=0), names, **rule)
+    figure = embedding_figure(points, labels, spec.released(), names) if points.shape[1] == 2 else None
     seen = torch.stack([torch.bincount(run.labels, minlength=len(names)) > 0 for run in runs]).all(dim=0)
     missing = [name for name, is_seen in zip(names, seen.tolist(), strict=True) if not is_seen]
     notes = [f"Classes without samples, whose pairs need your judgment: {', '.join(missing)}."] if missing else []
-    return spec, [*notes, *_pairs_found(spec, shares, count_releases(shares, min_share=min_share, pairs=pairs))]
+    counts = count_releases(shares, min_share=rule["min_share"], pairs=rule["pairs"])
+    return Draft(spec, [*notes, *_pairs_found(spec, shares, counts)], figure)
 
 
-def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> Notes:
+def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Table | str]:
     """List the pairs of the draft and those that only single runs release, with their share of neighbours."""
     mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
@@ -228,30 +203,42 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> Notes:
     return [text, Table(["pair", "share of neighbours", "in the draft", "seeds"], rows)]
 
 
-def from_tree(path: Path, classes: str | None, *, max_distance: int, factor: float) -> ConcernSpec:
+def from_tree(path: str, *, classes: str | None, max_distance: int, factor: float) -> Draft:
     """Draft from a YAML file of nested classes."""
-    tree = read_yaml_file(path).value
     names = None if classes is None else _names(classes)
-    return spec_from_tree(tree, classes=names, max_distance=max_distance, factor=factor)
+    tree = read_yaml_file(Path(path)).value
+    return Draft(spec_from_tree(tree, classes=names, max_distance=max_distance, factor=factor))
 
 
-def from_costs(path: Path, dangerous: float | None) -> ConcernSpec:
-    """Draft from a CSV file of costs with the class names in its first row."""
-    with path.open(newline="", encoding="utf-8") as file:
-        names, *rows = csv.reader(file)
-    return _with_threshold(spec_from_costs([[float(cell) for cell in row] for row in rows], names), dangerous)
+def from_costs(path: str, *, dangerous: float | None) -> Draft:
+    """Draft from a table of costs with the class names in its first row."""
+    table = open_table(Path(path))
+    batches = table.batches(numbers=table.names)
+    costs = [row for batch in batches for row in matrix_of(table.path, batch, table.names).tolist()]
+    names = table.names if table.has_names else [text_of(name) for name in costs.pop(0)]
+    return _with_threshold(spec_from_costs(costs, names), dangerous)
 
 
-def from_order(classes: str, dangerous: float | None, *, under: float, over: float) -> ConcernSpec:
+def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> Draft:
     """Draft from class names from low to high, separated by commas."""
     return _with_threshold(spec_from_order(_names(classes), under=under, over=over), dangerous)
 
 
-def _with_threshold(spec: ConcernSpec, dangerous: float | None) -> ConcernSpec:
+def _with_threshold(spec: ConcernSpec, dangerous: float | None) -> Draft:
     if dangerous is not None and not 0 < dangerous <= 1:
         raise ValueError(f"dangerous must be above 0 and at most 1, the largest weight, but got {dangerous}.")
-    return replace(spec, dangerous=dangerous)
+    return Draft(replace(spec, dangerous=dangerous))
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
+
+
+DRAFTS: Mapping[str, Callable[..., Draft]] = {
+    "tsne": from_neighbours,
+    "embedding": from_neighbours,
+    "tree": from_tree,
+    "costs": from_costs,
+    "order": from_order,
+}
+"""By the source of the draft; each takes the input and options of ``mpcs concern suggest``."""

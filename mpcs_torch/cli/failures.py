@@ -24,7 +24,7 @@ EXTRA_OF = {
 def reported_errors(*, debug: bool) -> Iterator[None]:
     """Print an error and exit: with status 2 if the user can fix it, 130 after Ctrl-C, and 1 for a bug.
 
-    To ``debug``, the traceback is printed as well. Typer handles errors in the arguments and closed pipes itself.
+    With ``debug``, the traceback is printed as well. Typer handles errors in the arguments and closed pipes itself.
     """
     try:
         yield
@@ -39,31 +39,20 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         raise SystemExit(status) from None
 
 
-class InterruptedWorkError(MpcsError):
-    """Work was interrupted that the user can go on with."""
-
-    def __init__(self, message: str, exit_status: int) -> None:
-        super().__init__(message)
-        self.exit_status = exit_status
-
-
-class _Terminated(KeyboardInterrupt):
-    """The process was asked to terminate."""
-
-
 @contextmanager
 def told_how_to_go_on(hint: Callable[[], str]) -> Iterator[None]:
     """End on Ctrl-C, and on SIGTERM in the same way, with a message: "interrupted" and what ``hint`` then returns."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
-        raise _Terminated
+        raise KeyboardInterrupt(number)
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     except KeyboardInterrupt as error:
-        number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
-        raise InterruptedWorkError(f"interrupted{hint()}", 128 + number) from None
+        interrupted = MpcsError(f"interrupted{hint()}")
+        interrupted.exit_status = 128 + (error.args[0] if error.args else signal.SIGINT)
+        raise interrupted from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -73,7 +62,7 @@ def told_warnings() -> Iterator[None]:
     """Print the warnings of what runs inside as messages of the command, each once."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        for code in COMMAND_LINE.muted:
+        for code in COMMAND_LINE.mute:
             warnings.filterwarnings("ignore", f"{code}:")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in told):
@@ -83,13 +72,11 @@ def told_warnings() -> Iterator[None]:
 def _message_and_status(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
-    if isinstance(error, OSError) and error.filename is not None and not isinstance(error, MpcsError):
-        return f"{error.filename}: {error.strerror}", 2
     if isinstance(error, MpcsError):
         return str(error), error.exit_status
+    if isinstance(error, OSError):
+        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", 2
     if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
         return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
-    if isinstance(error, OSError):
-        return str(error), 2
     line = " ".join(str(error).split())
     return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1

@@ -1,46 +1,26 @@
-"""Options and checks that several verbs share."""
+"""Options that verbs share, each defined once, and checks of what is given."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import csv
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.models import ArgumentInfo
 
 from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.errors import did_you_mean, printable
+from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
 from mpcs_torch.io.packaged import packaged_file, packaged_names
-
-if TYPE_CHECKING:
-    from mpcs_torch.evaluation.files.predictions import ReadOptions
-    from mpcs_torch.functional import OperatingPoint
-    from mpcs_torch.learning.decision_rule import CalibrationMethod
-
-
-def _set_quiet(value: bool) -> bool:
-    COMMAND_LINE.is_quiet = value
-    return value
-
-
-def _set_json(value: bool) -> bool:
-    COMMAND_LINE.wants_json = value
-    return value
-
-
-def _set_muted(codes: list["Code"] | None) -> list["Code"] | None:
-    COMMAND_LINE.muted = codes or ()
-    return codes
 
 
 def file_argument(metavar: str, text: str | None = None) -> Any:
     """Return an argument that names a file that exists."""
     return typer.Argument(metavar=metavar, exists=True, dir_okay=False, help=text)
-
-
-def file_option(text: str | None = None) -> Any:
-    """Return an option that names a file that exists."""
-    return typer.Option(exists=True, dir_okay=False, help=text)
 
 
 def concern_option(text: str) -> Any:
@@ -67,103 +47,159 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
     return file_of
 
 
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", callback=_set_quiet, help="Print results, warnings and errors, but no progress."),
-]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", callback=_set_json, help="Print JSON instead of a table, with null for NaN and infinity."),
-]
-Concern = Annotated[Path | None, concern_option("how much each error matters")]
+def _column(text: str, kind: Any = str, *names: str, metavar: str = "COLUMN", default: str | None = None) -> Any:
+    return Annotated[kind | None, typer.Option(*names, metavar=metavar, help=text, show_default=default or True)]
+
+
+def _flag(names: str, text: str) -> Any:
+    return Annotated[bool, typer.Option(*names.split(), help=text)]
+
+
+_SCORES = "Columns of scores in the order of the classes, with commas between; prob_* is all that begin so."
+_LABELS = "File of the labels, matched by --id-column, else row by row; for detectors, a list of trials."
+_MISSING = "Rows without a label or a score: an error, or left out and counted."
+_CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
+_MUTE = "Leave out the warnings of this code; repeatable."
+READING: Mapping[str, Any] = {
+    "label_column": _column("Column of the labels.", default="by its name"),
+    "score_columns": _column(
+        _SCORES, str, "--score-columns", "--score-column", metavar="COLUMNS", default="by their names and values"
+    ),
+    "decision_column": _column("Measure the predicted labels of this column, not scores."),
+    "classes": _column("Names of the classes in their order, with commas between.", metavar="NAMES"),
+    "id_column": _column("Match rows, of several files or of labels, by this column."),
+    "labels": Annotated[Path | None, typer.Option("--labels", "--trials", exists=True, dir_okay=False, help=_LABELS)],
+    "missing": Annotated[Missing, typer.Option(help=_MISSING)],
+    "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
+    "cluster": _column(_CLUSTER),
+    "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
+    "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
+    "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
+}
+"""The options of how to read a file, by their names in `ReadOptions`."""
+OF_ALL = ("label_column", "score_columns", "id_column", "labels", "missing")
+OF_CLASSES = (*OF_ALL, "classes", "from_logits")
+"""Of verbs that read scores of classes."""
+OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
+"""Of verbs that read scores of detectors."""
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
 """Of warnings: docs/how-to/misleading-evaluations.md."""
-Mute = Annotated[
-    list[Code] | None, typer.Option(callback=_set_muted, help="Leave out the warnings of this code; repeatable.")
-]
-By = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable.")
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Rows that share a value, such as a patient or a speaker, are not independent: intervals go by clusters.",
-    ),
-]
+PRINTING: Mapping[str, Any] = {
+    "overwrite": _flag("--overwrite", "Replace existing files or runs."),
+    "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
+    "json": _flag("--json", "Print JSON instead of a table, with null for NaN and infinity."),
+    "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
+}
+"""The options of what to print and replace, by their names in `COMMAND_LINE`."""
+FLAGS = ("from_logits", "lower_is_target", "overwrite", "json", "quiet")
+DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)}
+
+FILE = typer.Option(exists=True, dir_okay=False)
+"""An option that names a file that exists."""
+Calibration = Literal["temperature", "vector", "none"]
+"""A way to calibrate before deciding."""
+DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
+Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[
     bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
 ]
-DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of the same name.")]
-Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
-Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
-Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
-Calibration = StrEnum("Calibration", ["TEMPERATURE", "VECTOR", "NONE"])
-"""A way to calibrate before deciding."""
+_VALIDATION = "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them."
+Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
 
-def calibration_method(calibration: Calibration) -> "CalibrationMethod":
-    """Return the name of a way to calibrate for `DecisionRule`."""
-    if calibration is Calibration.NONE:
-        return None
-    return "vector" if calibration is Calibration.VECTOR else "temperature"
+def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb some of the options that verbs share, and check its files before it begins.
+
+    Options of `READING` become its argument ``reading``, and `COMMAND_LINE` keeps those of `PRINTING`. A file that need
+    not exist is one to write; one that is also ``writable`` is kept. With ``in_place``, a file to read may be replaced.
+    """
+
+    def decorated(verb: Callable[..., None]) -> Callable[..., None]:
+        added = {
+            name: Parameter(name, Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=annotation)
+            for name, annotation in {**READING, **PRINTING}.items()
+            if name in names
+        }
+        parameters = list[Parameter]()
+        for each in signature(verb).parameters.values():
+            if each.name == "reading":
+                parameters += [added[name] for name in names if name in READING]
+            else:
+                parameters.append(each.replace(kind=Parameter.KEYWORD_ONLY))
+        parameters += [added[name] for name in PRINTING if name in names]
+        infos = {each.name: info for each in parameters for info in getattr(each.annotation, "__metadata__", ())}
+
+        @wraps(verb)
+        def called(**given: Any) -> None:
+            for name in {*PRINTING} & {*names}:
+                if value := given.pop(name):
+                    setattr(COMMAND_LINE, name, value)
+            _check_files(given, infos, in_place=in_place, or_else=" or pass --overwrite" * ("overwrite" in names))
+            read = {name: given.pop(name) for name in READING if name in names}
+            verb(**given, **({"reading": _options_of(read)} if read else {}))
+
+        vars(called)["__signature__"] = Signature(parameters)
+        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        return called
+
+    return decorated
 
 
-Validation = Annotated[
-    Path,
-    file_argument(
-        "VALIDATION", "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them."
-    ),
-]
-Labels = Annotated[Path | None, file_option("File of the labels, for an npy file of predictions.")]
-TargetColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels.")
-]
-Ignore = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column that is no class; repeatable.")
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
-]
-OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
+def _options_of(given: Mapping[str, Any]) -> ReadOptions:
+    read = {name: value for name, value in given.items() if value is not None}
+    for name in {"score_columns", "classes"} & {*read}:
+        read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
+    return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 
 
-def read_options(
-    target: Path | None,
-    target_column: str | None,
-    ignore: Sequence[str] | None,
-    *,
-    logits: bool = False,
-    id_column: str | None = None,
-) -> "ReadOptions":
-    """Return how to read files of predictions, by the options of a verb."""
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
-    from mpcs_torch.evaluation.files.predictions import ReadOptions
-
-    return ReadOptions(target, logits, ColumnOptions(target_column, tuple(ignore or ()), id_column))
+def given_options(reading: ReadOptions) -> dict[str, object]:
+    """Return the options of how to read a file that differ from their defaults, by their names."""
+    defaults = ReadOptions()._asdict()
+    return {name: value for name, value in reading._asdict().items() if value != defaults[name]}
 
 
-def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read: Sequence[Path] = ()) -> None:
-    """Refuse a file whose folder does not exist, or that exists and may not be replaced, or that is to be read."""
-    if path is None:
-        return
+def option_name(name: str) -> str:
+    """Return the name of an option as users write it."""
+    return f"--{name.removeprefix('from_').replace('_', '-')}"
+
+
+def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
+    """Check each file to write: `check_out`, and that it is not one to read, nor written by another option, too."""
+    files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
+    read, written = list[Path](), list[Path]()
+    for name, value in files.items():
+        if infos[name].exists:
+            read += value if isinstance(value, list) else [value]
+    for name, path in files.items():
+        info = infos[name]
+        if info.exists:
+            continue
+        option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
+        check_out(path, option, is_kept=info.writable, or_else=or_else)
+        if path.exists() and not in_place and any(path.samefile(other) for other in read):
+            raise typer.BadParameter(f"{printable(str(path))} is a file to read: choose another", param_hint=option)
+        if path.resolve() in written:
+            raise typer.BadParameter(f"{path} is written by another option, too", param_hint=option)
+        written.append(path.resolve())
+
+
+def check_out(
+    path: Path, option: str = "--out", *, is_kept: bool = False, or_else: str = " or pass --overwrite"
+) -> None:
+    """Refuse a file whose folder does not exist, or that exists and may not be replaced; one that is kept may be."""
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
-    if path.exists() and not overwrite:
-        raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)
-    if path.exists() and any(path.samefile(other) for other in read):
-        raise typer.BadParameter(f"{shown} is a file to read: choose another", param_hint=option)
+    if path.exists() and not COMMAND_LINE.overwrite and not is_kept:
+        raise typer.BadParameter(f"{shown} exists: choose another file{or_else}", param_hint=option)
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
     """Refuse the first option, by name, that was given: one that is neither None nor False."""
     for name, value in options.items():
         if value is not None and value is not False:
-            raise typer.BadParameter(problem, param_hint=name)
+            raise typer.BadParameter(problem, param_hint=option_name(name))
 
 
 @contextmanager
@@ -172,25 +208,6 @@ def refused_values(about: str = "", *, option: str | None = None) -> Iterator[No
     try:
         yield
     except ValueError as error:
-        raise typer.BadParameter(f"{about}{error}", param_hint=option) from None
-
-
-DEFAULT = ("0.5", "0.01", "0.001")
-
-
-def points_of(texts: Sequence[str] | None) -> "list[OperatingPoint]":
-    """Read P_TARGET or P_TARGET,C_MISS,C_FA from each text, or from the default ones; refuse any other text."""
-    texts, numbers, points = texts or DEFAULT, [], []
-    for text in texts:  # before torch is imported
-        with refused_values(f"{text}: ", option="--point"):
-            if text.count(",") not in (0, 2):
-                raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
-            numbers.append([float(part) for part in text.split(",")])
-
-    from mpcs_torch.functional import OperatingPoint
-    from mpcs_torch.functional.detection.operating_point import check_point
-
-    for text, parts in zip(texts, numbers, strict=True):
-        with refused_values(f"{text}: ", option="--point"):
-            points.append(check_point(OperatingPoint(*parts)))
-    return points
+        details = error.errors() if hasattr(error, "errors") else []  # of pydantic
+        problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in details]
+        raise typer.BadParameter(f"{about}{'; '.join(problems) or error}", param_hint=option) from None

@@ -9,15 +9,16 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
-from rich import progress as bars
-from rich.console import Console
 
-from mpcs_torch.cli.console import COMMAND_LINE
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading
+from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.errors import shown as shown_name
 
-if TYPE_CHECKING:  # the trainer imports what files of scores do not need
+if TYPE_CHECKING:  # what starts without torch shows progress, too
+    from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
+COUNT = "{task.completed:.0f}/{task.total}"
 NAME_WIDTH = 32
 """The most characters of a name beside a bar, so that the bar fits a narrow terminal."""
 LINE_SECONDS = 60
@@ -29,7 +30,7 @@ SAMPLE_BYTES = 2**16
 @contextmanager
 def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     """Show a progress bar with two values of the last epoch; yield the hook that advances it."""
-    with _shown(name, epochs, bars.MofNCompleteColumn(), bars.TextColumn("{task.fields[values]}")) as update:
+    with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
         def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
             columns = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
@@ -42,36 +43,45 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 @contextmanager
 def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Show a progress bar; yield a function to call after each item, or with the number of items."""
-    with _shown(name, total, bars.MofNCompleteColumn(), is_shown=shown) as update:
+    with shown_progress(name, total, COUNT, is_shown=shown) as update:
         yield lambda items=1: update(advance=items)
 
 
 @contextmanager
-def row_counter(name: str, paths: Sequence[Path], *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show a growing number of rows, and of text files the time left; yield a function to call with new rows."""
+def row_counter(
+    doing: str, paths: Sequence[Path], *files: "Predictions", shown: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Show a growing number of rows, and of text files the time left; yield a function to call with new rows.
+
+    Before it, print how files of predictions are read, and afterwards warnings and what there is to note of them.
+    """
+    print_reading(*(file.how() for file in files))
+    name = f"{doing} {', '.join(path.name for path in paths)}"
     known = [rows for path in paths if (rows := _estimated_rows(path)) is not None]
     total = sum(known) if len(known) == len(paths) else None
-    with _shown(name, total, bars.TextColumn("{task.completed:,.0f} rows"), is_shown=shown) as update:
+    with told_warnings(), shown_progress(name, total, "{task.completed:,.0f} rows", is_shown=shown) as update:
         yield lambda rows: update(advance=rows)
+    note(*(sentence for file in files for sentence in file.notes()))
 
 
 @contextmanager
-def _shown(
-    name: str, total: int | None, *columns: bars.ProgressColumn, is_shown: bool = True
-) -> Iterator[Callable[..., None]]:
-    """Show progress, with a bar and the time left if the total is known.
+def shown_progress(name: str, total: int | None, *texts: str, is_shown: bool = True) -> Iterator[Callable[..., None]]:
+    """Show progress in texts of rich, with a bar and the time left if the total is known.
 
     Yield a function that takes the arguments of `Progress.update`.
     """
-    if not is_shown or COMMAND_LINE.is_quiet:
+    if not is_shown or COMMAND_LINE.quiet:
         yield lambda **_: None
     elif not sys.stderr.isatty():
         yield _Lines(shown_name(name), total)
     else:
-        described = bars.TextColumn("{task.description}", markup=False)  # names may hold brackets
+        from rich import progress as bars  # slow to import
+        from rich.console import Console
+
+        described, *columns = (bars.TextColumn(text, markup=False) for text in ("{task.description}", *texts))
         left = bars.TimeRemainingColumn(elapsed_when_finished=True)
-        columns = (*columns, bars.TimeElapsedColumn()) if total is None else (bars.BarColumn(), *columns, left)
-        with bars.Progress(described, *columns, console=Console(stderr=True)) as progress:
+        around = [*columns, bars.TimeElapsedColumn()] if total is None else [bars.BarColumn(), *columns, left]
+        with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
             task = progress.add_task(shown_name(name, NAME_WIDTH), total=total, values="")
             yield partial(progress.update, task)
             progress.update(task, total=progress.tasks[0].completed)  # which was perhaps an estimate

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
+from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
@@ -22,76 +24,69 @@ BESIDE_NUMBERS = re.compile(r"(?:to|of|x|[\s%()\[\],!*/-])*")
 BREAKS = re.compile(r"(?<=[\s_/])|(?<=[.-])(?=[A-Za-z])")
 
 
-@dataclass(frozen=True)
-class Column:
-    """The cells of a column, without control characters; those of numbers are aligned on the decimal point."""
+class Column(NamedTuple):
+    """The cells of a column, without control characters; numbers are aligned on the decimal point."""
 
     header: str
     cells: Sequence[str]
     is_number: bool
-    narrowest: int = READABLE
-    """Of text."""
-
-    @cached_property
-    def wanted(self) -> int:
-        """The width at which nothing is wrapped."""
-        return max(map(cell_len, (self.header, *self.cells)))
-
-    @cached_property
-    def least(self) -> int:
-        """The width below which the column is not readable; a number is never wrapped."""
-        texts = [self.header] if self.is_number else [self.header, *self.cells]
-        longest = max((cell_len(piece.rstrip()) for text in texts for piece in BREAKS.split(text)), default=0)
-        cells = max(map(cell_len, self.cells), default=0) if self.is_number else self.narrowest
-        return max(min(cells, self.wanted), min(longest, NARROWEST), 1)
-
-    def lines(self, width: int) -> list[str]:
-        """Return the cells for a width: text is wrapped, and numbers, all of the same length, are moved right."""
-        if not self.is_number:
-            return [wrapped(cell, width) for cell in self.cells]
-        return [" " * (width - cell_len(cell)) + cell if cell else "" for cell in self.cells]
+    wanted: int
+    """The width at which nothing is wrapped."""
+    least: int
+    """The width below which the column is not readable; a number is never wrapped."""
 
 
-def columns_of(table: Table) -> list[Column]:
-    """Return the columns of a table, with numbers aligned."""
-    columns: list[Column] = []
-    for header, *cells in zip(table.header, *table.rows, strict=True):
-        safe = [printable(cell) for cell in cells]
-        is_number = any(safe) and all(
-            re.match(NUMBER, cell) and BESIDE_NUMBERS.fullmatch(re.sub(NUMBER, "", cell))
-            for cell in safe
-            if cell not in ("", "-")
-        )
-        cells = _aligned(safe) if is_number else safe
-        columns.append(Column(printable(header), cells, is_number, READABLE if columns else NARROWEST))
-    return columns
+def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
+    """Yield tables of rich, which interpret no markup, of columns that fit; each begins with the first column."""
+    label, *others = (
+        _column([printable(cell) for cell in cells], READABLE if place else NARROWEST)
+        for place, cells in enumerate(zip(table.header, *table.rows, strict=True))
+    )
+    group = [label]
+    for column in others:
+        if len(group) > 1 and sum(each.least + GAP for each in group) + column.least > width:
+            yield _printed(group, width)
+            group = [label]
+        group.append(column)
+    yield _printed(group, width)
 
 
-def fitted(columns: Sequence[Column], width: int) -> list[int]:
-    """Return the width of each column, of which the widest give way until all fit, if they can."""
+def _column(texts: list[str], narrowest: int) -> Column:
+    """Return a column of a header and cells; of text, no narrower than given."""
+    header, *cells = texts
+    numbers = [cell for cell in cells if cell not in ("", "-")]
+    is_number = any(cells) and all(
+        re.match(NUMBER, cell) and BESIDE_NUMBERS.fullmatch(re.sub(NUMBER, "", cell)) for cell in numbers
+    )
+    if is_number:
+        cells = _aligned(cells)
+        narrowest = max(map(len, cells))
+    wanted = max(map(cell_len, (header, *cells)))
+    pieces = [piece.rstrip() for text in ([header] if is_number else texts) for piece in BREAKS.split(text)]
+    longest = max(map(cell_len, pieces))
+    return Column(header, cells, is_number, wanted, max(min(narrowest, wanted), min(longest, NARROWEST), 1))
+
+
+def _printed(columns: Sequence[Column], width: int) -> RichTable:
+    """Return a table of columns, the widest of which give way until all fit, if they can."""
     widths = [max(min(column.wanted, width), column.least) for column in columns]
     while sum(widths) + GAP * (len(widths) - 1) > width:
         reducible = [(wide, place) for place, wide in enumerate(widths) if wide > columns[place].least]
         if not reducible:
             break
         widths[max(reducible)[1]] -= 1
-    return widths
+    printed = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    cells = []
+    for column, wide in zip(columns, widths, strict=True):
+        header = Text(_wrapped(column.header, wide), justify="right" if column.is_number else "left")
+        printed.add_column(header, overflow="fold", width=wide)
+        cells.append([Text(cell.rjust(wide) if column.is_number else _wrapped(cell, wide)) for cell in column.cells])
+    for row in zip(*cells, strict=True):
+        printed.add_row(*row)
+    return printed
 
 
-def folded(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
-    """Yield the columns in groups that fit, to print one below the other; each begins with the first column."""
-    label, *others = columns
-    group, taken = [label], label.least
-    for column in others:
-        if len(group) > 1 and taken + GAP + column.least > width:
-            yield group
-            group, taken = [label], label.least
-        group.append(column)
-        taken += GAP + column.least
-    yield group
-
-
-def wrapped(text: str, width: int) -> str:
+def _wrapped(text: str, width: int) -> str:
     """Break a text between words, and after underscores, slashes and the like, into lines of at most a width.
 
     A longer piece without such a place stays whole.

@@ -1,6 +1,7 @@
 """Fit calibrations to files of predictions and of trials, save them, and apply them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -11,9 +12,12 @@ from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, Temperat
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
-from mpcs_torch.evaluation.files.matched_rows import text_of
-from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions, open_with_columns
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.tables import Batch, text_of
 from mpcs_torch.evaluation.files.trials import Trials
+from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.io.atomic_files import replace_whole
@@ -41,6 +45,8 @@ class SavedCalibration(NamedTuple):
     """In index order; empty for detection scores."""
     from_logits: bool = False
     """Whether it was fitted to logits rather than to logarithms of probabilities."""
+    lower_is_target: bool = False
+    """Of detection scores: whether low ones are those of targets."""
 
 
 def new_calibration(method: Method, num_classes: int) -> Calibration:
@@ -63,6 +69,7 @@ def save_calibration(saved: SavedCalibration, path: Path) -> None:
         "method": saved.method,
         "class_names": list(saved.class_names),
         "from_logits": saved.from_logits,
+        "lower_is_target": saved.lower_is_target,
         "state": dict(saved.module.state_dict()),
     }
     replace_whole(path, lambda file: torch.save(content, file))
@@ -94,7 +101,7 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
     bad = [name for name, value in module.state_dict().items() if not value.isfinite().all()]
     if bad:
         raise ValueError(f"{', '.join(bad)} must be finite")
-    return SavedCalibration(method, module, class_names, from_logits)
+    return SavedCalibration(method, module, class_names, from_logits, bool(content["lower_is_target"]))
 
 
 MEMORY_SHARE = 8
@@ -112,27 +119,13 @@ class FittedCalibration(NamedTuple):
     after: float
 
 
-class CalibratedPredictions(NamedTuple):
-    """The rows of a file of predictions after calibration."""
-
-    scores: Tensor
-    """(N, C), float64: logits, or probabilities if those were given."""
-    target: Tensor
-    """(N,), int64; (N, 0) if the file has no labels."""
-    class_names: list[str]
-    texts: dict[str, list[str]]
-    """The other columns of the file."""
-    notes: list[str]
-    """Sentences on the reading of the file where that was not plain."""
-
-
 def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:
     """Fit temperature or vector scaling to the rows of a file.
 
     Warns:
         CalibrationWarning: If there is no finite optimum.
     """
-    logits, target, _ = all_rows(predictions, advance)
+    _, logits, target, _ = all_rows(predictions, advance)
     names = tuple(predictions.class_names)
     module = new_calibration(method, len(names))
     try:
@@ -146,8 +139,12 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     return FittedCalibration(saved, len(logits), "cross entropy", before, after)
 
 
-def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: float) -> FittedCalibration:
+def fit_to_trials(
+    path: Path, trials: Trials, method: TrialMethod, p_target: float, *, lower_is_target: bool = False
+) -> FittedCalibration:
     """Fit logistic or PAV calibration to the trials of a file; ``p_target``, in (0, 1), is for logistic calibration.
+
+    Where low scores are those of targets (``lower_is_target``), the scores are negated already.
 
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
@@ -158,59 +155,84 @@ def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: flo
     except ValueError as error:
         raise PredictionsError(path, str(error)) from None
     before, after = (cllr_of(scores, trials.labels).item() for scores in (trials.scores, module(trials.scores)))
-    return FittedCalibration(SavedCalibration(method, module), len(trials.scores), "Cllr", before, after)
+    saved = SavedCalibration(method, module, lower_is_target=lower_is_target)
+    return FittedCalibration(saved, len(trials.scores), "Cllr", before, after)
 
 
-def calibrate_predictions(
-    saved: SavedCalibration, path: Path, reading: ReadOptions, advance: Advance
-) -> CalibratedPredictions:
-    """Apply temperature or vector scaling to a file, which need not have labels.
+def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions) -> Predictions:
+    """Open predictions, which need no labels: logits, if the calibration was fitted to logits, or probabilities."""
+    return _open_unlabelled(path, reading._replace(from_logits=saved.from_logits), saved.class_names)
 
-    The file must hold logits if the calibration was fitted to logits, and else probabilities.
-    """
-    reading, names = reading._replace(from_logits=saved.from_logits), _unless_numbered(saved.class_names)
-    predictions = open_with_columns(path, reading, class_names=names, needs_labels=False)
-    if len(predictions.class_names) != len(saved.class_names):
-        problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
+
+def open_unlabelled(like: Predictions, path: Path) -> Predictions:
+    """Open predictions of the classes of other ones, which need no labels."""
+    label = like.reading.label_column
+    label = label if label in open_table(path).names else None
+    return _open_unlabelled(path, like.reading._replace(label_column=label, labels=None), like.class_names)
+
+
+def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str]) -> Predictions:
+    """Open predictions of some classes; numbers may have other names in the file."""
+    is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
+    predictions = Predictions(path, reading, class_names=None if is_numbered else class_names, needs_labels=False)
+    if len(predictions.class_names) != len(class_names):
+        problem = f"has scores for {len(predictions.class_names)} classes, but {len(class_names)} are expected"
         raise PredictionsError(path, problem)
-    logits, labels, texts = all_rows(predictions, advance)
-    scores = saved.module(logits)
+    return predictions
+
+
+def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out: Path, advance: Advance) -> None:
+    """Copy a file with the scores that a calibration changes; they stay logits or probabilities."""
+    check_copy(predictions.table, out)
+    rows = all_rows(predictions, advance)
+    scores = saved.module(rows.logits)
     bad = ~scores.amax(dim=1).isfinite()
     if bad.any():
-        raise PredictionsError(path, "the calibrated logits are not finite", row=int(bad.nonzero()[0]) + 1)
+        row = int(rows.numbers[bad.nonzero()[0]])
+        raise PredictionsError(predictions.path, "the calibrated logits are not finite", row=row)
     scores = scores if saved.from_logits else scores.softmax(dim=1)
-    return CalibratedPredictions(scores, labels, predictions.class_names, texts, predictions.notes())
+    if predictions.roles.form == "positive":
+        scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
+    names = predictions.roles.scores
+    columns = {names[0]: scores} if predictions.roles.form == "lists" else dict(zip(names, scores.T, strict=True))
+    copy_table(predictions.table, out, partial(rows.of_batch, columns), lambda _: None)
 
 
-def _unless_numbered(class_names: Sequence[str]) -> Sequence[str] | None:
-    """Return the names of classes; None for numbers, which other files may name."""
-    return None if [*class_names] == [*map(str, range(len(class_names)))] else class_names
-
-
-def estimate_file_priors(
-    validation: Predictions, path: Path, reading: ReadOptions, advance: Advance
-) -> tuple[PriorEstimate, list[str]]:
-    """Estimate the class frequencies of another file; also return what was not plain in reading it, in sentences."""
-    names = _unless_numbered(validation.class_names)
-    unlabelled = open_with_columns(path, reading._replace(target=None), class_names=names, needs_labels=False)
-    logits, target, _ = all_rows(validation, advance)
+def estimate_file_priors(validation: Predictions, unlabelled: Predictions, advance: Advance) -> PriorEstimate:
+    """Estimate the class frequencies of another file."""
+    known = all_rows(validation, advance)
     others = all_rows(unlabelled, advance).logits
     try:
-        return estimate_priors(logits, target, others), unlabelled.notes()
+        return estimate_priors(known.logits, known.target, others)
     except ValueError as error:
-        faulty = path if str(error).startswith("unlabelled") else validation.path
+        faulty = unlabelled.path if str(error).startswith("unlabelled") else validation.path
         raise PredictionsError(faulty, str(error)) from None
 
 
 class AllRows(NamedTuple):
-    """The rows of a file."""
+    """The rows of a file that were not left out."""
 
+    numbers: Tensor
+    """(N,), int64: of the rows in the file, from 1."""
     logits: Tensor
     """(N, C), float64."""
     target: Tensor
-    """(N,), int64; (N, 0) if the file has no labels."""
+    """(N,), int64, `NO_LABEL` where there is none."""
     texts: dict[str, list[str]]
-    """The columns that are neither scores nor labels, as far as they were asked for."""
+    """The columns that were asked for besides."""
+
+    def of_batch(self, columns: Mapping[str, list[Any] | Tensor], batch: Batch) -> dict[str, Any]:
+        """Return what columns (N, ...) have in a batch of the file: NaN or None in rows that were left out."""
+        wanted = torch.arange(batch.first_row, batch.first_row + batch.rows)
+        places = torch.searchsorted(self.numbers, wanted).clamp(max=len(self.numbers) - 1)
+        kept = self.numbers[places] == wanted
+        pairs = list(zip(places.tolist(), kept.tolist(), strict=True))
+        return {
+            name: torch.where(kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan)
+            if isinstance(values, Tensor)
+            else [values[place] if is_kept else None for place, is_kept in pairs]
+            for name, values in columns.items()
+        }
 
 
 def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
@@ -223,7 +245,9 @@ def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
             problem = f"all rows must be in memory at once, but take more than 1/{MEMORY_SHARE} of it, {most} bytes"
             raise PredictionsError(predictions.path, problem, row=chunk.first_row)
         advance(len(chunk.scores))
-    if not chunks:
+    if not values:
         raise PredictionsError(predictions.path, "has no rows")
     texts = {name: [text_of(value) for chunk in chunks for value in chunk.texts[name]] for name in chunks[0].texts}
-    return AllRows(torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks]), texts)
+    parts = [(chunk.rows, chunk.scores, chunk.target) for chunk in chunks]
+    numbers, logits, target = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    return AllRows(numbers, logits, target, texts)

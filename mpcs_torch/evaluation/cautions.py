@@ -1,20 +1,23 @@
 """Warn of columns that name units of rows, such as patients, and of probabilities that are not calibrated."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import is_number
+from mpcs_torch.evaluation.files.tables import Table, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 
-UNIT = re.compile(
-    r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal|"
-    r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)",
-    re.IGNORECASE,
+PERSON = re.compile(
+    r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal", re.I
 )
+UNIT = re.compile(
+    r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
+)
+PEEKED_ROWS = 10_000
 FEWEST_UNITS, FEWEST_UNNAMED = 5, 10
 MOST_DISTINCT, FEWEST_DISTINCT = 0.9, 0.1
 """Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
@@ -25,13 +28,26 @@ def repeating(columns: Mapping[str, tuple[Collection[str], int]]) -> list[Evalua
     """Warn of columns that name units; of each, the distinct values and the number of rows that have one are given."""
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
-    without = "intervals, tests and guarantees do not hold without clusters (`--cluster` of score and decide fit)"
+    without = "intervals, tests and guarantees do not hold without clusters (`--cluster`)"
     return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
 
 
+def shared_by_rows(table: Table, unread: Sequence[str], class_names: Collection[str] = ()) -> list[EvaluationWarning]:
+    """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
+
+    Columns that hold names of classes are none.
+    """
+    values = table.peek(PEEKED_ROWS) if unread else {}
+    texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
+    columns = {name: ({*given}, len(given)) for name, given in texts.items()}
+    return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}})
+
+
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
-    if not FEWEST_UNITS <= len(values) <= MOST_DISTINCT * rows:
+    if not 1 < len(values) <= MOST_DISTINCT * rows:
         return False
+    if PERSON.search(name) or len(values) < FEWEST_UNITS:
+        return bool(PERSON.search(name))
     is_text = not all(is_number(value) for value in values)
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(FEWEST_UNNAMED, FEWEST_DISTINCT * rows))
 

@@ -25,7 +25,9 @@ class ChosenMetrics(NamedTuple):
     is_soft: bool
     """Whether the labels are soft."""
     is_decided: bool = False
-    """Whether predictions are decisions, which may be referrals or coarse answers."""
+    """Whether predictions are decisions."""
+    refers: bool = False
+    """Whether these may be referrals or coarse answers."""
     ranges: ConcernRange | None = None
     """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
 
@@ -39,9 +41,9 @@ class ChosenMetrics(NamedTuple):
         if not is_default:
             return []
         notes = []
-        if self.is_decided and not _has_referral_cost(self.concern):
+        if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
-        elif not self.is_decided and has_free_errors(self.concern):
+        elif not self.refers and has_free_errors(self.concern):
             notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
         if self.num_classes > MAX_MATRIX_CLASSES and not self.is_soft:
             left_out = "metrics of pairs of classes, such as accuracy, are left out"
@@ -57,6 +59,7 @@ def choose_metrics(
     *,
     is_soft: bool = False,
     is_decided: bool = False,
+    refers: bool = False,
 ) -> ChosenMetrics:
     """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
@@ -65,7 +68,7 @@ def choose_metrics(
         raise ValueError("has soft labels, but a concern needs one class for each row")
     if is_decided and is_soft:
         raise ValueError("has soft labels, but decisions need one class for each row")
-    if entries is None and is_decided:
+    if entries is None and refers:
         # Within a true class, a constant decision costs nothing: values relative to it are undefined.
         is_priced = _has_referral_cost(concern)
         allowed = [
@@ -77,7 +80,8 @@ def choose_metrics(
             and (is_priced or not getattr(entry.metric, "needs_referral_cost", False))
         ]
     elif entries is None:
-        takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
+        takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions"}
+        takes |= set() if is_soft or is_decided else {"probabilities", "log_probabilities"}
         is_without_mpcs = has_free_errors(concern)
         allowed = [
             entry
@@ -94,16 +98,18 @@ def choose_metrics(
     if wrong:
         kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
         raise ValueError(f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels")
-    unfit = [entry.name for entry in entries if is_decided and not takes_referrals(entry)]
+    unscored = [entry.name for entry in entries if is_decided and entry.takes != "decisions"]
+    unfit = unscored or [entry.name for entry in entries if refers and not takes_referrals(entry)]
     if unfit:
-        told = "must have the probability of each class, or count no referrals"
-        raise ValueError(f"has decisions, which may be referrals, but {', '.join(unfit)} {told}")
+        has = "predicted labels alone" if unscored else "referrals or coarse answers among its decisions"
+        needs = "the probability of each class" if unscored else "a class for each row"
+        raise ValueError(f"has {has}, but {', '.join(unfit)} must have {needs}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
         raise ValueError(f"{rule}, but has {num_classes}")
-    ranges = None if is_decided and not _has_referral_cost(concern) else ranges
-    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft, is_decided, ranges)
+    ranges = None if refers and not _has_referral_cost(concern) else ranges
+    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft, is_decided, refers, ranges)
 
 
 def takes_referrals(entry: MetricEntry) -> bool:

@@ -3,25 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.cautions import repeating
-from mpcs_torch.evaluation.files.chunks import (
-    Advance,
-    Chunk,
-    PredictionsError,
-    file_names,
-)
-from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
+from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.files.chunks import Advance, Chunk, PredictionsError, file_names, is_number
+from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
-from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions, ReadOptions
+from mpcs_torch.evaluation.files.predictions import Predictions, decision_numbers
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.roles import number_or_text
+from mpcs_torch.evaluation.files.words import is_index
 from mpcs_torch.evaluation.rows import RowRisks, Rows
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
@@ -34,87 +30,53 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.by_name import MetricEntry
 
 
-class ModelFiles(NamedTuple):
-    """Files of predictions, and what to read of them."""
-
-    paths: Sequence[Path]
-    reading: ReadOptions = ReadOptions(columns=ColumnOptions())
-    by: Sequence[str] = ()
-    """Columns of the first file: each of their groups is measured too."""
-    cluster: str | None = None
-    """A column of the first file that says which rows are not independent."""
-
-    @property
-    def options(self) -> ColumnOptions:
-        """The options of the user about other columns of csv and parquet files."""
-        return self.reading.columns or ColumnOptions()
-
-    @property
-    def identifier(self) -> str | None:
-        """The column of all files by which rows are matched; None if they are by their order."""
-        return self.options.identifier if len(self.paths) > 1 else None
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns that are neither scores nor labels."""
-        given = [*self.by, self.cluster, self.identifier]
-        return list(dict.fromkeys(name for name in given if name is not None))
-
-
-def open_models(files: ModelFiles, concern: ConcernSpec | None) -> dict[str, Predictions]:
+def open_models(
+    paths: Sequence[Path], reading: ReadOptions, concern: ConcernSpec | None = None
+) -> dict[str, Predictions]:
     """Open the file of each model, by its name.
 
+    If one of several files has predicted labels instead of scores, models are compared by decisions: those of files
+    of scores are the most probable classes.
+
     Args:
-        files: The files.
+        paths: The files.
+        reading: How to read them. Columns of groups and clusters are those of the first file.
         concern: Names the classes in index order, and the answers of files of decisions. Default: the classes are those
             of the first file that names them.
+
+    Raises:
+        PredictionsError: If a file cannot be read, or has other classes.
     """
-    opened = partial(
-        Predictions,
-        from_logits=files.reading.from_logits,
-        texts=files.columns,
-        columns=files.options,
-        decisions=None if concern is None else decision_numbers(concern),
-    )
-    paths, class_names = files.paths, None if concern is None else concern.classes
-    has_npy = any(path.suffix == ".npy" for path in paths)
-    targets = [None if has_npy and path.suffix != ".npy" else files.reading.target for path in paths]
-    names = file_names(paths)
-    _check_options(files)
-    if files.columns and paths[0].suffix in COLUMNS:
-        check_texts(paths[0], files.columns)
-    if class_names is None and len(names) > 1:
-        naming = next((place for place, path in enumerate(paths) if path.suffix in COLUMNS), 0)
-        class_names = tuple(opened(paths[naming], target=targets[naming]).class_names)
-    models = {
-        name: opened(path, target=target, class_names=class_names)
-        for name, path, target in zip(names, paths, targets, strict=True)
-    }
-    first = next(iter(models.values()))
-    for predictions in models.values():
-        if predictions.is_decided != first.is_decided:
-            kinds = ("scores", "decisions")
-            problem = f"has {kinds[predictions.is_decided]}, but {first.path} has {kinds[first.is_decided]}"
-            raise PredictionsError(predictions.path, problem)
-    return models
+    if reading.missing == "drop" and len(paths) > 1:
+        raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
+    numbers = None if concern is None else decision_numbers(concern)
+
+    ids = _shared_ids(paths) if len(paths) > 1 and reading.id_column is None else []
+
+    def opened(classes: Sequence[str] | None) -> list[Predictions]:
+        several = [reading, *[reading._replace(by=(), cluster=None)] * (len(paths) - 1)]
+        columns = [*reading.columns, *ids]
+        return [
+            Predictions(path, options, class_names=classes, decisions=numbers, texts=columns)
+            for path, options in zip(paths, several, strict=True)
+        ]
+
+    models = opened(None if concern is None else concern.classes)
+    if any(each.class_names != models[0].class_names for each in models):
+        scored = [each.class_names for each in models if each.roles.form != "decisions"]
+        named = [names for names in scored if not all(map(is_number, names))]
+        every = sorted({name for each in models for name in each.class_names}, key=number_or_text)
+        models = opened([*named, *scored, every][0])
+    for each in models:
+        each.decides = any(other.decides for other in models)
+    return dict(zip(file_names(paths), models, strict=True))
 
 
-def _check_options(files: ModelFiles) -> None:
-    """Refuse options that name a column which no file has, and files without the column that matches them."""
-    tables = [path for path in files.paths if path.suffix in COLUMNS]
-    target, ignored, identifier = files.options
-    if files.options != ColumnOptions() and not tables:
-        option = "--target-column" if target else "--id-column" if identifier else "--ignore"
-        raise PredictionsError(files.paths[0], f"has no columns: {option} is for csv and parquet files")
-    if identifier is not None:
-        for path in files.paths:
-            if path not in tables:
-                raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(identifier)}")
-            check_texts(path, [identifier])
-    columns = {name for path in tables for name in names_in(path)} if ignored else set()
-    missing = next((name for name in ignored if name not in columns), None)
-    if missing is not None:
-        raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(columns))}")
+def _shared_ids(paths: Sequence[Path]) -> list[str]:
+    """Return the ids that all files name: where rows are matched by their order, they must be equal."""
+    tables = [open_table(path) for path in paths]
+    names = [name for name in tables[0].names if is_index(name)] if all(each.has_names for each in tables) else []
+    return [name for name in names if all(name in each.names for each in tables)]
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
@@ -145,7 +107,6 @@ SOFT_ALONE = "Models are compared on files with one class for each row: soft lab
 
 
 def score_models(
-    files: ModelFiles,
     opened: Mapping[str, Predictions],
     concern: ConcernSpec | ConcernRange | None,
     advance: Advance = lambda _: None,
@@ -164,7 +125,7 @@ def score_models(
     ``world`` return the result of the whole. They read a part of the rows each, if their number is known (arrays and
     parquet) and they are matched by their order; else all read all rows, and take turns in measuring them.
 
-    The files are ``opened`` as by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which
+    The files are ``opened`` by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which
     are metrics, are arguments of `Evaluation`. Hard F is also measured at the thresholds that are best on
     ``development``, a file of soft labels, which is read as a whole. ``risks``, by model, are filled with those of its
     rows, if figures of certainty are wanted. ``check`` is called with the result of one row, before the others: its
@@ -174,8 +135,9 @@ def score_models(
         PredictionsError: If a file cannot be read or scored, or rows do not match.
         OtherProcessError: If another process has raised such an error.
     """
-    by, cluster, identifier = files.by, files.cluster, files.identifier
-    columns = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
+    first = next(iter(opened.values()))
+    by, cluster = first.reading.by, first.reading.cluster
+    identifier = first.reading.id_column if len(opened) > 1 else None
     part = _own_part(opened, identifier, world)
 
     def begun(predictions: Predictions, chunk: Chunk) -> "Evaluation":
@@ -196,7 +158,8 @@ def score_models(
                 metrics=wanted,
                 settings=settings,
                 is_soft=chunk.is_soft,
-                is_decided=predictions.is_decided,
+                is_decided=predictions.decides,
+                refers=any(each.refers for each in opened.values()),
                 intervals=intervals,
             )
             if check is not None:
@@ -211,7 +174,8 @@ def score_models(
             raise PredictionsError(predictions.path, str(error)) from None
 
     def evaluated() -> "Evaluation":
-        rows = MatchedRows(columns, identifier=identifier, holds=len(opened) > 1)
+        alike = [name for name in first.texts if name not in first.reading.columns]
+        rows = MatchedRows(by, cluster=cluster, identifier=identifier, holds=len(opened) > 1, alike=alike)
         evaluation: Evaluation | None = None
         for name, predictions in opened.items():
             number = -1
@@ -253,8 +217,9 @@ def score_models(
         result = whole.result()
     except ValueError as error:
         raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
-    unread = next(iter(opened.values())).unread() if intervals and cluster is None else {}
-    cautious = replace(result, cautions=[*result.cautions, *repeating(unread)])
+    unread = first.roles.unused if intervals and cluster is None else ()
+    shared = shared_by_rows(first.table, unread, first.class_names)
+    cautious = replace(result, cautions=[*result.cautions, *shared])
     return _with_notes(cautious, opened, evaluation, development)
 
 
@@ -284,19 +249,18 @@ def _with_notes(
     models, notes, cautions = {}, list(result.notes), list(result.cautions)
     for name, predictions in opened.items():
         scores = result.models[name]
-        of_model = list(scores.notes)
         if development is not None and development.path.samefile(predictions.path):
             problem = "hard F at thresholds that were learned on the file that is scored is optimistic"
             cautions.append(EvaluationWarning("E5", problem))
-        if predictions.takes_any_column and scores.confusion is not None:
-            counts = scores.confusion.sum(1).tolist()
-            absent = [label for label, count in zip(scores.class_names, counts, strict=True) if not count]
-            if absent:
-                problem = f"no row has the label {quoted(absent[0])}"
-                of_model.append(f"{problem}: if that is no class, --ignore leaves its column out")
-        models[name] = replace(scores, notes=of_model, file_notes=predictions.notes())
+        models[name] = replace(scores, file_notes=predictions.notes())
     if len(opened) > 1 and evaluation.chosen.is_soft:
         notes.append(SOFT_ALONE)
     elif len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
         notes.append("None of the metrics is one that models are compared by.")
-    return replace(result, models=models, notes=notes, cautions=cautions)
+    return replace(
+        result,
+        models=models,
+        notes=notes,
+        cautions=cautions,
+        read=[predictions.how() for predictions in [*opened.values(), *([development] if development else [])]],
+    )

@@ -1,7 +1,8 @@
 """Evaluate decisions that a confusion matrix counts, in memory or in a file."""
 
-import csv
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,7 +14,11 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
-from mpcs_torch.evaluation.files.chunks import PredictionsError, check_columns, lines_of, reading
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.roles import SEPARATOR
+from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of
+from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout
 from mpcs_torch.evaluation.ranges import Counted, OverCosts
 from mpcs_torch.evaluation.result import Result
@@ -76,38 +81,108 @@ def evaluate_confusion(
     return Result({model: scores}, (), (), has_concern, notes, cautions, over_costs)
 
 
-def read_confusion(path: Path) -> tuple[list[str], Tensor]:
-    """Read a matrix: the predicted classes in the header, the true class first in each row, both in the same order.
+CORNERS = frozenset(("", "class", "classes", "label", "labels", "index", "name"))
+"""What the corner of a matrix may say, in lower case, if it says nothing of rows and columns."""
+TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
+
+
+def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
+    """Read a matrix with the classes in the header and first in each row, in the same order, and perhaps their sums.
+
+    Rows are true classes, unless the corner or the names say that they are the predicted ones.
 
     Returns:
-        The classes, and the number of samples of each pair of them: int64 (C, C), rows true classes.
+        The classes; the number of samples of each pair of them: int64 (C, C), rows true classes; and how the file was
+        read, in one line.
+
+    Raises:
+        PredictionsError: If the header is missing, or a count breaks a rule.
     """
-    with reading(path), path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = [[cell.strip() for cell in row] for row in csv.reader(lines_of(file, path)) if row] or [[]]
-    names = header[1:]
-    check_columns(path, len(header))
-    if len(names) < 2 or len(set(names)) < len(names):
-        rule = "must begin with a header of an empty cell and at least two class names that differ"
-        raise PredictionsError(path, f"{rule}, but begins with {quoted(header)}")
-    if len(names) > MAX_MATRIX_CLASSES:
-        raise PredictionsError(path, f"must have at most {MAX_MATRIX_CLASSES} classes, but has {len(names)}")
-    given = [row[0] for row in rows]
-    if given != names:
-        problem = f"must have a row for each class in the order of the header, but has {quoted(given)}"
-        raise PredictionsError(path, problem)
-    counts = list[list[int]]()
-    for number, (_, *cells) in enumerate(rows, start=1):
-        if len(cells) != len(names):
-            raise PredictionsError(path, f"must have {len(names)} counts, but has {len(cells)}", row=number)
-        for name, cell in zip(names, cells, strict=True):
-            if not cell.isdecimal() or len(cell) > 16:
-                problem = f"must be a whole number of at least 0, but is {quoted(cell)}"
-                raise PredictionsError(path, problem, row=number, column=name)
-        counts.append(list(map(int, cells)))
-    total = sum(map(sum, counts))
+    table = open_table(path)
+    if table.counts_from_0:
+        raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
+    rows = [
+        row
+        for batch in table.batches(texts=table.names)
+        for row in zip(*map(_texts, batch.columns.values()), strict=True)
+    ]
+    if not table.has_names or all(number_of(cell) is not None for cell in table.names):
+        rule = "must begin with a header of the class names, and each row with its class, but the header is missing"
+        raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
+    corner, *columns = table.names
+    by_row, totals = {row[0]: row[1:] for row in rows}, [name for name in columns if name.lower() in TOTALS]
+    total_rows = [name for name in by_row if name.lower() in TOTALS]
+    row_names = _without_kind([name for name in by_row if name not in total_rows])
+    names = _without_kind([name for name in columns if name not in totals])
+    if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
+        raise PredictionsError(path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}")
+    if sorted(row_names) != sorted(names) or len(rows) != len(by_row):
+        has = f"{listed([row[0] for row in rows])} and {listed(columns)}"
+        raise PredictionsError(path, f"must have the same classes in rows and columns, but has {has}")
+    ordered = sorted(
+        [name for name in by_row if name not in total_rows],
+        key=lambda row: names.index(row_names[[*by_row].index(row)]),
+    )
+    cells = [
+        [_count(path, cell, row, name) for name, cell in zip(columns, by_row[row], strict=True)]
+        for row in [*ordered, *total_rows]
+    ]
+    counts, size = torch.tensor(cells, dtype=torch.int64), len(names)
+    kept = torch.tensor([name not in totals for name in columns])
+    inner = counts[:size, kept]
+    for sums, expected in ((counts[:size, ~kept], inner.sum(1, keepdim=True)), (counts[size:, kept], inner.sum(0))):
+        if not (sums == expected).all():
+            raise PredictionsError(path, f"has {listed([*totals, *total_rows])}, which are not the sums of the counts")
+    total = int(inner.sum())
     if not 0 < total <= MOST_SAMPLES:
         raise PredictionsError(path, f"must count from 1 to {MOST_SAMPLES} samples, but counts {total}")
-    return names, torch.tensor(counts)
+    is_turned = _rows_are_predicted(path, corner, [*by_row], columns)
+    kinds = "rows predicted classes, columns true" if is_turned else "rows true classes, columns predicted"
+    left_out = f"; sums left out: {listed([*{*totals, *total_rows}])}" if totals or total_rows else ""
+    dialect = f" ({table.dialect})" if table.dialect else ""
+    return names, inner.T if is_turned else inner, f"{path.name}{dialect}: {kinds} classes {listed(names)}{left_out}"
+
+
+def _texts(column: Column) -> list[str]:
+    return [text_of(value) for value in column.tolist()]
+
+
+def _count(path: Path, cell: str, row: str, column: str) -> int:
+    number = None if cell.endswith("%") else number_of(cell)
+    if number is None or number % 1 or not 0 <= number <= MOST_SAMPLES:
+        raise PredictionsError(
+            path, f"must be a whole number of at least 0, but is {quoted(cell)} for {quoted(row)}", column=column
+        )
+    return int(number)
+
+
+def _kind_of_name(name: str) -> bool | None:
+    """Return whether the first word of a name says that it is a predicted class; None if it says nothing."""
+    word = plain(SEPARATOR.split(name.strip())[0])
+    return True if word in DECISIONS else False if word in LABELS else None
+
+
+def _without_kind(names: Sequence[str]) -> list[str]:
+    """Return names without a first word that says of all that they are true, or predicted."""
+    parts = [SEPARATOR.split(name, maxsplit=1) for name in names]
+    kinds = {_kind_of_name(part[0]) if len(part) == 2 else None for part in parts}
+    return [
+        part[-1].strip() if len(kinds) == 1 and None not in kinds else name
+        for part, name in zip(parts, names, strict=True)
+    ]
+
+
+def _rows_are_predicted(path: Path, corner: str, rows: Sequence[str], columns: Sequence[str]) -> bool:
+    """Return whether rows are predicted classes, as the corner or the names say."""
+    words = [_kind_of_name(part) for part in re.split(r"[\\/|]", corner)]
+    marked = [{_kind_of_name(name) for name in names if len(SEPARATOR.split(name)) > 1} for names in (rows, columns)]
+    if words[0] is not None and words[-1] is not (words[0] if len(words) > 1 else None):
+        return words[0]
+    if len(words) == 1 and (words[0] is not None or corner.lower() in CORNERS or corner.startswith("Unnamed:")):
+        return bool(words[0]) or (marked[0] == {True} and marked[1] == {False})
+    raise PredictionsError(
+        path, f"has the corner {quoted(corner)}: write true\\predicted if rows are true classes, else predicted\\true"
+    )
 
 
 def score_confusion(
@@ -118,11 +193,15 @@ def score_confusion(
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
     """Evaluate the decisions of a file with a confusion matrix, as `evaluate_confusion`; see `read_confusion`."""
-    names, counts = read_confusion(path)
-    if concern is not None and list(concern.classes) != names:
-        problem = f"must have the classes of the concern, {quoted(list(concern.classes))}, but has {quoted(names)}"
+    names, counts, how = read_confusion(path)
+    if concern is not None and {*concern.classes} != {*names}:
+        problem = f"must have the classes of the concern, {listed(concern.classes)}, but has {listed(names)}"
         raise PredictionsError(path, problem)
+    if concern is not None:  # in its order
+        order = torch.tensor([names.index(name) for name in concern.classes])
+        names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
         raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have more")
-    return evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
+    result = evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
+    return replace(result, read=[how])

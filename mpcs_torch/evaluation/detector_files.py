@@ -1,6 +1,7 @@
 """Score files of detectors: read, matched by the names of trials, calibrated, fused, and evaluated."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -9,11 +10,14 @@ import torch
 
 from mpcs_torch.calibration import LogisticCalibration, LogisticFusion, PAVCalibration
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names
-from mpcs_torch.evaluation.files.trial_readers import read_trial_table
-from mpcs_torch.evaluation.files.trials import Trials, TrialTable
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.labels import places_in
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import OperatingPoint
@@ -32,16 +36,14 @@ class Detector(NamedTuple):
 
 
 class DetectorFiles(NamedTuple):
-    """The files of detectors and what to read of them."""
+    """The files of detectors and how to read them."""
 
     paths: Sequence[Path]
-    trials: Path | None = None
-    """The list of trials of text files."""
+    options: ReadOptions
     development: Sequence[Path] = ()
     """None, or one for each of ``paths``."""
-    development_trials: Path | None = None
-    key: Sequence[str] = ()
-    """The columns that name a trial."""
+    development_labels: Path | None = None
+    """The list of trials of these, if they have no labels."""
 
 
 def score_detectors(
@@ -57,25 +59,22 @@ def score_detectors(
     at_minimum: bool = False,
     calibration: CalibrationMethod | None = None,
     is_fused: bool = False,
-    by: Sequence[str] = (),
-    cluster: str | None = None,
     intervals: bool = True,
 ) -> Result[DetectorScores]:
     """Evaluate detectors by their files, as `evaluate_detectors` does, whose arguments have the same names.
 
-    Decisions at a ``threshold`` are measured too. Groups are those of the columns ``by``; trials with the same value in
-    the column ``cluster`` are not independent. With development trials, error rates are limited by thresholds that are
-    learned from them (`learned_thresholds`); scores that are calibrated on them, and the fusion of the detectors if
+    Decisions at a ``threshold`` are measured too. With development trials, error rates are limited by thresholds that
+    are learned from them (`learned_thresholds`); scores that are calibrated on them, and the fusion of the detectors if
     ``is_fused``, are measured and compared too. ``advance`` is called with the number of rows after each batch.
     """
-    columns = list(dict.fromkeys([*([] if cluster is None else [cluster]), *by]))
-    tables = _matched(files.paths, files.trials, files, advance, columns=columns, named=len(files.paths) > 1)
-    development: Sequence[Trials | None] = [None] * len(tables)
+    options = files.options
+    tables = _matched(files.paths, options, advance, named=len(files.paths) > 1)
+    learning = options._replace(by=(), cluster=None, labels=files.development_labels)
     if is_fused:
-        of_development = _matched(files.development, files.development_trials, files, advance, named=True)
-        development = [table.trials for table in of_development]
-    elif files.development:
-        development = [read_trial_table(path, files.development_trials, advance).trials for path in files.development]
+        others = _matched(files.development, learning, advance, named=True)
+    else:
+        others = [read_trials(path, learning, advance) for path in files.development]
+    development: Sequence[Trials | None] = [table.trials for table in others] or [None] * len(tables)
     rows = zip(file_names(files.paths), tables, development, strict=True)
     read = compared = detectors = [Detector(name, table.trials, is_llr, learned) for name, table, learned in rows]
     prior = points[0].effective_prior
@@ -89,20 +88,23 @@ def score_detectors(
     wanted: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
     for name, _, _, learned in detectors:
         fixed[name] += [] if learned is None else learned_thresholds(*learned, points, **wanted)
-    return evaluate_detectors(
+    result = evaluate_detectors(
         {detector.name: detector.trials.scores for detector in detectors},
         tables[0].trials.labels,
         points=points,
         llr=[detector.name for detector in detectors if detector.is_llr],
         thresholds=fixed,
-        groups={column: tables[0].groups[column] for column in by},
-        clusters=None if cluster is None else tables[0].groups[cluster],
+        groups={column: tables[0].groups[column] for column in options.by},
+        clusters=None if options.cluster is None else tables[0].groups[options.cluster],
         p_fa=() if files.development else p_fa,
         p_miss=() if files.development else p_miss,
         max_p_fa=max_p_fa,
         compared=[detector.name for detector in compared],
         intervals=intervals,
     )
+    cautions, is_apart = list(result.cautions), options.cluster is None
+    cautions += shared_by_rows(open_table(files.paths[0]), tables[0].unread) if intervals and is_apart else []
+    return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 
 def calibrated(detector: Detector, path: Path, method: CalibrationMethod, p_target: float) -> Detector:
@@ -139,55 +141,40 @@ def fused(detectors: Sequence[Detector], path: Path, p_target: float) -> Detecto
     return Detector("fusion", measured, is_llr=True, development=development[0]._replace(scores=fusion(scores)))
 
 
-def _matched(
-    paths: Sequence[Path],
-    listed: Path | None,
-    files: DetectorFiles,
-    advance: Advance,
-    *,
-    columns: Sequence[str] = (),
-    named: bool,
-) -> list[TrialTable]:
+def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
     """Read files whose trials must be the same, put all in the order of the first, and read groups from that one."""
-    tables = list[TrialTable]()
-    for path in paths:
-        table = read_trial_table(path, listed, advance, named=named, key=files.key, columns=() if tables else columns)
-        tables.append(table._replace(trials=_in_order_of(tables[0], table, (paths[0], path))) if tables else table)
-    return tables
+    first = read_trials(paths[0], options, advance, named=named)
+    plain = options._replace(by=(), cluster=None)
+    others = [(read_trials(path, plain, advance, named=named), (paths[0], path)) for path in paths[1:]]
+    return [first, *(_in_order_of(first, *other) for other in others)]
 
 
-def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Trials:
+def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
     """Return the trials of another detector in the order of the first, by the names of the trials.
 
     Files that do not name their trials are matched row by row. A trial that is missing in one of the files, or has
     another label there, is refused.
     """
-    if first.names is None or other.names is None:
-        if (first.names is None) != (other.names is None):
-            unnamed = paths[0] if first.names is None else paths[1]
-            raise PredictionsError(unnamed, "must name its trials (a column trial, or --key) as the other file does")
-        if len(first.trials.labels) != len(other.trials.labels):
-            sizes = f"{len(other.trials.labels)} trials, but {paths[0]} has {len(first.trials.labels)}"
-            raise PredictionsError(paths[1], f"has {sizes}: without names, they are matched row by row")
-        trials = other.trials
-    else:
-        import pyarrow
-        from pyarrow import compute
-
-        for names, others, (lacking, having) in (
-            (first.names, other.names, paths[::-1]),
-            (other.names, first.names, paths),
-        ):
-            missing = compute.filter(names, compute.invert(compute.is_in(names, value_set=others)))
-            if len(missing):
-                problem = f"has no score for {len(missing)} trials of {having}, such as {quoted(missing[0].as_py())}"
-                raise PredictionsError(lacking, problem)
-        order = compute.index_in(first.names, value_set=other.names)
-        places = torch.from_numpy(np.from_dlpack(order.cast(pyarrow.int64())).copy())
-        trials = Trials(other.trials.scores[places], other.trials.labels[places])
+    trials, how = other.trials, "row by row"
+    if first.names is not None and other.names is not None:
+        order, how = places_in(first.names, other.names), "by name"
+        back = places_in(other.names, first.names)
+        for names, places, lacking, having in ((first.names, order, *paths[::-1]), (other.names, back, *paths)):
+            if number := int((places < 0).sum()):
+                example = quoted(names[int((places < 0).argmax())].as_py())
+                raise PredictionsError(lacking, f"has no score for {number} trials of {having}, such as {example}")
+        in_order = torch.from_numpy(np.array(order))
+        trials = Trials(trials.scores[in_order], trials.labels[in_order])
+    elif (first.names is None) != (other.names is None):
+        unnamed = paths[0] if first.names is None else paths[1]
+        rule = "must name its trials, by a column trial or --id-column, as the other file does"
+        raise PredictionsError(unnamed, rule)
+    elif len(trials.labels) != len(first.trials.labels):
+        sizes = f"{len(trials.labels)} trials, but {paths[0]} has {len(first.trials.labels)}"
+        raise PredictionsError(paths[1], f"has {sizes}: without names, they are matched row by row")
     differs = trials.labels != first.trials.labels
     if differs.any():
         place = int(differs.nonzero()[0])
         name = f"trial {quoted(first.names[place].as_py())}" if first.names is not None else f"row {place + 1}"
         raise PredictionsError(paths[1], f"{name} must have the label that it has in {paths[0]}")
-    return trials
+    return other._replace(trials=trials, read=f"{other.read}; matched {how}")

@@ -60,6 +60,7 @@ class Evaluation:
         is_soft: Whether labels are degrees of truth, (N, C).
         is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
             and -1 for a referral. Each true class is then a group of the column "true class".
+        refers: Whether decisions may be referrals or coarse answers: metrics of a class for each row are left out.
         intervals: Whether values get intervals and models are compared.
 
     Raises:
@@ -86,6 +87,7 @@ class Evaluation:
         settings: Mapping[str, Any] | None = None,
         is_soft: bool = False,
         is_decided: bool = False,
+        refers: bool = False,
         intervals: bool = True,
     ) -> None:
         if isinstance(class_names, str):
@@ -109,7 +111,7 @@ class Evaluation:
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
         self.chosen: ChosenMetrics = choose_metrics(
-            len(names), concern, entries, settings, is_soft=is_soft, is_decided=is_decided
+            len(names), concern, entries, settings, is_soft=is_soft, is_decided=is_decided, refers=refers
         )
         self._notes = self.chosen.notes(is_default=metrics is None)
         self._intervals = intervals
@@ -279,7 +281,7 @@ class Evaluation:
         if self._cluster is not None and not self.chosen.is_soft:
             units = f"clusters ({self._cluster}) with samples"
             counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
-        elif self.chosen.is_decided:
+        elif self.chosen.refers:
             by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}
             counts = torch.tensor([int(by_class.get(label, 0)) for label in range(len(self.class_names))])
         if counts is not None:
@@ -289,7 +291,7 @@ class Evaluation:
     def _arguments(self) -> tuple[object, ...]:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
         chosen = self.chosen
-        kinds = chosen.is_soft, chosen.is_decided
+        kinds = chosen.is_soft, chosen.is_decided, chosen.refers
         return self.class_names, names, chosen.concern, chosen.ranges, dict(chosen.settings), kinds, self._intervals
 
     def _labels(self, target: Any) -> Tensor:
@@ -306,7 +308,7 @@ class Evaluation:
         """Refuse bad values; return probabilities and labels on the CPU."""
         classes, concern = len(self.class_names), self.chosen.concern
         if self.chosen.is_decided:
-            further = 1 + (0 if concern is None else len(concern.answers))
+            further = 0 if not self.chosen.refers else 1 + (0 if concern is None else len(concern.answers))
             decided = flatten_decisions(
                 preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
             )
@@ -390,17 +392,25 @@ def evaluate(
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
         class_names = concern.classes if is_decided and concern is not None else first.shape[1]
+    classes = class_names if isinstance(class_names, int) else len(class_names)
+    models = list(preds.values()) if isinstance(preds, Mapping) else [preds]
     evaluation = Evaluation(
         class_names,
         concern=concern,
         metrics=metrics,
         settings=settings,
+        refers=is_decided and any(_refers(as_tensor(decisions, "preds"), classes) for decisions in models),
         is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(target)) == 2,
         is_decided=is_decided,
         intervals=intervals,
     )
     evaluation.update(preds, target, groups=groups, clusters=clusters)
     return evaluation.result()
+
+
+def _refers(decisions: Tensor, classes: int) -> bool:
+    """Return whether a decision is none of the classes."""
+    return bool(((decisions < 0) | (decisions >= classes)).any())
 
 
 def _weighs(concern: ConcernSpec) -> bool:

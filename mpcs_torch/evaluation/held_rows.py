@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration.scaling import ScalingMethod
-from mpcs_torch.evaluation.classifier_files import ModelFiles
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, Predictions
@@ -37,15 +36,16 @@ class HeldRows(NamedTuple):
         )
 
 
-def hold_rows(files: ModelFiles, opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
+def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
     """Read files with the same rows, which `open_models` has opened.
 
     Files with soft labels, with decisions instead of probabilities, or with more than `MOST_VALUES` values are refused.
     """
-    matched = MatchedRows(files.by, identifier=files.identifier)
+    reading = next(iter(opened.values())).reading
+    matched = MatchedRows(reading.by, identifier=reading.id_column if len(opened) > 1 else None)
     probs = dict[str, Tensor]()
     for name, predictions in opened.items():
-        if predictions.is_decided:
+        if predictions.decides:
             raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
         parts, places, values = [], [], 0
         for chunk in predictions.chunks():

@@ -82,7 +82,7 @@ class ModelSums:
         self.rows = 0
         classes = layout.chosen.num_classes
         chosen = layout.chosen
-        has_decisions = not chosen.is_decided and any(entry.takes == "decisions" for entry in chosen.entries)
+        has_decisions = not chosen.refers and any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
         """(C, C), rows true classes; None if no metric counts decisions."""
         self.over_costs = None if chosen.ranges is None else RangeSums(chosen)

@@ -42,6 +42,8 @@ class Result(Generic[ScoresT]):
     """Warnings of what makes the values misleading."""
     over_costs: OverCosts | None = None
     """Statements for all costs, if costs are known as ranges."""
+    read: Sequence[str] = ()
+    """How each file was read, in a line."""
 
     @property
     def first(self) -> ScoresT:
@@ -136,9 +138,13 @@ class Result(Generic[ScoresT]):
             f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
             for remark, names in remarks.items()
         ]
-        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
+        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self._shown_groups()) else []
         beside = self.first.table_remarks() if len(self.models) == 1 else []
         return [*beside, *added, *self.notes, *of_groups]
+
+    def _shown_groups(self) -> list[GroupScores]:
+        """Return the groups, without the true classes where the table of classes shows them."""
+        return [each for each in self.groups if each.column != TRUE_CLASS or not self.first.by_class()]
 
     def warnings(self) -> list[str]:
         """Return what makes the values misleading, with codes, and what was left out, of which model: sentences."""
@@ -152,7 +158,8 @@ class Result(Generic[ScoresT]):
 
     def parts(self) -> list[Table | str]:
         """Return the tables and sentences that say it all, in order."""
-        parts: list[Table | str] = [self.first.headline(), *self.sections()]
+        lines = "\n".join([*map(printable, self.read), self.first.headline()])
+        parts: list[Table | str] = [lines, *self.sections()]
         if self.over_costs is not None:
             parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
         parts += map(printable, self.all_notes())
@@ -163,7 +170,7 @@ class Result(Generic[ScoresT]):
             parts.append(comparison_table(rows))
             parts += [f"p-values are corrected for these rows and those of {', '.join(others)}."] if others else []
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
-        for groups in self.groups:
+        for groups in self._shown_groups():
             parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
         return parts
 
@@ -174,7 +181,7 @@ class Result(Generic[ScoresT]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
-        plain: dict[str, Any] = self.first.about()
+        plain: dict[str, Any] = {**({"read": list(self.read)} if self.read else {}), **self.first.about()}
         if len(self.models) == 1:
             plain |= self.first.to_dict()
         else:
@@ -223,7 +230,7 @@ class Result(Generic[ScoresT]):
         import pandas as pd  # type: ignore[import-untyped]  # an extra that mypy does not know
 
         parts: list[tuple[str, str, str, Scores]] = [(model, "", "", scores) for model, scores in self.models.items()]
-        for groups in self.groups:
+        for groups in self._shown_groups():
             parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
             (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)))

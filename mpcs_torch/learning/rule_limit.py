@@ -14,6 +14,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.tables import Table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
 DEFAULT_CONFIDENCE = 0.95
@@ -239,6 +240,24 @@ class RuleReport(NamedTuple):
         """Return the report as dictionaries, lists and numbers."""
         by_class = {name: list(errors) for name, errors in self.by_class.items()}
         return {**self._asdict(), "by_class": by_class, "at_priors": dict(self.at_priors)}
+
+    def table(self, concern: ConcernSpec) -> Table:
+        """Return the report as a table with a row for each value, which says where referrals cost nothing."""
+        free = ", a referral at 0" if concern.refer is None and self.coverage < 1 else ""
+        calibrated = {"samples that calibrated": self.calibrated_by} if self.calibrated_by else {}
+        coarse = {"coarse answers per sample": self.coarse} if self.coarse else {}
+        values = {
+            **calibrated,
+            "samples judged": self.judged_by,
+            "coverage": self.coverage,
+            **coarse,
+            "dangerous errors per sample": self.dangerous_rate,
+            f"cost per sample{free}": self.cost,
+            **{f"{name} at the priors": value for name, value in self.at_priors.items()},
+        }
+        rows = [[name, str(value) if isinstance(value, int) else f"{value:.6g}"] for name, value in values.items()]
+        rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in self.by_class.items()]
+        return Table(["", "value"], rows)
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Self:

@@ -22,7 +22,7 @@ from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 1"
+KIND = "mpcs_torch monitor 2"
 POINTS, FIRST_STEP = 400, 50
 """The most points of the history, and the number of rows between two of them at first, which doubles."""
 RISK, CHANGE, HINT = "risk", "change", "hint"
@@ -123,7 +123,7 @@ class Watch:
             PredictionsError: If a value breaks a rule.
         """
         before, start, number = len(self.alarms), 0, len(rows.decisions)
-        first, least = place.rows - number + 1, self.settings.least_chance
+        numbers, least = rows.numbers, self.settings.least_chance
         if rows.chance is None and least < 1:
             raise PredictionsError(path, "must have a column 'chance', because --least-chance is below 1")
         if rows.chance is not None:
@@ -131,34 +131,37 @@ class Watch:
             if is_bad.any():
                 row = int(is_bad.int().argmax())
                 rule = f"must be from {least:g} (--least-chance) to 1 where there is a label"
-                raise PredictionsError(path, f"{rule}, but is {rows.chance[row]:g}", row=first + row, column="chance")
+                raise PredictionsError(
+                    path, f"{rule}, but is {rows.chance[row]:g}", row=int(numbers[row]), column="chance"
+                )
         while start < number:
             stop = min(number, start + self._step - self.rows % self._step)
             piece = rows.at(slice(start, stop))
             try:
                 values = self._values(piece, self.monitors)
             except ValueError as error:
-                raise PredictionsError(path, f"rows {first + start} to {first + stop - 1}: {error}") from None
+                span = f"rows {numbers[start]} to {numbers[stop - 1]}"
+                raise PredictionsError(path, f"{span}: {error}") from None
             is_labelled = piece.target != UNLABELLED
             for kind, added in values.items():
                 monitor = self.monitors[kind]
                 if kind == HINT:
                     rows_read = (~is_labelled if self.settings.late_labels else torch.ones_like(is_labelled)).nonzero()
-                    numbers = int(monitor.samples[0]) + torch.arange(1, len(rows_read) + 1)
-                    looks = (numbers % FIRST_STEP == 0).nonzero()[:, 0]
+                    counts = int(monitor.samples[0]) + torch.arange(1, len(rows_read) + 1)
+                    looks = (counts % FIRST_STEP == 0).nonzero()[:, 0]
                 else:  # evidence falls with every sample without a loss
                     rows_read = is_labelled.nonzero()
                     looks = torch.stack([value.loss > 0 for value in added]).any(dim=0).nonzero()[:, 0]
                 evidence = monitor.follow(added, looks)
-                self._raise(kind, evidence, start + rows_read[looks, 0], path, first, rows)
+                self._raise(kind, evidence, start + rows_read[looks, 0], path, rows)
             self.rows, self.labelled = self.rows + stop - start, self.labelled + int(is_labelled.sum())
             if self.rows % self._step == 0:
-                self._remember(rows.times[stop - 1] if rows.times else "")
+                self._remember(rows.time(stop - 1))
             start = stop
         self.places[str(path.resolve())] = place
         return self.alarms[before:]
 
-    def _raise(self, kind: str, evidence: Tensor, places: Tensor, path: Path, first: int, rows: LogRows) -> None:
+    def _raise(self, kind: str, evidence: Tensor, places: Tensor, path: Path, rows: LogRows) -> None:
         """Note the first alarm of each mean, from the evidence (N, K) after each row."""
         monitor = self.monitors[kind]
         if not len(evidence) or evidence.mean(dim=1).max() < monitor.threshold:
@@ -168,7 +171,7 @@ class Watch:
         for column, name in enumerate(monitor.names):
             if is_alarm[:, column].any() and (kind, name) not in raised:
                 row = int(places[int(is_alarm[:, column].int().argmax())])
-                self.alarms.append(Alarm(kind, name, str(path), first + row, rows.times[row] if rows.times else ""))
+                self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), rows.time(row)))
 
     def _remember(self, time: str) -> None:
         risk = self.monitors[RISK]

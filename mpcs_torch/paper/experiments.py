@@ -3,16 +3,18 @@
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.paper.published import RECORD_FILES
+from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES
 from mpcs_torch.paper.tables import (
     Interval,
     MetricCosts,
+    correlations,
     measure_costs,
     table_2,
     table_2_values,
@@ -130,6 +132,18 @@ class Reproduction:
         config, epochs = self.run.config, len(self.run.records)
         memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
         return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s{memory}"
+
+    def plain(self, intervals: Sequence[Interval] = ()) -> dict[str, Any]:
+        """Return what JSON shows: correlations of mpcs_count by metric, and their intervals over seeds, if any."""
+        return {
+            "seconds": self.seconds,
+            "peak_bytes": self.peak_bytes,
+            "epochs": len(self.run.records),
+            "agreement": None if self.agreement is None else asdict(self.agreement),
+            "spearman": dict(zip(BENCHMARKS, correlations(self.run.records), strict=True)),
+            "over_seeds": dict(zip(BENCHMARKS, map(asdict, intervals), strict=False)),
+            "milliseconds": None if self.run.costs is None else asdict(self.run.costs),
+        }
 
 
 def reproduce_experiment(

@@ -99,6 +99,15 @@ def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Seq
     return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
 
 
+def intervals_table(intervals: Sequence[Interval]) -> Table:
+    """Return the correlation of each benchmark with MPCS over seeds: mean, 95 % interval, lowest and highest run."""
+    rows = [
+        [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
+        for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)
+    ]
+    return Table(["Spearman of mpcs_count with", "mean", "95 % from", "to", "lowest run", "highest"], rows)
+
+
 TIMED = (*BENCHMARKS, "mpcs")
 MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 

@@ -421,13 +421,13 @@ def test_words_about_any_other_class_say_what_is_dangerous(page: Page, rows: Hel
 
 def test_a_limit_goes_with_the_dangerous_errors_of_its_class(page: Page, rows: HeldRows, tmp_path: Path) -> None:
     spec = ConcernSpec(NAMES, dangerous=[["malignant", "benign"], ["cyst", "benign"]])
-    write_explorer(rows, spec, tmp_path / "page.html", reading="--target-column diagnosis")
+    write_explorer(rows, spec, tmp_path / "page.html", reading="--label-column diagnosis")
     opened(page, tmp_path / "page.html")
     page.evaluate("explorer.page.change(null, {limits: [{of: 3, atMost: 0.1}, {of: null, atMost: 0.1}]})")
     settled(page)
     commands = page.evaluate("document.getElementById('commands').textContent")
     assert "--limit 'dangerous <= 10 % of malignant'" in commands
-    assert commands.count("--target-column diagnosis") == 2
+    assert commands.count("--label-column diagnosis") == 2
     page.evaluate("explorer.page.change(null, {priors: [1, 1, 1, 1]})")
     assert "so it is not used now" in page.evaluate("document.getElementById('results-note').textContent")
     page.evaluate("document.querySelector(\"[data-pair='3 0']\").click(); document.getElementById('dangerous').click()")

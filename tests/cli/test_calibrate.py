@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from mpcs_torch.calibration import estimate_priors
-from mpcs_torch.evaluation.files.predictions import write_predictions
 from mpcs_torch.learning import DecisionRule
 from tests.calibration.data import logits, trials
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
+from tests.evaluation.files.write import write_predictions
 
 NAMES = ["red", "yellow", "green", "blue"]
 
@@ -43,10 +43,11 @@ def test_calibrated_predictions_have_a_lower_cross_entropy(
     cal, out = dev.with_name("cal.pt"), dev.with_name("out.csv")
     assert run("calibrate", "fit", dev, "--method", method, "--out", cal) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"wrote {cal}: {method}")
+    how = 'dev.csv: labels "target"; scores red, yellow, green, blue\n'
+    assert printed.startswith(f"{how}wrote {cal}: {method}")
     assert "on the same 400 rows" in printed
     assert run("calibrate", "apply", cal, dev, "--out", out) == 0
-    assert capsys.readouterr().out == f"wrote {out}\n"
+    assert capsys.readouterr().out == f"{how}wrote {out}\n"
     assert out.read_text().startswith("red,yellow,green,blue,target\n")
     before, after = (metric(capsys, "cross_entropy", "score", path) for path in (dev, out))
     assert after < before
@@ -80,7 +81,7 @@ def test_the_prior_of_the_fit_is_an_option(detection: Path, capsys: pytest.Captu
     for prior in ("0.5", "0.01"):
         cal = detection.with_name(f"{prior}.pt")
         assert run("calibrate", "fit", detection, "--method", "logistic", "--p-target", prior, "--out", cal) == 0
-        printed.append(capsys.readouterr().out.split(": ")[1])
+        printed.append(capsys.readouterr().out.splitlines()[1].split(": ")[1])
     assert printed[0].startswith("scale ")
     assert printed[0] != printed[1]
 
@@ -113,7 +114,7 @@ def deployed(dev: Path) -> Path:
     scores, target = logits(1, 1000)
     is_kept = (target == 0) | (torch.arange(1000) % 4 == 0)
     path = dev.with_name("deployed.csv")
-    write_predictions(path, scores[is_kept].softmax(dim=1).flip(1), target[is_kept, None][:, :0], NAMES[::-1])
+    write_predictions(path, scores[is_kept].softmax(dim=1).flip(1), None, NAMES[::-1])
     return path
 
 
@@ -177,10 +178,10 @@ def test_errors_name_the_file_that_breaks_a_rule(dev: Path, deployed: Path, caps
     ("options", "message"),
     [
         (["--method", "pav", "--logits"], "--logits: is not for --method pav"),
-        (["--method", "pav", "--ignore", "age"], "is not for --method pav"),
+        (["--method", "pav", "--classes", "a,b"], "--classes: is not for --method pav"),
         (["--method", "pav", "--p-target", "0.1"], "--p-target: is not for --method pav"),
-        (["--method", "logistic", "--target", "dev.csv"], "--target: is not for --method logistic"),
-        (["--method", "vector", "--trials", "dev.csv"], "--trials: is not for --method vector"),
+        (["--method", "vector", "--target-label", "a"], "--target-label: is not for --method vector"),
+        (["--method", "temperature", "--lower-is-target"], "--lower-is-target: is not for --method temperature"),
         (["--method", "logistic", "--p-target", "1"], "--p-target: must be between 0 and 1, but is 1.0"),
     ],
 )

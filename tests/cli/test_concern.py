@@ -229,6 +229,26 @@ def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.Captur
     assert "exists: choose another file" in one_line(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "well,ill\n0,2\n8,0\n",
+        "well;ill\r\n0,0;2\r\n8,0;0\r\n",
+        "\ufeffwell\till\n0\t2\n8\t0\n",
+        "[[0, 2]]",
+        "0,1\n0,2\n8,0\n",
+    ],
+)
+def test_costs_may_have_any_delimiter(tmp_path: Path, text: str) -> None:
+    (tmp_path / "costs.csv").write_text(text)
+    status = run("concern", "suggest", tmp_path / "costs.csv", "--from", "costs", "--out", tmp_path / "out.yaml")
+    assert status == (2 if text.startswith("[") else 0)
+    if not status:
+        spec = load_concern(tmp_path / "out.yaml")
+        assert spec.classes == (("0", "1") if text.startswith("0") else ("well", "ill"))
+        assert spec.costs().tolist() == [[0, 0.25], [1, 0]]
+
+
 def test_wrong_input_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_text("well,ill\n0,two\n8,0\n")
     for source, given in (("tsne", "nothing"), ("costs", tmp_path / "costs.csv"), ("tree", tmp_path / "no.yaml")):

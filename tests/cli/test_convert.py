@@ -19,7 +19,7 @@ def test_a_file_goes_through_all_formats(tmp_path: Path, capsys: pytest.CaptureF
         given += [] if out_trials is None else ["--out-trials", tmp_path / out_trials]
         assert run("convert", tmp_path / scores, tmp_path / out, *given) == 0
     assert sorted((tmp_path / "h.csv").read_text().splitlines()) == sorted(CSV.splitlines())
-    assert capsys.readouterr().out.splitlines()[2] == f"wrote {tmp_path / 'd-key.h5'} and {tmp_path / 'd.h5'}"
+    assert capsys.readouterr().out.splitlines()[5] == f"wrote {tmp_path / 'd-key.h5'} and {tmp_path / 'd.h5'}"
 
 
 def test_columns_without_a_place_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

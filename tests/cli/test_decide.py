@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, load_concern
-from mpcs_torch.evaluation.files.predictions import write_predictions
+from mpcs_torch.evaluation.files import open_table
 from mpcs_torch.learning import DecisionRule, Limit, plan_limit
 from tests.calibration.data import logits
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
+from tests.evaluation.files.write import SUFFIXES, write_predictions
 
 NAMES = ["red", "yellow", "green", "blue"]
 
@@ -26,8 +27,7 @@ def concern(tmp_path: Path) -> Path:
 
 def predictions(path: Path, seed: int, *, labelled: bool = True) -> Path:
     scores, target = logits(seed)
-    write_predictions(path, scores, target if labelled else target[:, None][:, :0], NAMES)
-    return path
+    return write_predictions(path, scores, target if labelled else None, NAMES)
 
 
 @pytest.mark.parametrize("scale", ["logits", "probabilities"])
@@ -85,7 +85,10 @@ def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: p
     assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--logits", "--calibration", "vector") == 0
     assert "No limit was asked for" in capsys.readouterr().out
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
-    assert capsys.readouterr().out == f"wrote {out}: 400 decisions, 0 of them referrals\n"
+    assert capsys.readouterr().out.splitlines() == [
+        'new.npz: no labels; lists of scores "preds" = classes red, yellow, green, blue',
+        f"wrote {out}: 400 decisions, 0 of them referrals",
+    ]
 
 
 def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
@@ -170,24 +173,23 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     assert printed.err == ""
     assert "Guaranteed for the samples of new clusters (patient) like these: dangerous <= 0.2 of mal" in printed.out
     assert "dangerous errors of malignant" in printed.out
-    assert (
-        run("calibrate", "fit", "validation.csv", "--method", "temperature", "--out", "cal.pt", "--ignore", "age") == 0
-    )
+    assert run("calibrate", "fit", "validation.csv", "--method", "temperature", "--out", "cal.pt") == 0
     assert run("calibrate", "apply", "cal.pt", "new.csv", "--out", "calibrated.csv") == 0
     assert run("decide", "apply", "rule.pt", "calibrated.csv", "--out", "decisions.csv") == 0
     with Path("new.csv").open() as first, Path("decisions.csv").open() as last:
         rows, decisions = list(csv.DictReader(first)), list(csv.DictReader(last))
+    assert list(decisions[0]) == [*rows[0], "decision", "risk", "cost", "reason", "best"]
     kept = ("image", "site", "patient", "age", "target")
     assert [[row[name] for name in kept] for row in decisions] == [[row[name] for name in kept] for row in rows]
     referred = [row for row in decisions if row["decision"] == "refer"]
     assert 0 < len(referred) < len(rows)
     assert {row["reason"].split("'")[1].split(" <=")[0] for row in referred} <= {"dangerous", "any"}
     score = ("score", "calibrated.csv", "--by", "site", "--cluster", "patient", "--concern", "concern.yaml")
-    assert run(*score, "--ignore", "age") == 0
+    assert run(*score) == 0
     assert run(*fit, "--limit", "any <= 0.1 by camera", "--overwrite") == 2
-    assert "must have a column 'camera'" in one_line(capsys.readouterr().err)
+    assert "has no column 'camera' of --limit; it has image, benign" in one_line(capsys.readouterr().err)
     assert run(*fit, "--limit", "any <= 0.1 by target", "--overwrite") == 2
-    assert "column 'target' holds scores or labels, so it cannot name groups" in one_line(capsys.readouterr().err)
+    assert "has no column of labels" in one_line(capsys.readouterr().err)
     Path("gaps.csv").write_text(Path("validation.csv").read_text().replace(",p7,", ",,"))
     gaps = ("decide", "fit", "gaps.csv", *fit[3:], *limits, "--cluster", "patient", "--overwrite")
     assert run(*gaps) == 2
@@ -196,9 +198,97 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     assert run("decide", "apply", "rule.pt", "clash.csv", "--out", "clash-decisions.csv") == 2
     assert "has a column 'risk', which decisions are written to: rename it" in one_line(capsys.readouterr().err)
     assert run("decide", "apply", "rule.pt", "new.csv", "--out", "again.csv", "--logits") == 0
-    assert "the logits look like probabilities: leave out --logits." in one_line(capsys.readouterr().err)
+    assert "the scores look like probabilities, but are read as logits: leave out --logits" in one_line(
+        capsys.readouterr().err
+    )
     assert run(*fit, "--limit", "any < 0.1", "--overwrite") == 2
     assert "limit 'any < 0.1': must read like 'dangerous <= 0.01 of" in one_line(capsys.readouterr().err)
+
+
+def test_the_first_line_says_how_a_file_was_read(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev = predictions(tmp_path / "dev.csv", 0)
+    dev.write_text("\n".join(f"{line},{place or 'age'}" for place, line in enumerate(lines_of(dev))))
+    fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--out", tmp_path / "rule.pt", "--overwrite")
+    how = 'dev.csv: labels "target"; scores red, yellow, green, blue; not used: age'
+    assert run(*fit, "--quiet") == 0
+    assert capsys.readouterr().out.splitlines()[0] == how
+    assert run(*fit, "--json") == 0
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[0] == how
+    assert json.loads(printed.out)["read"] == [how]
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_every_column_keeps_its_name_order_and_text(tmp_path: Path, concern: Path) -> None:
+    rule, out, new = tmp_path / "rule.pt", tmp_path / "out.csv", tmp_path / "new.csv"
+    DecisionRule(load_concern(concern), calibration=None).save(rule)
+    new.write_text(
+        ";code;red;yellow;diagnosis;green;blue;note;when\n"
+        '0;007;0,7;0,1;red;0,1;0,1;"a; ""b""";2024-01-01\n'
+        "1;008;0,10;0,2;;0,3;0,40;;\n"
+    )
+    assert run("decide", "apply", rule, new, "--out", out, "--label-column", "diagnosis") == 0
+    header, *rows = lines_of(out)
+    assert header == f"{lines_of(new)[0]};decision;risk;cost;reason;best"
+    assert [row.startswith(line) for row, line in zip(rows, lines_of(new)[1:], strict=True)] == [True, True]
+    assert [row.split(";")[-5] for row in rows] == ["red", "blue"], "a row without a label is decided, too"
+    assert [row.split(";")[-4] for row in rows] == ["0,2", "0,6"]
+
+
+def test_rows_without_scores_are_left_out_and_stay_in_the_file(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, out, new = tmp_path / "rule.pt", tmp_path / "out.csv", tmp_path / "new.csv"
+    DecisionRule(load_concern(concern), calibration=None).save(rule)
+    new.write_text("id,red,yellow,green,blue\na,0.7,0.1,0.1,0.1\nb,,,,\nc,0.1,0.1,0.1,0.7\n")
+    assert run("decide", "apply", rule, new, "--out", out) == 2
+    assert "row 2, column red: must be a probability" in one_line(error := capsys.readouterr().err)
+    assert "is missing (--missing drop leaves such rows out)" in one_line(error)
+    assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
+    printed = capsys.readouterr().out
+    assert "1 row without a label, a score or a cluster left out: values are those of the others." in printed
+    assert "2 decisions, 0 of them referrals" in printed
+    with out.open() as file:
+        assert [(row["id"], row["decision"]) for row in csv.DictReader(file)] == [
+            ("a", "red"),
+            ("b", ""),
+            ("c", "blue"),
+        ]
+
+
+def test_labels_may_be_in_another_file(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, target = logits(0)
+    dev = write_predictions(tmp_path / "dev.csv", scores, None, NAMES)
+    rows = [f"{line},{place or 'id'}" for place, line in enumerate(lines_of(dev))]
+    dev.write_text("\n".join(rows) + "\n")
+    labels = [f"{place},{NAMES[label]}" for place, label in enumerate(target.tolist(), start=1)]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,truth", *labels[::-1]]) + "\n")
+    rule, given = tmp_path / "rule.pt", ("--labels", tmp_path / "labels.csv", "--id-column", "id", "--logits")
+    assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--limit", "any <= 50 %", *given) == 0
+    assert "dev.csv (labels of labels.csv by 'id'): labels" in capsys.readouterr().out
+    expected = DecisionRule(load_concern(concern), Limit(0.5, "any"))
+    expected.fit(scores, target)
+    assert DecisionRule.load(rule).thresholds.tolist() == pytest.approx(expected.thresholds.tolist())
+    assert run("decide", "apply", rule, dev, "--out", tmp_path / "out.csv", *given, "--mute", "E1") == 0
+    with (tmp_path / "out.csv").open() as file:
+        assert [row["truth"] for row in csv.DictReader(file)] == [NAMES[label] for label in target.tolist()]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_each_format_gives_the_same_decisions(suffix: str, tmp_path: Path, concern: Path) -> None:
+    rule, new = tmp_path / "rule.pt", predictions(tmp_path / f"new{suffix}", 1)
+    expected = DecisionRule(load_concern(concern), calibration=None)
+    expected.save(rule)
+    out = tmp_path / f"out{'.parquet' if suffix == '.parquet' else '.csv'}"
+    assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
+    table = open_table(out).peek(400)
+    assert table["decision"] == [[*NAMES, "refer"][i] for i in expected(logits(1)[0]).tolist()]
+    assert len(table["target"]) == 400
 
 
 def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

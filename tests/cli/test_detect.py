@@ -57,3 +57,93 @@ def test_a_wrong_operating_point_is_refused(
 ) -> None:
     assert run("detect", file, *options) == 2
     assert message in one_line(capsys.readouterr().err)
+
+
+KINDS = {
+    "a header of tabs": (
+        "score\tlabel\n.9\t1\n.2\t0\n.4\t0\n.7\t1\n",
+        "",
+        'separated by tabs; labels "label" (1 = target)',
+    ),
+    "four columns of anti-spoofing": (
+        "u1 - bonafide 1.5\nu2 A1 spoof -2\nu3 A2 spoof .5\nu4 - bonafide .75\n",
+        "",
+        'no header; labels "column 3" (bonafide = target); scores "column 4"; not used: column 1, column 2',
+    ),
+    "the label first": ("1 .9\n0 .2\n0 .4\n1 .7\n", "", 'labels "column 1" (1 = target); scores "column 2"'),
+    "a list of trials, label first": (
+        "a x .9\na y .2\nb x .4\nb y .7\n",
+        "0 b x\n1 a x\n1 b y\n0 a y\n",
+        'names "column 1" and "column 2"; labels of key.txt, "column 1" (1 = target); scores "column 3"',
+    ),
+    "one name and a key": (
+        "u1 .9\nu2 .2\nu3 .4\nu4 .7\n",
+        "u1 bonafide\nu4 bonafide\nu2 spoof\nu3 spoof\n",
+        'names "column 1"; labels of key.txt, "column 2" (bonafide = target); scores "column 2"',
+    ),
+    "own names of columns": (
+        "person,ward,true_label,oof_proba\na,n,1,.9\nb,n,0,.2\nc,s,0,.4\nd,s,1,.7\n",
+        "",
+        'labels "true_label" (1 = target); scores "oof_proba"; not used: person, ward',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_read_as_they_are_and_the_first_line_says_how(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, key, how = KINDS[kind]
+    (tmp_path / "s.txt").write_text(text)
+    (tmp_path / "key.txt").write_text(key)
+    options = ["--labels", tmp_path / "key.txt"] if key else []
+    assert run("detect", tmp_path / "s.txt", *options, "--no-intervals", "--quiet") == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("s.txt: ")
+    assert how in first
+    assert run("detect", tmp_path / "s.txt", *options, "--no-intervals", "--json") == 0
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert told["read"] == [first]
+    assert first in printed.err
+    assert told["metrics"]["equal error rate"] == 0
+
+
+def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"p{i % 10},{i * 7 % 60 / 10},{int(i * 11 % 60 > 29)}" for i in range(60)]
+    (tmp_path / "s.csv").write_text("\n".join(["patient_id,score,label", *rows]))
+    assert run("detect", tmp_path / "s.csv") == 0
+    assert "warning: E2: rows share values of 'patient_id' (10)" in capsys.readouterr().err
+    for options in (("--cluster", "patient_id"), ("--no-intervals",), ("--mute", "E2")):
+        assert run("detect", tmp_path / "s.csv", *options) == 0
+        assert "E2" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "step"),
+    [
+        ("1 0\n0 1\n1 1\n", "choose with --score-column and --label-column", ("--score-column", "1")),
+        ("1 0\n0 1\n0 0\n", "choose with --score-column and --label-column", ("--label-column", "column 2")),
+        ("cat .5\ndog .7\n", "--target-label dog", ("--target-label", "dog")),
+        ("score,label\n.5,1\n.7,2\n", "pass --target-label 1 or --target-label 2", ("--target-label", "2")),
+        ("score,label\n.5,1\n,0\n.3,0\n", "--missing drop leaves out such rows", ("--missing", "drop")),
+        ("a,b,label\n.5,.1,1\n.3,.2,0\n", "choose with --score-column", ("--score-column", "a")),
+        ("a x .5\nb y .3\n", "give --labels FILE", ("--labels", "key.txt")),
+    ],
+)
+def test_the_next_step_of_a_refusal_helps(
+    text: str,
+    message: str,
+    step: tuple[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.txt").write_text(text.replace("cat .5\ndog .7", "cat .5\ndog .7\ndog .9"))
+    Path("key.txt").write_text("a x 1\nb y 0\n")
+    assert run("detect", "s.txt", "--no-intervals") == 2
+    assert message in one_line(capsys.readouterr().err)
+    assert run("detect", "s.txt", *step, "--no-intervals") == 0

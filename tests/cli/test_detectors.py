@@ -67,7 +67,7 @@ def test_detectors_are_compared_on_the_same_trials(evaluation: Simulated, capsys
     assert run("detect", *evaluation.paths, "--point", 0.5) == 0
     out = capsys.readouterr().out
     assert "By equal error rate (interpolated), b-1 is better than a-1 and c-1." in out
-    assert [cell.strip() for cell in out.splitlines()[2].split("|")[1:-1]] == ["metric", "a-1", "b-1", "c-1"]
+    assert [cell.strip() for cell in out.splitlines()[5].split("|")[1:-1]] == ["metric", "a-1", "b-1", "c-1"]
 
 
 def test_costs_and_decisions_are_compared_at_thresholds_and_likelihood_ratios_only_if_all_are(
@@ -178,7 +178,11 @@ def changed(path: Path, old: str, new: str) -> None:
     ("old", "new", "message"),
     [
         ("\nt7,", "\nt999,", "b-1.csv: has no score for 1 trials of {folder}/a-1.csv, such as 't7'"),
-        ("trial,", "name,", "b-1.csv: must name its trials (a column trial, or --key) as the other file does"),
+        (
+            "trial,",
+            "remark,",
+            "b-1.csv: must name its trials, by a column trial or --id-column, as the other file does",
+        ),
         ("\nt8,", "\nt9,", "b-1.csv: must name each trial once, but 't9' appears more than once"),
     ],
 )
@@ -209,7 +213,7 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
         (("--fuse",), "--fuse: needs --development"),
         (("--calibrate", "logistic"), "--calibrate: needs --development"),
         (("--development", "DEV"), "must be given once for each of the 3 files of scores, but is given 1 times"),
-        (("--by", "colour"), "must have the columns ['score', 'label', 'trial', 'colour'], but has ["),
+        (("--by", "colour"), "has no column 'colour' of --by; it has trial, speaker, noisy, score, label"),
         (("--threshold", "nan"), "--threshold: must be a number, but is nan"),
     ],
 )

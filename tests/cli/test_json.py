@@ -15,7 +15,7 @@ from tests.benchmark.test_benchmark import make_short
 from tests.cli.test_cli import IRIS, RECORDS, run
 
 WRITE_FILES_ALONE = {"convert", "explore", "normalize", "report"}
-PREDICTIONS = "target,red,green\n" + "0,0.8,0.2\n1,0.4,0.6\n0,0.3,0.7\n1,0.1,0.9\n" * 30
+PREDICTIONS = "target,red,green\n" + "red,0.8,0.2\ngreen,0.4,0.6\nred,0.3,0.7\ngreen,0.1,0.9\n" * 30
 
 
 @pytest.fixture
@@ -96,4 +96,8 @@ def test_decisions_are_counted_and_measured_only_with_labels(here: Path, capsys:
     assert printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["coverage"] <= 1
     Path("unlabelled.csv").write_text("red,green\n0.9,0.1\n")
     found = printed(capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv")
-    assert found == {"decisions": 1, "referrals": 0}
+    assert found == {
+        "read": ["unlabelled.csv: no labels; scores red, green"],
+        "decisions": 1,
+        "referrals": 0,
+    }

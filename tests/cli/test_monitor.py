@@ -32,6 +32,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     outputs = ("--html", page, "--prometheus", metrics, "--overwrite")
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
+    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\n')
     risk, change, hints = printed_tables(told.out)
     assert [row[0] for row in risk.rows] == [
         "errors of bad, site north",
@@ -53,6 +54,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert run("monitor", rule, log, "--state", state, "--json") == 1, "an alarm stays"
     plain = json.loads(capsys.readouterr().out)
     assert plain["rows"] == 900
+    assert plain["read"] == ['log.csv: labels "target"; predicted labels "decision"']
     assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
     shown = Page(page)
     assert "is above its limit" in shown.text
@@ -81,7 +83,7 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= x"), "limit 'any <= x'"),
         (("--limit", "any <= 0.1 of ugly"), "of must be one of"),
         (("--limit", "any <= 0.1 by site", "--groups", "site"), "must be COLUMN=A,B, but is 'site'"),
-        (("--limit", "any <= 0.1 by ward"), "must have a column 'ward'"),
+        (("--limit", "any <= 0.1 by ward"), "has no column 'ward' of --limit; it has time, site"),
         (("--limit", "any <= reference"), "limits that name the reference need --reference"),
         (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),

@@ -15,7 +15,8 @@ def test_scores_are_normalised_and_measured(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "cohort.txt").write_text(cohort)
     arguments = ["normalize", tmp_path / "s.csv", "--cohort", tmp_path / "cohort.txt", "--out", tmp_path / "o.csv"]
     assert run(*arguments, "--method", "z") == 0
-    assert capsys.readouterr().out == f"wrote {tmp_path / 'o.csv'}\n"
+    read = 's.csv: names "enrollment" and "test"; scores "score"; not used: label'
+    assert capsys.readouterr().out == f"{read}\nwrote {tmp_path / 'o.csv'}\n"
     assert (tmp_path / "o.csv").read_text() == "enrollment,test,score,label\na,x,3.0,1\nb,x,-2.0,0\n"
     assert run("detect", tmp_path / "o.csv", "--no-intervals") == 0
     assert "equal error rate" in capsys.readouterr().out.lower()
@@ -45,6 +46,10 @@ def test_names_with_fewer_cohort_scores_than_asked_for_are_told(
     (tmp_path / "c.txt").write_text("".join(f"{name} c {score}\n" for name, own in scores.items() for score in own))
     arguments = ["normalize", tmp_path / "s.txt", "--cohort", tmp_path / "c.txt", "--method", "adaptive-s"]
     assert run(*arguments, "--out", tmp_path / "o.txt", "--top", 3) == 0
-    assert capsys.readouterr().out.startswith("1 name has fewer than 3 scores in c.txt: all of them were taken")
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[1]
+        .startswith("1 name has fewer than 3 scores in c.txt: all of them were taken")
+    )
     assert run(*arguments, "--out", tmp_path / "p.txt") == 0
     assert "2 names have fewer than 300 scores in c.txt" in capsys.readouterr().out

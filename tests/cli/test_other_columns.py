@@ -1,4 +1,4 @@
-"""Columns that are no classes are left out by every verb that reads predictions, and each says so."""
+"""The options of how to read a file are the same in every verb that reads predictions, and each says how it read."""
 
 from pathlib import Path
 
@@ -6,11 +6,12 @@ import pytest
 
 from tests.cli.test_cli import one_line, run
 
-ROWS = "id,red,green,label,other,age\n" + "".join(
+ROWS = "id,red,green,truth,label,age\n" + "".join(
     f"img{row},{0.9 - 0.01 * row},{0.1 + 0.01 * row},{'red' if row % 3 else 'green'},red,{20 + row}\n"
     for row in range(60)
 )
-OPTIONS = ("--ignore", "age", "--target-column", "label")
+OPTIONS = ("--label-column", "truth")
+READ = 'p.csv: labels "truth"; scores red, green; not used: id, label, age'
 
 
 @pytest.fixture
@@ -28,27 +29,15 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
     for command in (
         ("score", path, "--concern", concern, "--no-intervals"),
         ("calibrate", "fit", path, "--method", "temperature", "--out", calibration),
-    ):
-        assert run(*command) == 2, command
-        assert "--ignore" in one_line(capsys.readouterr().err)
-        assert run(*command, *OPTIONS) == 0, command
-        told = capsys.readouterr()
-        assert "'id' (id" in told.out + told.err, command
-    for command in (  # the classes are known, and other columns are kept
         ("calibrate", "apply", calibration, path, "--out", tmp_path / "out.csv"),
         ("decide", "fit", path, "--concern", concern, "--out", rule),
         ("decide", "apply", rule, path, "--out", tmp_path / "decisions.csv"),
+        ("explore", path, "--concern", concern, "--out", tmp_path / "page.html"),
     ):
+        if command[1] != "apply":
+            assert run(*command) == 2, command
+            assert "truth, label: choose by --label-column truth" in one_line(capsys.readouterr().err)
         assert run(*command, *OPTIONS) == 0, command
-    for name, header in (("out", "red,green,target"), ("decisions", "target,decision,risk,cost,reason,best")):
-        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == f"id,other,{header}"
-
-
-def test_a_column_of_logits_that_is_no_label_is_doubted(
-    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ("score", files[0], "--target-column", "label", "--logits", "--metrics", "accuracy", "--no-intervals")
-    assert run(*given) == 0
-    assert "no row has the label 'age': if that is no class, --ignore leaves its column out" in capsys.readouterr().err
-    assert run(*given, "--ignore", "age") == 0
-    assert "no row has the label" not in capsys.readouterr().err
+        assert capsys.readouterr().out.splitlines()[0].startswith(READ), command
+    for name, added in (("out", ""), ("decisions", ",decision,risk,cost,reason,best")):
+        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == ROWS.splitlines()[0] + added

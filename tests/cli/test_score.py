@@ -9,7 +9,7 @@ import torch
 from tests.cli.test_cli import one_line, run
 from tests.report.page import Page
 
-CSV = "target,red,yellow,green\n0,0.7,0.2,0.1\n0,0.2,0.7,0.1\n2,0.6,0.1,0.3\n1,0.1,0.8,0.1\n"
+CSV = "target,red,yellow,green\nred,0.7,0.2,0.1\nred,0.2,0.7,0.1\ngreen,0.6,0.1,0.3\nyellow,0.1,0.8,0.1\n"
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow]]\nfactor: 0.5\n"
 
 
@@ -46,7 +46,7 @@ def test_errors_and_concern_come_first_and_what_repeats_others_is_left_out(
 
 
 def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "p.csv").write_text("target,red,yellow,green\n0,0.7,0.2,0.1\n0,0.2,0.8,0\n1,0,1,0\n")
+    (tmp_path / "p.csv").write_text("target,red,yellow,green\nred,0.7,0.2,0.1\nred,0.2,0.8,0\nyellow,0,1,0\n")
     assert run("score", tmp_path / "p.csv") == 0
     out = capsys.readouterr().out
     never, absent = "class 'green' is never predicted", "class 'green' is without samples"
@@ -56,7 +56,7 @@ def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.
     found = json.loads(capsys.readouterr().out)
     assert found["undefined"]["macro_fscore"] == f"{never}; {absent}"
     assert set(found["undefined"]) == {name for name, value in found["metrics"].items() if value is None}
-    (tmp_path / "p.csv").write_text("target,red,green\n0,0,1\n1,0,1\n")
+    (tmp_path / "p.csv").write_text("target,red,green\nred,0,1\ngreen,0,1\n")
     assert run("score", tmp_path / "p.csv", "--metrics", "cross_entropy") == 0
     assert "cross_entropy is inf: the probability of a label is 0." in capsys.readouterr().out
 
@@ -146,7 +146,7 @@ def test_rows_of_the_training_are_pointed_out(tmp_path: Path, capsys: pytest.Cap
 def test_it_is_said_what_expected_concern_is_relative_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of 8 benign and 2 malignant rows, always deciding benign costs 2 * 10 / 10, and malignant 8 * 1 / 10 a row."""
     (tmp_path / "c.yaml").write_text("classes: [benign, malignant]\nweights: [[0, 1], [10, 0]]\n")
-    rows = [f"{0.9 - 0.1 * (n % 5):.1f},{0.1 + 0.1 * (n % 5):.1f},{int(n > 7)}" for n in range(10)]
+    rows = [f"{0.9 - 0.1 * (n % 5):.1f},{0.1 + 0.1 * (n % 5):.1f},{['benign', 'malignant'][n > 7]}" for n in range(10)]
     (tmp_path / "p.csv").write_text("\n".join(["benign,malignant,target", *rows]) + "\n")
     given = ("--concern", tmp_path / "c.yaml", "--metrics", "expected_concern,dangerous")
     assert run("score", tmp_path / "p.csv", *given, "--html", tmp_path / "r.html") == 0

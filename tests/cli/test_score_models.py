@@ -49,7 +49,7 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert grouped(files, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["rows", "classes", "models", "notes", "warnings", "comparisons", "verdicts", "groups"]
+    assert list(told) == ["read", "rows", "classes", "models", "notes", "warnings", "comparisons", "verdicts", "groups"]
     model = told["models"]["B"]
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
@@ -99,7 +99,7 @@ def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.Captu
         numpy.save(tmp_path / f"{name}.npy", scores / scores.sum(1, keepdim=True))
     numpy.save(tmp_path / "t.npy", torch.arange(30) % 2)
     paths = [tmp_path / "A.npy", tmp_path / "B.npy"]
-    assert run("score", *paths, "--target", tmp_path / "t.npy", "--metrics", "accuracy") == 0
+    assert run("score", *paths, "--labels", tmp_path / "t.npy", "--metrics", "accuracy") == 0
     assert "a difference in accuracy between A and B" in capsys.readouterr().out
 
 
@@ -108,7 +108,7 @@ def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.Captu
     [
         (("--confusion",), "Invalid value for --confusion: is for one file of predictions"),
         (("--development", "A.csv"), "Invalid value for --development: is for one file of predictions"),
-        (("--by", "patient", "--by", "nothing"), "A.csv: must have a column 'nothing', but has ['patient',"),
+        (("--by", "patient", "--by", "nothing"), "A.csv: has no column 'nothing' of --by; it has patient,"),
     ],
 )
 def test_options_that_do_not_fit_several_files_are_refused(

@@ -18,7 +18,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def score(files: list[Path], *arguments: object) -> int:
-    return run("score", *files, "--ignore", "patient", "--ignore", "site", *arguments)
+    return run("score", *files, *arguments)
 
 
 def test_what_holds_is_the_last_table(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,6 @@ from mpcs_torch.cli.app import run_app
 from mpcs_torch.evaluation import classifier_files as models
 from mpcs_torch.evaluation import evaluate  # noqa: F401  # imports torchmetrics once, before processes are forked
 from mpcs_torch.evaluation.files import chunks
-from mpcs_torch.evaluation.files.predictions import write_predictions
 from mpcs_torch.processes import world
 from tests.cli.test_cli import one_line, run
 from tests.processes.forked import forked_world, succeeded
@@ -71,10 +70,13 @@ def test_processes_score_files_as_one_does(
         probs = torch.randn(rows, 3, generator=generator, dtype=torch.float64).softmax(dim=1).round(decimals=4)
         paths.append(tmp_path / f"{name}.{kind}")
         if kind == "npz":
-            write_predictions(paths[-1], probs, target, ["red", "yellow", "green"])
+            numpy.savez(paths[-1], preds=probs, target=target)
             continue
         columns = {name: probs[:, place].numpy() for place, name in enumerate(("red", "yellow", "green"))}
-        columns |= {"target": target.numpy(), "site": [f"s{row % 3 + row // 2000}" for row in range(rows)]}
+        columns |= {
+            "target": [("red", "yellow", "green")[label] for label in target],
+            "site": [f"s{row % 3 + row // 2000}" for row in range(rows)],
+        }
         columns |= {"patient": [f"p{row // 5}" for row in range(rows)], "name": [f"r{row}" for row in range(rows)]}
         table = pyarrow.table(columns)
         parquet.write_table(table, paths[-1], row_group_size=700) if kind == "parquet" else csv.write_csv(
@@ -102,14 +104,14 @@ def test_an_error_that_one_process_finds_ends_all_with_one_message(
     assert [(status, out) for status, out, _ in found] == [(2, "")] * 2
     errors = "".join(err for *_, err in found)
     assert errors.count("mpcs: ") == 1
-    assert "row 34: the probabilities must sum to 1, but sum to 1.4" in " ".join(errors.split())
+    assert "row 34: the scores must sum to 1, but sum to 1.4" in " ".join(errors.split())
 
 
 def test_two_processes_draw_the_report_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(matplotlib.rcParams, "svg.hashsalt", "the same names in all drawings")
     monkeypatch.setattr(models, "FEWEST_SHARED", 10)
     probs = torch.rand(600, 2, generator=torch.Generator().manual_seed(0)).softmax(1)
-    write_predictions(tmp_path / "a.npz", probs, torch.arange(600) % 2, ["no", "yes"])
+    numpy.savez(tmp_path / "a.npz", preds=probs, target=torch.arange(600) % 2)
     texts = []
     for size in (1, 2):
         page = tmp_path / "page.html"

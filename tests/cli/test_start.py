@@ -90,7 +90,7 @@ def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tm
     ("verb", "rows", "first", "unneeded"),
     [
         ("detect", "score,label\n0.5,1\n0.2,0\n", "", {"torchmetrics"}),
-        ("score", "target,a,b\n0,0.5,0.5\n", "import torchmetrics", set()),  # loads all that is installed, once
+        ("score", "target,a,b\na,0.5,0.5\n", "import torchmetrics", set()),  # loads all that is installed, once
     ],
     ids=["detect", "score"],
 )

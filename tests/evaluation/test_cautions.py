@@ -13,9 +13,9 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
 from mpcs_torch.evaluation.cautions import repeating
-from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
-from mpcs_torch.evaluation.files.columns import ColumnOptions
-from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions
+from mpcs_torch.evaluation.classifier_files import open_models, score_models
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
 
@@ -70,10 +70,10 @@ def fitted_to_patients(malignant: int) -> list[EvaluationWarning]:
 
 
 def from_file(
-    folder: Path, columns: dict[str, Sequence[object]], rows: Rows | None = None, **options: object
+    folder: Path, columns: dict[str, Sequence[object]], cluster: str | None = None, **options: object
 ) -> list[EvaluationWarning]:
     """Score a csv file with further columns."""
-    probs, target = drawn() if rows is None else rows
+    probs, target = drawn()
     lines = [",".join([*SKIN.classes, "target", *columns])]
     further = zip(*columns.values(), strict=True) if columns else iter([()] * len(probs))
     lines += [
@@ -82,12 +82,8 @@ def from_file(
     ]
     path = folder / "predictions.csv"
     path.write_text("\n".join(lines))
-    ignored = [name for name, values in columns.items() if isinstance(values[0], int) and name != "id"]
-    cluster = options.pop("cluster", None)
-    assert cluster is None or isinstance(cluster, str)
-    ignored = [name for name in ignored if name != cluster]
-    files = ModelFiles([path], ReadOptions(columns=ColumnOptions(ignored=ignored)), cluster=cluster)
-    return list(score_models(files, open_models(files, SKIN), SKIN, **options).cautions)  # type: ignore[arg-type]
+    opened = open_models([path], ReadOptions(cluster=cluster), SKIN)
+    return list(score_models(opened, SKIN, **options).cautions)  # type: ignore[arg-type]
 
 
 def warned(work: Callable[[], object]) -> list[EvaluationWarning]:
@@ -112,9 +108,8 @@ def tuned(folder: Path) -> list[EvaluationWarning]:
     """Choose thresholds on the file that is scored."""
     path = folder / "soft.csv"
     path.write_text("rain,wind,target_rain,target_wind\n0.1,0.9,0,1\n0.2,0.5,1,0\n0.3,0.1,1,0\n")
-    files = ModelFiles([path])
-    development = Predictions(path, from_logits=False)
-    return list(score_models(files, open_models(files, None), None, development=development, intervals=False).cautions)
+    opened = open_models([path], ReadOptions())
+    return list(score_models(opened, None, development=Predictions(path), intervals=False).cautions)
 
 
 def underconfident(rows: int) -> tuple[Tensor, Tensor]:

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.concern import save_concern
-from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
+from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.columns import decision_numbers
+from mpcs_torch.evaluation.files.predictions import decision_numbers
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
 
@@ -75,7 +76,7 @@ def test_each_true_class_is_a_group() -> None:
 def test_halves_merge_and_rules_are_compared() -> None:
     first, target = drawn(400, 2)
     whole = evaluate({"A": first, "B": target}, target, concern=SPEC)
-    halves = [Evaluation(SPEC.classes, concern=SPEC, is_decided=True) for _ in range(2)]
+    halves = [Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True) for _ in range(2)]
     for half, rows in zip(halves, (slice(200), slice(200, 400)), strict=True):
         half.update({"A": first[rows], "B": target[rows]}, target[rows])
     halves[0].merge(halves[1])
@@ -103,7 +104,11 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
         ({"concern": None}, "class_names or concern must be given for decisions, to name the classes."),
         (
             {"metrics": ["mpcs", "accuracy"]},
-            "has decisions, which may be referrals, but mpcs, accuracy must have the probability",
+            "has predicted labels alone, but mpcs must have the probability of each class",
+        ),
+        (
+            {"metrics": ["accuracy", "macro_recall"]},
+            "has referrals or coarse answers among its decisions, but accuracy, macro_recall must have a class",
         ),
         ({"target": torch.rand(2, 3)}, "has soft labels, but"),
     ],
@@ -123,8 +128,8 @@ def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
     decisions, target = drawn(300, 5)
     write(tmp_path / "A.csv", decisions, target)
     write(tmp_path / "B.csv", target, target)
-    files = ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"], cluster="patient")
-    result = score_models(files, open_models(files, SPEC), SPEC)
+    reading = ReadOptions(cluster="patient")
+    result = score_models(open_models([tmp_path / "A.csv", tmp_path / "B.csv"], reading, SPEC), SPEC)
     patients = [str(row % 7) for row in range(300)]
     expected = evaluate({"A": decisions, "B": target}, target, concern=SPEC, clusters=patients)
     for name in ("A", "B"):
@@ -133,18 +138,34 @@ def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
             assert result.models[name].intervals[metric] == pytest.approx(interval)
 
 
-def test_a_file_of_decisions_needs_a_concern_and_known_words(tmp_path: Path) -> None:
-    (tmp_path / "A.csv").write_text("decision,target\nbenign,benign\nperhaps,malignant\n")
-    with pytest.raises(
-        PredictionsError, match=r"has a column 'decision', but no concern that names .*: --concern FILE"
-    ):
-        open_models(ModelFiles([tmp_path / "A.csv"]), None)
-    files = ModelFiles([tmp_path / "A.csv"])
-    with pytest.raises(PredictionsError, match=r"row 2, column decision: .*must be one of .*'refer'.* 'perhaps'"):
-        score_models(files, open_models(files, SPEC), SPEC)
-    (tmp_path / "B.csv").write_text("benign,suspicious,malignant,target\n1,0,0,benign\n1,0,0,benign\n")
-    with pytest.raises(PredictionsError, match=r"B.csv: has scores, but .*A.csv has decisions"):
-        open_models(ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"]), SPEC)
+def test_referrals_need_a_concern_and_decisions_known_words(tmp_path: Path) -> None:
+    path = tmp_path / "A.csv"
+    path.write_text("decision,target\nbenign,benign\nrefer,malignant\n")
+    with pytest.raises(PredictionsError, match=r"column decision: has referrals: --concern FILE"):
+        open_models([path], ReadOptions())
+    path.write_text("decision,target\nbenign,benign\nperhaps,malignant\n")
+    with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of .*refer, but is 'perhaps'"):
+        score_models(open_models([path], ReadOptions(), SPEC), SPEC)
+
+
+@pytest.mark.parametrize("concern", [None, ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])])
+def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_scores(
+    concern: ConcernSpec | None, tmp_path: Path
+) -> None:
+    target = ["cat", "dog", "dog", "cat"] * 20
+    decided, scored = ["cat", "cat", "dog", "cat"] * 20, ["0.9,0.1", "0.2,0.8", "0.4,0.6", "0.7,0.3"] * 20
+    for name, header, rows in (("A", "y_pred", decided), ("B", "cat,dog", scored)):
+        lines = [f"{own},{label}" for own, label in zip(rows, target, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"{header},y_true", *lines]) + "\n")
+    paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
+    alone = score_models(open_models(paths[:1], ReadOptions(), concern), concern)
+    assert alone.read == ['A.csv: labels "y_true"; predicted labels "y_pred"']
+    assert [alone.value("accuracy"), alone.value("mcc")] == pytest.approx([0.75, 3**-0.5])
+    assert not {"coverage", "mpcs"} & {*alone.first.values}
+    both = score_models(open_models(paths, ReadOptions(), concern), concern)
+    assert both.value("accuracy", model="B") == 1
+    assert both.comparisons[0].better == "B"
+    assert both.read[1].endswith("cat, dog; their most probable classes")
 
 
 def test_the_command_scores_and_reports_decisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

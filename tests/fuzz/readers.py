@@ -1,11 +1,14 @@
 """The readers that are fuzzed, each with the files that it accepts."""
 
+import gzip
 import io
+import json
 import random
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -21,10 +24,10 @@ from mpcs_torch.evaluation.calibration_files import (
     new_calibration,
     save_calibration,
 )
-from mpcs_torch.evaluation.files.normalize import read_cohort
+from mpcs_torch.evaluation.files.normalize import read_cohort, rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_trials
-from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.manifest import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config.run import dump_config, load_config
@@ -91,7 +94,7 @@ def damaged_member(data: bytes, generator: random.Random) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member.filename: archive.read(member) for member in archive.infolist()}
         compression = archive.infolist()[0].compress_type
-    chosen = generator.choice([name for name in members if name.endswith((".npy", ".pkl"))])
+    chosen = generator.choice([name for name in members if name.endswith((".npy", ".pkl", ".xml"))])
     members[chosen] = mutated(members[chosen], generator)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
@@ -130,26 +133,32 @@ def _read_manifest(folder: Path) -> object:
     return found
 
 
-def _predictions(name: str, target: str | None = None) -> Callable[[Path], object]:
+def _predictions(name: str, labels: str | None = None) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        opened = Predictions(folder / name, target=None if target is None else folder / target, from_logits=False)
+        opened = Predictions(folder / name, ReadOptions(labels=None if labels is None else folder / labels))
         return sum(len(chunk.scores) for chunk in opened.chunks())
 
     return read
 
 
-def _trials(name: str, trials: str | None = None) -> Callable[[Path], object]:
-    return lambda folder: read_trials(folder / name, None if trials is None else folder / trials, lambda rows: None)
+def _trials(name: str, trials: str | None = None, **wanted: bool) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        options = ReadOptions(labels=None if trials is None else folder / trials)
+        return read_trials(folder / name, options, lambda rows: None, **wanted)
+
+    return read
 
 
 def _trial_table(name: str) -> Callable[[Path], object]:
-    return lambda folder: read_trial_table(folder / name, None, lambda rows: None, named=True, columns=["test"])
+    return _trials(name, named=True, all_columns=True)
 
 
 def _rewritten(name: str) -> Callable[[Path], object]:
-    def read(folder: Path) -> None:
+    def read(folder: Path) -> object:
         out = folder / f"out-{name}"
-        rewrite_scores(folder / name, out, lambda scores, *_: scores, lambda rows: None, given=["test"])
+        return rewrite_scores(
+            folder / name, out, lambda scores, *_: scores, ReadOptions(), lambda rows: None, sides=["test"]
+        )
 
     return read
 
@@ -189,13 +198,53 @@ def _npy(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> bytes:
     return _saved(lambda path: np.save(path, array), ".npy")
 
 
-def _parquet(path: Path) -> None:
+def _columns() -> dict[str, list[Any]]:
     columns = {f"c{place}": column.tolist() for place, column in enumerate(PROBS.T)}
-    pyarrow.parquet.write_table(pyarrow.table({**columns, "target": TARGET.tolist()}), path)
+    return {**columns, "target": TARGET.tolist()}
+
+
+def _parquet(path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table(_columns()), path)
+
+
+def _arrow(path: Path) -> None:
+    table = pyarrow.table({**_columns(), "name": pyarrow.array(["a", "b"] * 10).dictionary_encode()})
+    with pyarrow.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _xlsx(path: Path) -> None:
+    from openpyxl import Workbook
+
+    book, columns = Workbook(), _columns()
+    for row in [list(columns), *zip(*columns.values(), strict=True)]:
+        book.active.append(row)
+    book.save(path)
+
+
+def _tables(named: bytes) -> dict[str, Reader]:
+    """Return the readers of further formats of the table of predictions."""
+    records = [dict(zip(_columns(), row, strict=True)) for row in zip(*_columns().values(), strict=True)]
+    scored = [[{"label": name, "score": row[f"c{place}"]} for place, name in enumerate("abc")] for row in records]
+    pipeline = [{"scores": scores, "target": "abc"[row["target"]]} for scores, row in zip(scored, records, strict=True)]
+    contents = {
+        "json lines": "\n".join(map(json.dumps, records)).encode(),
+        "json array": json.dumps(records, indent=1).encode(),
+        "json of a pipeline": "\n".join(map(json.dumps, pipeline)).encode(),
+        "arrow": _saved(_arrow),
+        "csv of UTF-16": named.decode().encode("utf-16"),
+        "csv with semicolons": named.replace(b",", b";").replace(b".", b","),
+        "csv packed by gzip": gzip.compress(named),
+    }
+    found = {name: Reader({"p": content}, _predictions("p")) for name, content in contents.items()}
+    if find_spec("openpyxl") is not None:
+        found["xlsx"] = Reader({"p.xlsx": _saved(_xlsx, ".xlsx")}, _predictions("p.xlsx"), damaged_member)
+    return found
 
 
 def _parquet_trials(path: Path) -> None:
-    columns = {"test": [f"t{n}" for n in range(20)], "score": PROBS[:, 0].tolist(), "label": [0, 1] * 10}
+    names = {"enrollment": ["e"] * 20, "test": [f"t{n}" for n in range(20)]}
+    columns = {**names, "score": PROBS[:, 0].tolist(), "label": [0, 1] * 10}
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
 
@@ -223,7 +272,9 @@ def readers() -> dict[str, Reader]:
     }
     add = {f"ADD/X_{part}.npy": _npy(np.zeros((3, 40, 2))) for part in ("train", "test")}
     add |= {f"ADD/Y_{part}.npy": _npy(np.arange(3)) for part in ("train", "test")}
-    named = _table(["red", "yellow", "a green"], ["red", "yellow", "a green", "0"] * 5).encode()
+    named = _table(
+        ["red", "yellow", "a green"], [["red", "yellow", "a green"][label] for label in TARGET.tolist()]
+    ).encode()
     samples = _saved(
         lambda path: np.savez(path, points=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
         ".npz",
@@ -231,6 +282,7 @@ def readers() -> dict[str, Reader]:
     tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))
     return {
         "csv": Reader({"p.csv": named}, _predictions("p.csv")),
+        **_tables(named),
         "parquet": Reader({"p.parquet": _saved(_parquet)}, _predictions("p.parquet")),
         "npy": Reader({"p.npy": scores, "t.npy": labels}, _predictions("p.npy", "t.npy")),
         "npz": Reader({"p.npz": npz}, _predictions("p.npz")),

@@ -2,25 +2,25 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from mpcs_torch.evaluation.files.predictions import write_predictions
 from tests.cli.test_cli import run
 from tests.report.page import Page
 
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
 
 
-def write(path: Path, names: list[str], seed: int) -> None:
-    target = torch.arange(60) % len(names)
-    noise = torch.randn(60, len(names), generator=torch.Generator().manual_seed(seed))
-    logits = noise + 2 * torch.nn.functional.one_hot(target, len(names))
-    write_predictions(path, logits.softmax(dim=1), target, names)
+def write(path: Path, classes: int, seed: int) -> None:
+    target = torch.arange(60) % classes
+    noise = torch.randn(60, classes, generator=torch.Generator().manual_seed(seed))
+    logits = noise + 2 * torch.nn.functional.one_hot(target, classes)
+    np.savez(path, preds=logits.softmax(dim=1), target=target)
 
 
 def test_the_report_of_a_file_draws_its_referral_without_intervals_too(tmp_path: Path) -> None:
     (tmp_path / "concern.yaml").write_text(CONCERN)
-    write(tmp_path / "a.npz", ["red", "yellow", "green"], 0)
+    write(tmp_path / "a.npz", 3, 0)
     given = ("--concern", tmp_path / "concern.yaml", "--no-intervals")
     assert run("score", tmp_path / "a.npz", *given, "--html", tmp_path / "r.html") == 0
     page = Page(tmp_path / "r.html")
@@ -32,7 +32,7 @@ def test_the_report_of_a_file_draws_its_referral_without_intervals_too(tmp_path:
 def test_models_of_two_classes_have_det_curves_too(tmp_path: Path) -> None:
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for seed, path in enumerate(paths):
-        write(path, ["0", "1"], seed)
+        write(path, 2, seed)
     assert run("score", *paths, "--html", tmp_path / "r.html") == 0
     text, alts = Page(tmp_path / "r.html").text, Page(tmp_path / "r.html").alts
     assert "How sure the models are" in text

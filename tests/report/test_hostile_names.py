@@ -42,7 +42,8 @@ def check(page: Page) -> None:
 
 def test_names_of_classes_are_no_markup(tmp_path: Path) -> None:
     header = ",".join(['"' + name.replace('"', '""') + '"' for name in NAMES])
-    rows = "".join(f"{','.join(str(0.92 if c == r else 0.01) for c in range(9))},{r}\n" for r in range(9))
+    labels = header.split(",")
+    rows = "".join(f"{','.join(str(0.92 if c == r else 0.01) for c in range(9))},{labels[r]}\n" for r in range(9))
     (tmp_path / FILE).write_text(f"{header},target\n{rows}")
     assert run("score", tmp_path / FILE, "--html", tmp_path / "r.html") == 0
     page = Page(tmp_path / "r.html")

@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, say, text_of
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result
 from mpcs_torch.cli.failures import told_how_to_go_on
-from mpcs_torch.cli.options import AsJson, DataRoot, Out, Quiet, refused_values
+from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.errors import quoted
 
 
+@options.shared("json", "quiet")
 def benchmark(
     tasks: Annotated[list[str] | None, typer.Argument(metavar="TASK...", show_default=False)] = None,
     method: Annotated[list[str] | None, typer.Option(show_default=False)] = None,
-    data_root: DataRoot = Path("data"),
-    out: Out = Path("runs"),
-    as_json: AsJson = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+    data_root: options.DataRoot = Path("data"),
+    out: options.Out = Path("runs"),
 ) -> None:
     """Compare ways to train and to decide by dangerous errors, accuracy and coverage.
 
@@ -34,7 +34,6 @@ def benchmark(
     from mpcs_torch.benchmark.methods import method_of
     from mpcs_torch.benchmark.results import save_results, summary_table, task_table
     from mpcs_torch.benchmark.tasks import TASKS
-    from mpcs_torch.cli.progress import counting_bar
 
     names = []
     for part in tasks or [""]:
@@ -43,7 +42,7 @@ def benchmark(
             raise typer.BadParameter(f"TASK must be part of one of {quoted(list(TASKS))}, but got {quoted(part)}")
         names += [name for name in found if name not in names]
     for path in method or ():
-        with refused_values():
+        with options.refused_values():
             method_of(path)
     folder = out / "benchmark"
     trials = [Trials(name, data_root, folder, tuple(method or ())) for name in names]
@@ -51,10 +50,6 @@ def benchmark(
     with told_how_to_go_on(lambda: again):
         results = sorted(results_of(trials, counting_bar), key=lambda result: names.index(result["task"]))
     save_results(results, folder)
-    if as_json:
-        print_json(results)
-    else:
-        for result in results:
-            say(f"{result['task']}\n\n{text_of(task_table(result))}\n")
-        say(text_of(summary_table(results)))
+    tables = [part for result in results for part in (result["task"], task_table(result))]
+    print_result(results, *tables, summary_table(results))
     note(f"wrote {folder / 'results.md'}, and for each task its values and a figure")

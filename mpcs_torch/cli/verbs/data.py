@@ -1,17 +1,17 @@
 """``mpcs data``: download and list data sets."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
-from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
+from mpcs_torch.cli.console import note, print_result
+from mpcs_torch.cli.options import DataRoot, shared
+from mpcs_torch.cli.progress import shown_progress
 from mpcs_torch.trainer.sources.checksums import SHA256, UCR_SHA256
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
 
 data = group_of_commands("Download and list the data sets of the experiments.")
 
@@ -25,6 +25,7 @@ def _check_names(names: list[str]) -> list[str]:
 
 
 @data.command()
+@shared("quiet")
 def get(
     names: Annotated[
         list[str],
@@ -35,29 +36,22 @@ def get(
         ),
     ],
     data_root: DataRoot = Path("data"),
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Download data sets. Correct files are kept, and an interrupted download is resumed.
 
     Args:
         names: mnist, add, or ucr/NAME with the name of a set in the UCR archive.
     """
-    import sys
-
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
     from mpcs_torch.trainer.sources.published import get as get_set
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    is_shown = sys.stderr.isatty() and not COMMAND_LINE.is_quiet
-    with Progress(*columns, console=Console(stderr=True), disable=not is_shown) as progress:
-        tasks: dict[str, TaskID] = {}
+    with ExitStack() as stack:
+        bars = dict[str, Callable[..., None]]()
 
         def advance(file: str, here: int, total: int | None) -> None:
-            if file not in tasks:
-                tasks[file] = progress.add_task(file, total=total)
-            progress.update(tasks[file], completed=here, total=total)
+            if file not in bars:
+                stack.close()  # the bar of the file before
+                bars[file] = stack.enter_context(shown_progress(file, total, "{task.completed:,.0f} bytes"))
+            bars[file](completed=here)
 
         for name in names:
             get_set(name, data_root, advance)
@@ -65,13 +59,11 @@ def get(
 
 
 @data.command("list")
-def show(data_root: DataRoot = Path("data"), as_json: AsJson = False) -> None:
+@shared("json")
+def show(data_root: DataRoot = Path("data")) -> None:
     """List the data sets in the data root, and whether their checksums are correct."""
     from mpcs_torch.tables import Table
     from mpcs_torch.trainer.sources.published import status
 
-    sets = status(data_root)
-    if as_json:
-        print_json([{"name": entry.name, "state": entry.state} for entry in sets])
-    else:
-        typer.echo(text_of(Table(["data set", "state"], [[entry.name, entry.state] for entry in sets])))
+    rows = [[entry.name, entry.state] for entry in status(data_root)]
+    print_result(Table(["name", "state"], rows).records(), Table(["data set", "state"], rows))

@@ -8,46 +8,27 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import note, print_json, say, text_of
-from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.options import (
-    AsJson,
-    Calibration,
-    Cluster,
-    Ignore,
-    Labels,
-    Logits,
-    Quiet,
-    Replace,
-    TargetColumn,
-    Validation,
-)
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, text_of
+from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
-    from mpcs_torch.concern import ConcernSpec
-    from mpcs_torch.learning import DecisionRule, RuleReport
+    from mpcs_torch.learning import DecisionRule
 
 decide = group_of_commands("Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.")
 
 
 @decide.command()
+@options.shared(*options.OF_CLASSES, "cluster", "overwrite", "mute", "json", "quiet")
 def fit(
-    validation: Validation,
+    validation: options.Validation,
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
     out: Annotated[Path, typer.Option(dir_okay=False)],
+    reading: ReadOptions,
     limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
-    cluster: Cluster = None,
-    calibration: Calibration = Calibration.TEMPERATURE,
+    calibration: options.Calibration = "temperature",
     priors: Annotated[str | None, typer.Option(show_default="the file's")] = None,
-    logits: Logits = False,
-    target: Labels = None,
-    target_column: TargetColumn = None,
-    ignore: Ignore = None,
-    mute: options.Mute = None,  # noqa: ARG001  # read by its callback
-    overwrite: Replace = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Fit a decision rule to predictions with labels.
 
@@ -62,12 +43,8 @@ def fit(
         calibration: How to calibrate first.
         priors: Class frequencies of the deployment, with commas between.
     """
-    options.check_out(out, overwrite=overwrite, read=[validation])
-
-    from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.decision_files import fit_rule
-    from mpcs_torch.evaluation.files.predictions import open_with_columns
+    from mpcs_torch.evaluation.decision_files import fit_rule, open_to_fit
     from mpcs_torch.learning import DecisionRule, Limit
 
     spec = load_concern(concern)
@@ -75,75 +52,55 @@ def fit(
         rule = DecisionRule(
             spec,
             [Limit.parse(text) for text in limit or ()],
-            calibration=options.calibration_method(calibration),
+            calibration=None if calibration == "none" else calibration,
             priors=None if priors is None else _numbers(priors),
         )
-    columns = dict.fromkeys((cluster, *(limit.by for limit in rule.limits)))
-    reading = options.read_options(target, target_column, ignore, logits=logits)
-    needed = [column for column in columns if column is not None]
-    predictions = open_with_columns(validation, reading, class_names=spec.classes, needed=needed)
-    with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
-        fit_rule(rule, predictions, advance, cluster=cluster)
-    note(*predictions.notes())
-    rule.save(out, overwrite=overwrite)
+    predictions = open_to_fit(rule, validation, reading)
+    with row_counter("read", [validation], predictions) as advance:
+        fit_rule(rule, predictions, advance)
+    rule.save(out, overwrite=COMMAND_LINE.overwrite)
     assert rule.report is not None
-    if as_json:
-        print_json({"rule": out, **rule.report.plain(), "guaranteed": [str(limit) for limit in rule.limits]})
-        return
-    typer.echo(f"{_table(rule.report, rule.concern)}\n\n{_guarantee(rule, cluster)}")
+    plain = {"rule": out, **rule.report.plain(), "guaranteed": [str(limit) for limit in rule.limits]}
+    print_result(plain, rule.report.table(rule.concern), _guarantee(rule, reading.cluster))
     note(f"wrote {out}")
 
 
 @decide.command()
+@options.shared(*options.OF_CLASSES, "overwrite", "mute", "json", "quiet")
 def apply(
     rule: Annotated[Path, options.file_argument("RULE")],
     predictions: Annotated[Path, options.file_argument("PREDICTIONS")],
     out: Annotated[Path, typer.Option(dir_okay=False)],
-    logits: Logits = False,
-    target: Labels = None,
-    target_column: TargetColumn = None,
-    ignore: Ignore = None,
-    mute: options.Mute = None,  # noqa: ARG001  # read by its callback
-    overwrite: Replace = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+    reading: ReadOptions,
 ) -> None:
-    """Write the decision for each row, the name of a class or refer, with its risk, expected cost and reason.
+    """Copy a file with the decision for each row, the name of a class or refer, its risk, expected cost and reason.
 
-    All other columns and the label are kept.
+    All columns of the file are kept, but for scores in arrays; a row that is left out has no decision.
 
     If the file has labels, also print what the decisions cost.
 
     Args:
         rule: File of `decide fit`.
         predictions: Predictions; labels are not needed.
-        out: The csv file of decisions to write.
+        out: The file of decisions to write: text as PREDICTIONS is, or parquet.
     """
-    options.check_out(out, overwrite=overwrite, read=[rule, predictions])
-
-    from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.evaluation.decision_files import apply_rule
-    from mpcs_torch.evaluation.files.predictions import open_with_columns
+    from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
     from mpcs_torch.learning import DecisionRule
 
     loaded = DecisionRule.load(rule)
-    reading = options.read_options(target, target_column, ignore, logits=logits)
-    opened = open_with_columns(predictions, reading, class_names=loaded.concern.classes, needs_labels=False)
-    with told_warnings(), row_counter(f"decide {predictions.name}", [predictions]) as advance:
-        decided = apply_rule(loaded, opened, advance)
-    note(*opened.notes())
-    decided.write(out)
-    decisions = decided.assessed.decision
-    referred = int((decisions < 0).sum())
-    if as_json:
-        report = {} if decided.report is None else decided.report.plain()
-        print_json({"decisions": len(decisions), "referrals": referred, **report})
-    elif decided.report is not None:
-        typer.echo(f"{_table(decided.report, loaded.concern)}\n")
-    note(f"wrote {out}: {len(decisions)} decisions, {referred} of them referrals")
+    opened = open_to_decide(loaded, predictions, reading)
+    with row_counter("decide", [predictions], opened) as advance:
+        decided = apply_rule(loaded, opened, out, advance)
+    plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
+    if decided.report is None:
+        print_result(plain)
+    else:
+        print_result(plain | decided.report.plain(), f"{text_of(decided.report.table(loaded.concern))}\n")
+    note(f"wrote {out}: {decided.decisions} decisions, {decided.referrals} of them referrals")
 
 
 @decide.command()
+@options.shared("overwrite", "json", "quiet")
 def plan(
     limit: Annotated[str, typer.Option(metavar="TEXT")],
     expected: Annotated[list[float], typer.Option()],
@@ -153,9 +110,6 @@ def plan(
     cluster_size: int = 1,
     shared: float = 0.0,
     picture: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
-    overwrite: Replace = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any.
 
@@ -169,7 +123,6 @@ def plan(
         shared: Correlation of errors in a cluster; 1 if all err together.
         picture: Also draw the chance by the number, to an svg file.
     """
-    options.check_out(picture, overwrite=overwrite, option="--picture")
     if picture is not None and picture.suffix != ".svg":
         raise typer.BadParameter(f"must end in .svg, but is {picture}", param_hint="--picture")
 
@@ -181,12 +134,10 @@ def plan(
         plan_for = partial(plan_limit, asked, chance=chance, share=share, group_shares=shares)
         plans = {rate: plan_for(rate, cluster_size=cluster_size, shared=shared) for rate in expected}
     columns = ["expected", "given", "counted", "judging", "fewest"]
-    found = [[rate, one.given, sum(one.counted), one.judging, one.fewest] for rate, one in plans.items()]
-    if as_json:
-        print_json([dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in found])
-    else:
-        told = [f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()]
-        say("\n".join([text_of(Table(columns, [list(map(str, row)) for row in found])), "", *told]))
+    rows = [[rate, one.given, sum(one.counted), one.judging, one.fewest] for rate, one in plans.items()]
+    plain = [dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in rows]
+    sentences = "\n".join(f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items())
+    print_result(plain, Table(columns, [list(map(str, row)) for row in rows]), sentences)
     if picture is not None:
         from mpcs_torch.plots import plan_figure
         from mpcs_torch.report.render import write_svg
@@ -195,21 +146,6 @@ def plan(
         unit = "samples" if cluster_size == 1 else "clusters"
         write_svg(picture, plan_figure(curves, wanted=chance, unit=unit, title=limit))
         note(f"wrote {picture}")
-
-
-def _table(report: "RuleReport", concern: "ConcernSpec") -> str:
-    free = ", a referral at 0" if concern.refer is None and report.coverage < 1 else ""
-    rows = [
-        ["samples that calibrated", str(report.calibrated_by)],
-        ["samples judged", str(report.judged_by)],
-        ["coverage", f"{report.coverage:.6g}"],
-        *([["coarse answers per sample", f"{report.coarse:.6g}"]] if report.coarse else []),
-        ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
-        [f"cost per sample{free}", f"{report.cost:.6g}"],
-    ]
-    rows += [[f"{name} at the priors", f"{value:.6g}"] for name, value in report.at_priors.items()]
-    rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in report.by_class.items()]
-    return text_of(Table(["", "value"], rows[0 if report.calibrated_by else 1 :]))
 
 
 def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:

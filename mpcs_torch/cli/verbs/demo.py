@@ -3,35 +3,30 @@
 import shlex
 from pathlib import Path
 
-from mpcs_torch.cli.console import note, print_json, say, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
 from mpcs_torch.cli.failures import told_how_to_go_on
-from mpcs_torch.cli.options import AsJson, Out, Overwrite, Quiet
+from mpcs_torch.cli.options import Out, shared
+from mpcs_torch.cli.progress import counting_bar
 
 
-def demo(
-    out: Out = Path("runs"),
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
-) -> None:
+@shared("overwrite", "json", "quiet")
+def demo(out: Out = Path("runs")) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
     from mpcs_torch.benchmark.demonstration import SEEDS, demonstrate
-    from mpcs_torch.cli.progress import counting_bar
     from mpcs_torch.learning.recommended import LOSSES
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
 
     folder = out / "demo"
     report = folder / "report.html"
-    if report.exists() and not overwrite:
+    if report.exists() and not COMMAND_LINE.overwrite:
         raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
     again = f"; mpcs demo --out {shlex.quote(str(out))} --overwrite begins anew"
     with told_how_to_go_on(lambda: again), counting_bar("demo, runs", len(LOSSES) * len(SEEDS)) as advance:
         found = demonstrate(advance)
     folder.mkdir(parents=True, exist_ok=True)
     write_demo_report(found, report)
-    if as_json:
-        tallies = {name: [tally._asdict() for tally in of_seeds] for name, of_seeds in found.tallies.items()}
-        print_json({"report": report, "by_seed": tallies})
-        return
-    say(f"{text_of(found.table())}\n\n{without_referral(found)}\n{with_referral(found)}\n")
+    tallies = {name: [tally._asdict() for tally in of_seeds] for name, of_seeds in found.tallies.items()}
+    print_result({"report": report, "by_seed": tallies})
+    if not COMMAND_LINE.json:
+        say(found.table(), f"{without_referral(found)}\n{with_referral(found)}\n")
     note(f"wrote {report}")

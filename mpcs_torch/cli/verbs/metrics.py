@@ -4,18 +4,19 @@ import json
 import sys
 from pathlib import Path
 
-from mpcs_torch.cli.console import print_table
-from mpcs_torch.cli.options import AsJson
+from mpcs_torch.cli.console import COMMAND_LINE, print_result
+from mpcs_torch.cli.options import shared
 from mpcs_torch.tables import Table
 
 LISTING = Path(__file__).parents[1] / "metrics.json"
 """The entries of the register, to list them without PyTorch: ``python -m tests.metrics.listing`` writes it."""
 
 
-def metrics(as_json: AsJson = False) -> None:
+@shared("json")
+def metrics() -> None:
     """List the names that run configs and `mpcs score --metrics` take; in a pipe or a file, as Markdown."""
-    table = register_table(code="" if as_json or sys.stdout.isatty() else "`")
-    print_table(table)
+    table = register_table(code="" if COMMAND_LINE.json or sys.stdout.isatty() else "`")
+    print_result(table.records(), table)
 
 
 def register_table(*, code: str = "`") -> Table:

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import note
-from mpcs_torch.cli.options import DataRoot, OverwriteReport, Quiet, check_out
+from mpcs_torch.cli.failures import told_warnings
+from mpcs_torch.cli.options import DataRoot, check_out, shared
 
 NAME = "report.html"
 
 
+@shared("overwrite", "quiet")
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", exists=True, file_okay=False)],
     out: Annotated[Path | None, typer.Option(dir_okay=False, show_default=f"RUN/{NAME} for a single run")] = None,
     data_root: DataRoot = Path("data"),
-    overwrite: OverwriteReport = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Write one page about finished runs: the picked epoch and what it saves, the costliest errors, and all figures.
 
@@ -32,12 +32,11 @@ def report(
         if len(runs) > 1:
             raise typer.BadParameter("name the file for several runs", param_hint="--out")
         out = runs[0] / NAME
-    check_out(out, overwrite=overwrite)
+    check_out(out)
     repeated = [str(run) for place, run in enumerate(runs) if any(run.samefile(other) for other in runs[:place])]
     if repeated:
         raise typer.BadParameter(f"{repeated[0]} is given twice", param_hint="RUN")
 
-    from mpcs_torch.cli.failures import told_warnings
     from mpcs_torch.report.run import write_run_report
     from mpcs_torch.trainer.trained import open_trained
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, print_json, print_table, say, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
-from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet, file_or_name
+from mpcs_torch.cli.options import DataRoot, Out, file_or_name, shared
+from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config.run import RunConfig
     from mpcs_torch.trainer.data import DataSplits
+    from mpcs_torch.trainer.folder import HooksOf
     from mpcs_torch.trainer.loop import Hook
 
 
@@ -44,6 +46,7 @@ DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
 
 
+@shared("overwrite", "json", "quiet")
 def train(
     config: Annotated[
         str | None, typer.Argument(metavar="CONFIG", autocompletion=lambda: packaged_names("experiments"))
@@ -51,12 +54,9 @@ def train(
     overrides: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE")] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
-    overwrite: Overwrite = False,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)] = None,
     log: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     listed: Annotated[bool, typer.Option("--list")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
@@ -74,7 +74,8 @@ def train(
         listed: List the configs of the package, and train nothing.
     """
     if listed:
-        print_table(config_table())
+        table = config_table()
+        print_result(table.records(), table)
         return
     changes = [*([] if resume is None or config is None else [config]), *(overrides or [])]
     if (config is None and resume is None) or (resume is not None and not all("=" in change for change in changes)):
@@ -84,16 +85,15 @@ def train(
         )
     path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
     from mpcs_torch.processes.world import joined
+    from mpcs_torch.trainer.config.run import load_config
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:
-        settings, folder = world.told_by_first(lambda: _settings(path, changes, out, resume))
-        is_restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        goes_on = resume is not None or is_restarted
+        settings = world.told_by_first(lambda: load_config(path, changes))
+        folder = out / settings.name if resume is None else resume
+        goes_on = resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         with told_how_to_go_on(lambda: _how_to_go_on(folder)) if world.size == 1 else nullcontext():
-            _train(
-                settings, folder, data_root, world, overwrite=overwrite, resume=goes_on, log=log or [], as_json=as_json
-            )
+            _train(settings, folder, data_root, world, resume=goes_on, log=log or [])
 
 
 def _how_to_go_on(folder: Path) -> str:
@@ -101,32 +101,18 @@ def _how_to_go_on(folder: Path) -> str:
     return f"; `mpcs train --resume {shlex.quote(str(folder))}` goes on from its last saved state" if is_begun else ""
 
 
-def _settings(path: Path, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
-    from mpcs_torch.trainer.config.run import load_config
-
-    settings = load_config(path, overrides)
-    return settings, out / settings.name if resume is None else resume
-
-
 def _train(
-    settings: "RunConfig",
-    folder: Path,
-    data_root: Path,
-    world: "World",
-    *,
-    overwrite: bool,
-    resume: bool,
-    log: list[str],
-    as_json: bool,
+    settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, resume: bool, log: list[str]
 ) -> None:
     from mpcs_torch.trainer.folder import check_free, is_finished, run_in_folder
     from mpcs_torch.trainer.loggers import check_loggers
     from mpcs_torch.trainer.result import FILE as RESULT
     from mpcs_torch.trainer.result import read_result
 
+    overwrite = COMMAND_LINE.overwrite
     world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
-    several = next((name for name in ("recommended", "seeds") if getattr(settings, name) is not None), None)
+    several = next((name for name in SEVERAL if getattr(settings, name) is not None), None)
     if several is not None and overwrite:
         raise typer.BadParameter(f"--overwrite does not go with {several}: choose another name or folder")
     if several is not None and world.size > 1:
@@ -136,24 +122,20 @@ def _train(
             result = read_result(folder)
             stopped = "" if result.stopped is None else f"; it stopped {result.stopped}"
             note(f"{folder} is finished: its result is in {folder / RESULT}{stopped}")
-            if as_json:
-                print_json({"run": folder, **result.plain()})
+            print_result({"run": folder, **result.plain()})
         return
     data = settings.data.load(data_root)
     if several is not None:
-        train_several = _train_recommended if several == "recommended" else _train_seeds
-        train_several(settings, folder, data, log, as_json=as_json)
+        SEVERAL[several](settings, folder, data, partial(_hooks, log))
         return
     with ExitStack() as stack:
         hooks = stack.enter_context(_hooks(log, settings, folder)) if world.is_first else []
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
-    if as_json:
-        print_json({"run": folder, **result.plain()})
-    else:
-        stopped = "" if result.stopped is None else f"Stopped {result.stopped}.\n"
-        say(f"{stopped}Picked epoch {result.epoch}: {result.reason}.\n\n{text_of(result.table())}\n")
+    stopped = "" if result.stopped is None else f"Stopped {result.stopped}.\n"
+    picked = f"{stopped}Picked epoch {result.epoch}: {result.reason}."
+    print_result({"run": folder, **result.plain()}, picked, f"{text_of(result.table())}\n")
     note(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
         note(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
@@ -165,7 +147,6 @@ def _train(
 
 @contextmanager
 def _hooks(log: list[str], settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":
-    from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.trainer.loggers import LOGGERS
 
     bar = progress_bar(settings.name, settings.epochs.count)
@@ -173,29 +154,27 @@ def _hooks(log: list[str], settings: "RunConfig", folder: Path) -> "Iterator[lis
         yield [stack.enter_context(hook) for hook in (bar, *(LOGGERS[name](settings, folder) for name in log))]
 
 
-def _train_seeds(settings: "RunConfig", folder: Path, data: "DataSplits", log: list[str], *, as_json: bool) -> None:
+def _train_seeds(settings: "RunConfig", folder: Path, data: "DataSplits", hooks_of: "HooksOf") -> None:
     """Train a run with each seed, and print their metrics on test data beside each other."""
     from mpcs_torch.trainer.folder import seeded_runs, train_each
     from mpcs_torch.trainer.result import read_result, seeds_table
 
-    places = train_each(settings, seeded_runs(settings), data, folder, partial(_hooks, log))
+    places = train_each(settings, seeded_runs(settings), data, folder, hooks_of)
     results = dict(zip(settings.seeds or [], map(read_result, places), strict=True))
-    if as_json:
-        print_json({"run": folder, "seeds": {seed: result.plain() for seed, result in results.items()}})
-    else:
-        say(f"On test data, at the picked epoch of each run:\n\n{text_of(seeds_table(results))}\n")
+    plain = {"run": folder, "seeds": {seed: result.plain() for seed, result in results.items()}}
+    table = f"{text_of(seeds_table(results))}\n"
+    print_result(plain, "On test data, at the picked epoch of each run:", table)
     note(f"wrote a folder for each run to {folder}")
 
 
-def _train_recommended(
-    settings: "RunConfig", folder: Path, data: "DataSplits", log: list[str], *, as_json: bool
-) -> None:
+def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits", hooks_of: "HooksOf") -> None:
     """Train every loss of the recipe, and say which model was chosen."""
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
-    choice = train_recommended(settings, data, folder, partial(_hooks, log))
-    if as_json:
-        print_json({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))})
-    else:
-        say(f"{choice}\n")
+    choice = train_recommended(settings, data, folder, hooks_of)
+    print_result({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))}, f"{choice}\n")
     note(f"wrote {folder / RULE}, {CHOICE} and a folder for each run")
+
+
+SEVERAL = {"recommended": _train_recommended, "seeds": _train_seeds}
+"""What trains several runs, by the key of a config that asks for them."""

@@ -1,32 +1,38 @@
 """Files of predictions and of trials: read with every value checked, matched, and written.
 
 Whatever reads, matches or writes a file raises `PredictionsError` if the file cannot be read or breaks a rule. It names
-the file, and the row and the column if they are known.
+the file, and the row and the column if they are known. Names are imported when they are first used.
 """
 
-from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.hdf5 import Key, read_key
-from mpcs_torch.evaluation.files.normalize import normalize_trials
-from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
-from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
-from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table, read_trials
-from mpcs_torch.evaluation.files.trial_writers import rewrite_scores, write_trials
-from mpcs_torch.evaluation.files.trials import Trials, TrialTable
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Key",
-    "Predictions",
-    "PredictionsError",
-    "TrialTable",
-    "Trials",
-    "columns_of",
-    "normalize_trials",
-    "read_key",
-    "read_trial_table",
-    "read_trials",
-    "rewrite_scores",
-    "write_key",
-    "write_ndx",
-    "write_predictions",
-    "write_trials",
-]
+if TYPE_CHECKING:
+    from mpcs_torch.evaluation.files.chunks import PredictionsError
+    from mpcs_torch.evaluation.files.formats import open_table
+    from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.evaluation.files.reading import ReadOptions
+    from mpcs_torch.evaluation.files.tables import Table
+    from mpcs_torch.evaluation.files.trials import read_trials
+    from mpcs_torch.evaluation.files.write import write_trials
+
+_FILES = {
+    "PredictionsError": "chunks",
+    "open_table": "formats",
+    "Predictions": "predictions",
+    "ReadOptions": "reading",
+    "Table": "tables",
+    "read_trials": "trials",
+    "write_trials": "write",
+}
+__all__ = ["Predictions", "PredictionsError", "ReadOptions", "Table", "open_table", "read_trials", "write_trials"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Import a public name."""
+        from importlib import import_module
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+        return globals()[name]

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
+import torch
 from torch import Tensor
 
-from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.npy_files import TruncatedArrayError
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
@@ -19,6 +20,8 @@ MOST_COLUMNS = 100_000
 """Of a table: a row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
 LONGEST_LINE = 64 * MOST_COLUMNS
 """In characters: a row of as many numbers is shorter."""
+EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
+"""That install a package which only some formats need."""
 
 
 class PredictionsError(MpcsError, ValueError):
@@ -27,8 +30,12 @@ class PredictionsError(MpcsError, ValueError):
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
         place += [] if row is None else [f"row {row}"]
-        place += [] if column is None else [f"column {str(column)[:MAX_QUOTED]}"]
+        place += [] if column is None else [f"column {shown(str(column).removeprefix('column '))}"]
         super().__init__(printable(f"{', '.join(place)}: {problem}"))
+
+
+class NoRowsError(PredictionsError):
+    """A file without rows, to which some may be added."""
 
 
 Advance = Callable[[int], None]
@@ -45,11 +52,19 @@ class Chunk(NamedTuple):
     """(n,) labels, or (n, C) soft labels; (n, 0) if the file has no labels."""
     texts: Mapping[str, Any] = MappingProxyType({})
     """By name, as arrow arrays (n,): columns that were asked for, and that are neither scores nor labels."""
+    kept: Tensor | None = None
+    """Of the rows read, bool: those of the chunk, if some were left out."""
 
     @property
     def is_soft(self) -> bool:
         """True if each row has a label from 0 to 1 for each class."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
+
+    @property
+    def rows(self) -> Tensor:
+        """The numbers of the rows in the file: int64 (n,)."""
+        kept = torch.ones(len(self.scores), dtype=torch.bool) if self.kept is None else self.kept
+        return self.first_row + kept.nonzero().squeeze(1)
 
 
 def rows_at_a_time(classes: int) -> int:
@@ -96,6 +111,11 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
         raise PredictionsError(path, str(error), row=error.row, column=error.column) from None
     except FileRuleError as error:
         raise PredictionsError(path, str(error), row=row) from None
+    except UnicodeDecodeError as error:
+        raise PredictionsError(path, f"cannot be read: {error}; save it as UTF-8", row=row) from None
+    except ImportError as error:
+        extra = EXTRAS.get(error.name or "", "cli")
+        raise PredictionsError(path, f"requires {error.name}: pip install 'mpcs_torch[{extra}]'") from None
     except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
         reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error

@@ -12,7 +12,8 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
-from mpcs_torch.evaluation.files.tables import labels_of
+from mpcs_torch.evaluation.files.reading import NO_GROUP
+from mpcs_torch.evaluation.files.tables import codes_of, text_of
 
 NAMED = 3
 """The most missing ids that an error names."""
@@ -64,21 +65,19 @@ class RowIds:
         return names
 
 
-def text_of(value: Any) -> str:
-    """Return what a cell of csv, parquet or arrow holds, as text."""
-    plain = value.as_py() if hasattr(value, "as_py") else value
-    return "" if plain is None else str(plain).strip()
-
-
 def _repeated(name: str) -> str:
     return f"each id must name one row, but {quoted(name)} appears again"
 
 
 class GroupColumn:
-    """A column that says to which group each row belongs: the names of the groups, and if held 8 bytes for a row."""
+    """A column that says to which group each row belongs: the names of the groups, and if held 8 bytes for a row.
 
-    def __init__(self) -> None:
-        self._codes, self._by_name = array("q"), dict[str, int]()
+    Args:
+        missing: The name of the group of rows without one. Default: each row must have one.
+    """
+
+    def __init__(self, missing: str = "") -> None:
+        self._codes, self._by_name, self._missing = array("q"), dict[str, int](), missing
         self._ids = torch.empty(0, dtype=torch.int64)
 
     @property
@@ -104,7 +103,7 @@ class GroupColumn:
 
     def code_of(self, value: Any, *, is_known: bool) -> int | None:
         """Return the code of a group, or None for a missing value; a new group gets a code, or -1 if all are known."""
-        name = text_of(value)
+        name = text_of(value) or self._missing
         if not name:
             return None
         return self._by_name.get(name, -1) if is_known else self._by_name.setdefault(name, len(self._by_name))
@@ -114,15 +113,26 @@ class MatchedRows:
     """The labels and groups of the rows of the first file, which the rows of the others must have too.
 
     Args:
-        columns: The columns of groups. The first file must have them; those that another file has must be equal.
+        by: Columns of groups; rows without one are the group "(none)".
+        cluster: A column that says which rows are not independent; each row must have a value.
         identifier: A column that names each row of every file, which may have another order. Default: rows of all
             files have the same order.
-        holds: Whether there are other files.
+        holds: Whether there are other files, whose columns of groups, if they have them, must be equal.
+        alike: Other columns that must be equal in all files, such as ids.
     """
 
-    def __init__(self, columns: Sequence[str], *, identifier: str | None = None, holds: bool = True) -> None:
+    def __init__(
+        self,
+        by: Sequence[str],
+        *,
+        cluster: str | None = None,
+        identifier: str | None = None,
+        holds: bool = True,
+        alike: Sequence[str] = (),
+    ) -> None:
         self._holds = holds
-        self.columns = {name: GroupColumn() for name in columns}
+        self.columns = {name: GroupColumn(NO_GROUP if name != cluster else "") for name in (*by, *alike)}
+        self.columns |= {} if cluster is None else {cluster: GroupColumn()}
         self._ids = None if identifier is None else RowIds(identifier)
         self._labels = array("q")
         self._first: Path | None = None
@@ -189,12 +199,11 @@ class MatchedRows:
                 if not codes.equal(expected):
                     place = int((codes != expected).nonzero()[0])
                     group = quoted(column.names[int(expected[place])])
-                    problem = f"must be {group} as in {self._first}, but is {quoted(text_of(chunk.texts[name][place]))}"
+                    value = quoted(text_of(chunk.texts[name][place]))
+                    how = "rows are matched in order (--id-column COLUMN matches them by ids)"
+                    problem = f"must be {group} as in {self._first}, but is {value}: {how}"
                     raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
 
     def _codes(self, path: Path, chunk: Chunk, name: str, *, is_known: bool) -> Tensor:
-        if name not in chunk.texts:
-            raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(name)}")
         code_of = partial(self.columns[name].code_of, is_known=is_known)
-        codes = labels_of(path, chunk.texts[name], name, chunk.first_row, code_of, "must name a group")
-        return torch.from_numpy(codes)
+        return codes_of(path, chunk.texts[name], name, chunk.first_row, code_of, "must name a cluster")

@@ -1,102 +1,121 @@
-"""Read files of predictions, in the format that their suffix names, check every value, and write them."""
+"""Read files of predictions as probabilities, or decisions, and labels, with every value checked."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, shown
-from mpcs_torch.evaluation.files.arrays import LABELS, SCORES, ArrayFile
-from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, reading
-from mpcs_torch.evaluation.files.columns import LABEL, ColumnFile, ColumnOptions, check_texts, names_in
-from mpcs_torch.evaluation.files.columns import LABELS as LABEL_NAMES
-from mpcs_torch.evaluation.files.tables import write_csv_rows
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
+from mpcs_torch.evaluation.files.columns import roles_of
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.labels import with_labels
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.roles import label_numbers
+from mpcs_torch.evaluation.files.single_columns import REFERRAL
+from mpcs_torch.evaluation.files.tables import (
+    PEEKED_ROWS,
+    Batch,
+    Table,
+    codes_of,
+    distinct_texts,
+    is_gap,
+    listed,
+    matrix_of,
+    text_of,
+)
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.processes.world import World
 
-DECIMALS = range(2, 7)
-"""The decimals that may be shown: with 1, rounding could explain nearly any sum; with 7, sums are exact enough."""
+DECIMALS = range(7)
+"""The decimals that may be shown: with 7, sums are exact enough."""
 LOWEST = 0.5
 """The lowest sum that is accepted, since more than half of the probability would be guessed."""
+SUM_TOLERANCE = 1e-3
+"""How far a sum of probabilities may be from 1, for files with rounded decimals; the metrics allow the same."""
+MIN_PROBABILITY = 1e-12
+"""The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
+NO_LABEL = -100
+"""Stands for a label that is missing, as in torch."""
 
 
-class Rounding(NamedTuple):
-    """The sums of rows that are not 1, because the numbers of the file are rounded."""
+class Sums(NamedTuple):
+    """The sums of rows that are not 1, because numbers are rounded, and what rows were left out."""
 
     decimals: int = 0
     """As shown in the file."""
     lowest: float = 1.0
-    """Of the sums."""
     highest: float = 1.0
     rows: int = 0
+    dropped: int = 0
+    """Rows without a label or a score."""
 
     @classmethod
-    def of(cls, scores: Tensor, total: Tensor, off: Tensor) -> Self | None:
+    def of(cls, scores: Tensor, total: Tensor, off: Tensor, whole: float) -> Self | None:
         """Return the rounding that explains the sums of all rows that are off; None if there is none.
 
         A sum is explained if it is within half a unit of the last decimal for each number. What lifts a sum above 1
         has been rounded up, so zeros do not count there.
 
         Args:
-            scores: ``(n, C)`` probabilities as the file has them.
+            scores: ``(n, C)`` probabilities, or percentages, as the file has them.
             total: ``(n, 1)``, float64: their sums.
-            off: ``(n,)``: the rows whose sum is not 1.
+            off: ``(n,)``: the rows whose sum is not the whole.
+            whole: 1, or 100 for percentages.
         """
         # A whole number divided by a power of ten is rounded as the decimal number that was read.
-        wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in DECIMALS)
+        wide, least_decimals = scores.double(), 2 if whole == 1 else 0
+        units = ((decimals, 10.0**decimals) for decimals in DECIMALS if decimals >= least_decimals)
         fits = (decimals for decimals, u in units if torch.equal(((wide * u).round() / u).to(scores.dtype), scores))
         decimals = next(fits, None)
         if decimals is None:
             return None
         half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
-        room = 1e-9  # for the sums of floating point numbers
-        most = 1 + half * (rows > 0).sum(dim=1) + room
-        least = max(LOWEST, 1 - half * scores.shape[1] - room)
+        room = 1e-9 * whole  # for the sums of floating point numbers
+        most = whole + half * (rows > 0).sum(dim=1) + room
+        least = max(LOWEST * whole, whole - half * scores.shape[1] - room)
         is_explained = bool(((sums >= least) & (sums <= most)).all())
         return cls(decimals, sums.min().item(), sums.max().item(), len(sums)) if is_explained else None
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the rounding of several parts of a file."""
-        decimals, lowest, highest, rows = zip(*parts, strict=True)
-        return cls(max(decimals), min(lowest), max(highest), sum(rows))
+        """Return the sums of several parts of a file."""
+        decimals, lowest, highest, rows, dropped = zip(*parts, strict=True)
+        return cls(max(decimals), min(lowest), max(highest), sum(rows), sum(dropped))
 
     def notes(self) -> list[str]:
-        """Say which sums were accepted, unless all were 1."""
-        if not self.rows:
-            return []
-        shown = f"probabilities are rounded to {self.decimals} decimals"
+        """Say which sums were accepted, unless all were 1, and how many rows were left out."""
         span = f"{self.lowest:.4g} to {self.highest:.4g}"
-        return [f"The {shown}: {self.rows} rows sum to {span}, and were divided by their sum."]
+        sums = f"{self.rows} rows sum to {span}, and were divided by their sum"
+        rounded = f"The probabilities are rounded to {self.decimals} decimals: {sums}."
+        without = f"{'1 row' if self.dropped == 1 else f'{self.dropped} rows'} without a label, a score or a cluster"
+        dropped = f"{without} left out: values are those of the others."
+        return [*([rounded] if self.rows else []), *([dropped] if self.dropped else [])]
 
 
-ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
-SUM_TOLERANCE = 1e-3
-"""How far a sum of probabilities may be from 1, for files with rounded decimals; the metrics allow the same."""
-MIN_PROBABILITY = 1e-12
-"""The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
+def decision_numbers(concern: ConcernSpec) -> dict[str, int]:
+    """Return the number of each decision by name: the classes, the coarse answers, and last a referral."""
+    names = [*concern.classes, *(answer for answer, _ in concern.answers)]
+    return {**{name: number for number, name in enumerate(names)}, REFERRAL: -1}
 
 
 class Predictions:
     """Read the rows of a file as probabilities and labels.
 
     Args:
-        path: ``.npz`` or ``.pt`` with ``preds`` (N, C) and ``target``; ``.npy`` with scores (N, C); ``.csv`` or
-            ``.parquet`` with a column for each class, named after it or numbered from 0, and ``target`` or
-            ``target_NAME`` columns.
-        target: The labels of an ``.npy`` file: (N,) integer classes, or (N, C) soft labels.
-        from_logits: Whether the scores are logits, to which softmax is applied, instead of probabilities.
-        class_names: The classes in index order. Default: the columns of scores in their order.
-        needs_labels: Whether a file without labels is refused. Otherwise its chunks have targets (n, 0).
-        texts: Columns of a ``.csv`` or ``.parquet`` file that are neither scores nor labels, such as a patient. Chunks
-            hold those that the file has.
-        columns: What the user says of the columns of such a file; errors then name options of ``mpcs score``.
-        decisions: The numbers of decisions by name, for files with a column of decisions instead of scores. Their
-            chunks have them, int64 (n, 1), in place of probabilities.
+        path: The file, in any format of `open_table`.
+        reading: How to read it, where its content does not say it.
+        class_names: The classes in index order, if they are known. Default: those that the file names.
+        needs_labels: Whether a file, or a row, without a label is refused. Otherwise targets are (n, 0), or `NO_LABEL`.
+        texts: Columns to read besides, such as a patient. Chunks contain those that the file has.
+        numbers: Columns of numbers to read besides.
+        decisions: The numbers of decisions by name, if they are more than classes: see `decision_numbers`.
+        table: The file, if it is open.
 
     Raises:
         PredictionsError: If the file cannot be read; the message names row and column if they are known.
@@ -105,65 +124,82 @@ class Predictions:
     def __init__(
         self,
         path: Path,
+        reading: ReadOptions | None = None,
         *,
-        target: Path | None = None,
-        from_logits: bool,
         class_names: Sequence[str] | None = None,
         needs_labels: bool = True,
         texts: Sequence[str] = (),
-        columns: ColumnOptions | None = None,
+        numbers: Sequence[str] = (),
         decisions: Mapping[str, int] | None = None,
+        table: Table | None = None,
     ) -> None:
-        if path.suffix not in (*ARRAYS, *COLUMNS):
-            raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
-        if path.suffix in COLUMNS and target is not None:
-            raise PredictionsError(path, "contains its own labels: --target is only for npy files")
-        self.path, self.from_logits = path, from_logits
-        self.takes_any_column = from_logits and class_names is None and path.suffix in COLUMNS
-        """Whether a column of numbers that is no class would be taken for one: logits have no sum to tell it by."""
-        with reading(path):
-            self._source = (
-                ArrayFile(path, target, needs_labels=needs_labels)
-                if path.suffix in ARRAYS
-                else ColumnFile(
-                    path, class_names, needs_labels=needs_labels, texts=texts, options=columns, decisions=decisions
-                )
-            )
-        self.is_decided = isinstance(self._source, ColumnFile) and self._source.is_decided
-        """Whether the file has decisions instead of scores."""
-        self._rounded = Rounding()
-        self._names_ignore = columns is not None and path.suffix in COLUMNS
-        names = self._source.columns
-        if class_names is not None and len(class_names) != len(names):
-            problem = f"has scores for {len(names)} classes, but {len(class_names)} are expected"
-            raise PredictionsError(path, problem)
-        if from_logits and len(names) == 1:
-            raise PredictionsError(path, "must have at least 2 classes for logits: the softmax of a single one is 1")
-        self.class_names = list(names if class_names is None else class_names)
+        self.path, self.reading = path, reading or ReadOptions()
+        self.table = with_labels(table or open_table(path), self.reading)
+        self._needs_labels = needs_labels
+        self._sums, self._whole = Sums(), 1.0
+        self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
+        """The columns that are read besides."""
+        self._numbers = [name for name in self.table.names if name in numbers]
+        others = [*self.texts, *self._numbers]
+        self.roles = roles_of(
+            self.table, self.reading, class_names=class_names, needs_labels=needs_labels, texts=others
+        )
+        self._check_classes()
+        self.class_names = list(self.roles.classes)
+        if class_names is not None and self.class_names != [*class_names]:
+            raise PredictionsError(path, f"--classes must be {listed(class_names)}, in this order")
+        self.decides = self.roles.form == "decisions"
+        """Whether chunks have decisions instead of probabilities: the most probable classes, if the file has scores."""
+        self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
+        self._truth = self._kind_of_truth() if self.roles.truth else ""
+        if not self.decides and not self.from_logits and self._truth in ("", "one-hot"):
+            self._whole = self._first_sum() or 1.0
+
+    @property
+    def from_logits(self) -> bool:
+        """Whether scores are logits."""
+        return self.reading.from_logits
 
     @property
     def rows(self) -> int | None:
         """The number of rows; None if the file must be read to count them."""
-        with reading(self.path):
-            return self._source.rows
+        return self.table.rows
 
-    def unread(self) -> dict[str, tuple[set[str], int]]:
-        """Return the distinct texts, and the number of texts, of each column that is not read, of the first rows."""
-        with reading(self.path):
-            return self._source.unread() if isinstance(self._source, ColumnFile) else {}
+    @property
+    def is_labelled(self) -> bool:
+        """Whether rows have labels or degrees of truth."""
+        return bool(self.roles.label or self.roles.truth)
+
+    @cached_property
+    def refers(self) -> bool:
+        """Whether a decision is none of the classes: a referral or a coarse answer."""
+        if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
+            return False
+        texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
+        return not texts.isdisjoint({*self._decisions} - {*self.class_names})
+
+    def how(self) -> str:
+        """Return how the file was read, in one line."""
+        dialect = f" ({self.table.dialect})" if self.table.dialect else ""
+        percent = "; percentages, divided by 100" if self._whole != 1 else ""
+        votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
+        place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
+        best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
+        return f"{self.path.name}{dialect}: {self.roles.in_words()}{percent}{votes}{place}{best}"
+
+    def notes(self) -> list[str]:
+        """Return which numbers were changed and which rows left out, in sentences."""
+        return self._sums.notes()
 
     def gather(self, world: World) -> None:
         """Add what other processes noted, who read other rows."""
-        self._rounded = Rounding.joined(world.told_by_all(self._rounded))
-
-    def notes(self) -> list[str]:
-        """Return how the file was read where that was not plain, in sentences: columns left out, rounded numbers."""
-        return [*self._source.notes, *self._rounded.notes()]
+        self._sums = Sums.joined(world.told_by_all(self._sums))
 
     def chunks(self, part: range | None = None) -> Iterator[Chunk]:
         """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
 
         With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
+        Decisions are int64 (n, 1).
 
         Args:
             part: The rows to read, from 0, of a file whose number of rows is known. Default: all.
@@ -172,7 +208,8 @@ class Predictions:
             PredictionsError: If a value breaks a rule; the message names the first one.
         """
         for _, checked in self._read(part):
-            yield checked
+            is_scored = self.decides and self.roles.form != "decisions"
+            yield checked._replace(scores=checked.scores.argmax(dim=1, keepdim=True)) if is_scored else checked
 
     def logits(self) -> Iterator[Chunk]:
         """Yield chunks of logits (n, C), float64, with labels as in `chunks`.
@@ -182,164 +219,203 @@ class Predictions:
         Raises:
             PredictionsError: If a value breaks a rule, or the labels are soft.
         """
-        for read, checked in self._read():
-            if read.is_soft:
+        if self.decides:
+            raise PredictionsError(
+                self.path, "has predicted labels, but scores of each class are needed: --score-columns names them"
+            )
+        for scores, checked in self._read(None):
+            if checked.is_soft:
                 raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
-            scores = read.scores.double() if self.from_logits else checked.scores.clamp(min=MIN_PROBABILITY).log()
-            yield checked._replace(scores=scores)
+            logits = scores.double() if self.from_logits else checked.scores.clamp(min=MIN_PROBABILITY).log()
+            yield checked._replace(scores=logits)
 
-    def _read(self, part: range | None = None) -> Iterator[tuple[Chunk, Chunk]]:
-        """Yield chunks as they are in the file, and checked."""
-        chunks, row = self._source.chunks(part), 1 if part is None else part.start + 1
-        self._rounded = Rounding()
-        while True:
-            with reading(self.path, row):
-                chunk = next(chunks, None)
-                if chunk is None:
-                    return
-                checked = self._checked(chunk)
-            yield chunk, checked
-            row += len(chunk.scores)
+    def _check_classes(self) -> None:
+        fewest = 1 if self.roles.truth else 2  # soft labels can be of one class, such as a sound
+        count = len(self.roles.classes)
+        if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
+            rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
+            raise PredictionsError(self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}")
+        if self.from_logits and count == 1:
+            raise PredictionsError(
+                self.path, "must have at least 2 classes for logits: the softmax of a single one is 1"
+            )
 
-    def _checked(self, chunk: Chunk) -> Chunk:
-        first, scores, target, texts = chunk
-        if self.is_decided:
-            return chunk._replace(target=self._checked_labels(target, first))
-        if not scores.is_floating_point():
-            raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
-        tolerance = max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
+    def _read(self, part: range | None) -> Iterator[tuple[Tensor, Chunk]]:
+        """Yield scores as they are in the file, and checked chunks without the rows that are left out."""
+        roles, is_decided = self.roles, self.roles.form == "decisions"
+        labels = [] if roles.label is None else [roles.label]
+        texts = [*self.texts, *(roles.scores if is_decided else ())]
+        numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
+        (numbers if self.table.counts_from_0 else texts).extend(labels)
+        if self.from_logits and not self.decides:
+            self._doubt_logits()
+        for batch in self.table.batches(numbers=numbers, texts=texts, part=part):
+            named = {name: batch.columns[name] for name in (*self.texts, *self._numbers)}
+            target = self._target(batch)
+            scores = self._made(batch) if is_decided else self._matrix(batch)
+            kept = self._kept(scores, target, named)
+            if not kept.all():
+                filled = 0 if is_decided else 0.0 if self.from_logits else self._whole / scores.shape[1]
+                scores = scores.masked_fill(~kept.unsqueeze(1), filled)
+                target = target.masked_fill(~(kept if target.ndim == 1 else kept.unsqueeze(1)), 0)
+            probs, target = (scores, target) if is_decided else self._checked(scores, target, batch.first_row)
+            if not kept.all():
+                scores, probs, target = scores[kept], probs[kept], target[kept]
+                named = {name: column.filter(kept.numpy()) for name, column in named.items()}
+                self._sums = self._sums._replace(dropped=self._sums.dropped + int((~kept).sum()))
+            yield scores, Chunk(batch.first_row, probs, target, named, None if kept.all() else kept)
+
+    def _kept(self, scores: Tensor, target: Tensor, texts: Mapping[str, Any]) -> Tensor:
+        """Return which rows have a label, scores, and a cluster: (n,); all, unless rows may be left out."""
+        if self.reading.missing == "error":
+            return torch.ones(len(scores), dtype=torch.bool)
+        has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
+        is_missing = ~has_label & self._needs_labels
+        is_missing |= (scores == NO_LABEL).any(dim=1) if self.roles.form == "decisions" else scores.isnan().any(dim=1)
+        if (cluster := self.reading.cluster) is not None and cluster in texts:
+            values = texts[cluster].to_pylist()
+            is_missing |= torch.tensor([is_gap(value) for value in values], dtype=torch.bool)
+        return ~is_missing
+
+    def _matrix(self, batch: Batch) -> Tensor:
+        """Return the scores of all classes: (n, C)."""
+        scores = matrix_of(self.path, batch, self.roles.scores)
+        if self.roles.form == "positive":
+            if not self.from_logits:
+                bad = ~(scores.isnan() | ((scores >= 0) & (scores <= 1)))
+                self._refuse(
+                    bad, scores, batch.first_row, "must be a probability (--logits reads logits)", self.roles.scores
+                )
+            other = torch.zeros_like(scores) if self.from_logits else 1 - scores
+            return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
+        if scores.shape[1] != len(self.roles.classes):
+            problem = f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
+            raise PredictionsError(self.path, problem, row=batch.first_row, column=self.roles.scores[0])
+        return scores if scores.is_floating_point() else scores.double()
+
+    def _made(self, batch: Batch) -> Tensor:
+        """Return the column of decisions: int64 (n, 1)."""
+        numbers, of_class = self._decisions, label_numbers(self.roles)
+
+        def number(value: Any) -> int | None:
+            known = numbers.get(text_of(value), of_class(value))
+            return NO_LABEL if known is None and is_gap(value) and self.reading.missing == "drop" else known
+
+        rule, [column] = f"must be one of {listed([*numbers])}", self.roles.scores
+        return codes_of(self.path, batch.columns[column], column, batch.first_row, number, rule).unsqueeze(1)
+
+    def _target(self, batch: Batch) -> Tensor:
+        """Return labels (n,), or degrees of truth (n, C); (n, 0) without."""
+        roles = self.roles
+        if roles.truth:
+            return self._degrees(batch)
+        if roles.label is None:
+            return torch.empty(batch.rows, 0)
+        of_class, may_be_missing = label_numbers(roles), self.reading.missing == "drop" or not self._needs_labels
+
+        def number(value: Any) -> int | None:
+            known = of_class(value)
+            return NO_LABEL if known is None and may_be_missing and is_gap(value) else known
+
+        return codes_of(self.path, batch.columns[roles.label], roles.label, batch.first_row, number, self._label_rule())
+
+    def _label_rule(self) -> str:
+        roles = self.roles
+        rule = (
+            f"must be a class, one of {listed(roles.classes)} (--label-column and --score-columns name other columns)"
+        )
+        is_numbered = roles.form == "columns" and [*roles.classes] == [*map(str, range(1, len(roles.classes) + 1))]
+        if is_numbered:
+            shifted, columns = ",".join(map(str, range(len(roles.classes)))), ",".join(roles.scores)
+            rule += f"; if the first column is class 0, pass --score-columns {columns} --classes {shifted}"
+        return rule
+
+    def _degrees(self, batch: Batch) -> Tensor:
+        degrees, first = matrix_of(self.path, batch, self.roles.truth).double(), batch.first_row
+        if self._truth == "one-hot":
+            return degrees.argmax(dim=1)
+        if self._truth == "votes":
+            self._refuse(~(degrees >= 0), degrees, first, "votes must be at least 0", self.roles.truth)
+            total = degrees.sum(dim=1, keepdim=True)
+            if not (total > 0).all():
+                row = first + int((total <= 0).nonzero()[0, 0])
+                raise PredictionsError(self.path, "must have votes for a class, but has none", row=row)
+            return degrees / total
+        bad = ~((degrees >= 0) & (degrees <= 1))
+        self._refuse(bad, degrees, first, "the degree of truth must be from 0 to 1", self.roles.truth)
+        return degrees
+
+    def _kind_of_truth(self) -> str:
+        """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
+        is_one_hot, is_whole, highest = len(self.roles.classes) > 1, True, 0.0
+        for batch in self.table.batches(numbers=self.roles.truth):
+            degrees = matrix_of(self.path, batch, self.roles.truth).double()
+            is_one_hot &= bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
+            is_whole &= bool((degrees % 1 == 0).all())
+            highest = max(highest, float(degrees.max())) if degrees.numel() else highest
+        if is_one_hot and (self.from_logits or self._first_sum() is not None):
+            return "one-hot"
+        return "votes" if is_whole and highest > 1 else "degrees"
+
+    def _first_sum(self) -> float | None:
+        """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
+        part = None if self.table.rows is None else range(min(PEEKED_ROWS, self.table.rows))
+        batch = next(self.table.batches(numbers=self.roles.scores, part=part), None)
+        if batch is None or self.roles.form == "positive":
+            return 1.0
+        sums, classes = self._matrix(batch).double().sum(dim=1), len(self.roles.classes)
+        sums = sums[~sums.isnan()]
+        rooms = {1.0: min(0.005 * classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * classes**0.5 + 0.5}
+        return next((w for w, room in rooms.items() if len(sums) and ((sums - w).abs() <= room).all()), None)
+
+    def _doubt_logits(self) -> None:
+        """Warn if the first logits are all from 0 to 1, or sum to 1 or 100."""
+        batch = next(self.table.batches(numbers=self.roles.scores), None)
+        scores = torch.empty(0) if batch is None else matrix_of(self.path, batch, self.roles.scores).double()
+        is_in_unit = bool(((scores >= 0) & (scores <= 1)).all())
+        if len(scores) > 1 and (is_in_unit or (self.roles.form != "positive" and self._first_sum() is not None)):
+            told = "the scores look like probabilities, but are read as logits: leave out --logits"
+            warnings.warn(f"{self.path.name}: {told}", ProbabilitiesWarning, stacklevel=2)
+
+    def _checked(self, scores: Tensor, target: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """Return probabilities and labels."""
+        whole, tolerance = self._whole, max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
         wide = scores.double()
         self._refuse_scores(wide, first, tolerance)
-        probs = wide.softmax(dim=1) if self.from_logits else wide.clamp(max=1)
-        if chunk.is_soft:
-            degrees = target.double()
-            self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
-            return Chunk(first, probs, degrees, texts)
+        probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
+        if target.ndim == 2 and target.shape[1]:
+            return probs, target
         total = probs.sum(dim=1, keepdim=True)
         off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
-        rounding = Rounding.of(scores, total, off) if off.any() and not self.from_logits else None
-        if rounding is not None:
-            self._rounded = Rounding.joined([self._rounded, rounding])
+        rounded = None
+        if off.any() and not self.from_logits:
+            rounded = Sums.of(scores, total * whole, off, whole)
+        if rounded is not None:
+            self._sums = Sums.joined([self._sums, rounded])
         elif off.any():
             row = int(off.nonzero()[0])
-            all_ruled_out = "the logits must not all be -inf"
-            hint = "; for columns that are no classes, --ignore COLUMN" if self._names_ignore else ""
-            sums = f"sum to {total[row].item():g} (for logits pass --logits{hint})"
-            problem = f"the probabilities must sum to 1, but {sums}"
-            raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
-        labels = target if target.ndim == 2 else self._checked_labels(target, first)
-        return Chunk(first, probs / total, labels, texts)
+            if self.from_logits:
+                raise PredictionsError(self.path, "the logits must not all be -inf", row=first + row)
+            problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
+            several = "of independent probabilities of several labels, `mpcs detect` scores one"
+            raise PredictionsError(self.path, f"{problem}; {several}", row=first + row)
+        return probs / total, target
 
     def _refuse_scores(self, scores: Tensor, first: int, tolerance: float) -> None:
+        if not scores.numel():
+            return
         lowest, highest = scores.aminmax()  # one pass; both are NaN if a score is
         if self.from_logits and not highest < torch.inf:
-            self._refuse_values(~(scores < torch.inf), scores, first, "must be a logit")
-        if not self.from_logits and not (lowest >= 0 and highest <= 1 + tolerance):
-            bad = ~((scores >= 0) & (scores <= 1 + tolerance))
-            self._refuse_values(bad, scores, first, "must be a probability (for logits pass --logits)")
+            self._refuse(~(scores < torch.inf), scores, first, "must be a logit", self.roles.scores)
+        if not self.from_logits and not (lowest >= 0 and highest <= self._whole * (1 + tolerance)):
+            bad = ~((scores >= 0) & (scores <= self._whole * (1 + tolerance)))
+            rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
+            self._refuse(bad, scores, first, rule if self._whole == 1 else "must be from 0 to 100", self.roles.scores)
 
-    def _checked_labels(self, target: Tensor, first: int) -> Tensor:
-        if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
-            raise PredictionsError(self.path, f"the labels must be integers, but are {target.dtype}")
-        labels = target.long()
-        bad = (labels < 0) | (labels >= len(self.class_names))
+    def _refuse(self, bad: Tensor, values: Tensor, first: int, rule: str, columns: Sequence[str]) -> None:
         if bad.any():
-            row = int(bad.nonzero()[0])
-            problem = f"the label must be from 0 to {len(self.class_names) - 1}, but is {labels[row]}"
-            raise PredictionsError(self.path, problem, row=first + row)
-        return labels
-
-    def _refuse_values(self, bad: Tensor, values: Tensor, first: int, rule: str) -> None:
-        if bad.any():
-            row, column = bad.nonzero()[0].tolist()
-            name = self.class_names[column]
-            hint = f"; if it is no class, pass --ignore {shown(name, 40)}" if self._names_ignore else ""
-            problem = f"{rule}, but is {values[row, column]:g}{hint}"
-            raise PredictionsError(self.path, problem, row=first + row, column=name)
-
-
-class ReadOptions(NamedTuple):
-    """What the user says of how to read files of predictions: arguments of `Predictions`."""
-
-    target: Path | None = None
-    from_logits: bool = False
-    columns: ColumnOptions | None = None
-
-
-def open_with_columns(
-    path: Path,
-    reading: ReadOptions,
-    *,
-    class_names: Sequence[str] | None = None,
-    needs_labels: bool = True,
-    needed: Sequence[str] = (),
-) -> Predictions:
-    """Open `Predictions` with all of their columns that are neither scores nor labels, to keep them.
-
-    A file that lacks one of the columns that are ``needed`` is refused.
-    """
-    target, from_logits, options = reading
-    opened = partial(
-        Predictions, path, target=target, from_logits=from_logits, class_names=class_names, needs_labels=needs_labels
-    )
-    if path.suffix not in COLUMNS:
-        if needed:
-            raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(needed[0])}")
-        return opened(columns=options)
-    check_texts(path, needed)
-    chosen = options or ColumnOptions()
-    classes = opened(columns=options).class_names if class_names is None else class_names
-    names, numbered = names_in(path), set(map(str, range(len(classes))))
-    if not (numbered <= set(names) or set(classes) <= set(names)):
-        return opened(columns=options)  # which says what is missing
-    usual = (LABEL,) if LABEL in names else LABEL_NAMES
-    no_texts = {*classes, *numbered, *(usual if chosen.target is None else (chosen.target,))}
-    texts = [name for name in names if name not in no_texts and name.lower() not in no_texts]
-    wrong = [name for name in needed if name not in texts]
-    if wrong:
-        raise PredictionsError(path, f"column {quoted(wrong[0])} holds scores or labels, so it cannot name groups")
-    kept = [name for name in texts if name in needed or name not in chosen.ignored]
-    ignored = [name for name in chosen.ignored if name not in kept]
-    return opened(texts=kept, columns=None if options is None else chosen._replace(ignored=ignored))
-
-
-SUFFIXES = (".csv", ".npz", ".pt")
-
-
-def write_predictions(
-    path: Path,
-    scores: Tensor,
-    target: Tensor,
-    class_names: Sequence[str],
-    texts: Mapping[str, Sequence[str]] | None = None,
-) -> None:
-    """Write scores (N, C) and labels (N,) in the format that the suffix names; labels (N, 0) are left out.
-
-    Further columns of text, by name, are written to csv alone.
-
-    Raises:
-        PredictionsError: If the suffix is not one of `SUFFIXES`.
-    """
-    scores = scores.contiguous()  # the readers read arrays row by row
-    arrays = {SCORES: scores, **({LABELS: target} if target.ndim == 1 else {})}
-    if path.suffix == ".csv":
-        replace_whole(path, lambda file: _write_csv(file, scores, target, class_names, texts or {}))
-    elif path.suffix == ".npz":
-        numbers: dict[str, Any] = {name: each.numpy() for name, each in arrays.items()}
-        replace_whole(path, lambda file: np.savez(file, **numbers))
-    elif path.suffix == ".pt":
-        replace_whole(path, lambda file: torch.save(arrays, file))
-    else:
-        raise PredictionsError(path, f"must be one of {', '.join(SUFFIXES)}")
-
-
-def _write_csv(
-    file: BinaryIO, scores: Tensor, target: Tensor, class_names: Sequence[str], texts: Mapping[str, Sequence[str]]
-) -> None:
-    is_labelled = target.ndim == 1
-    write_csv_rows(file, [[*texts, *class_names, *([LABEL] if is_labelled else [])]])
-    for start in range(0, len(scores), 2**14):
-        part = slice(start, start + 2**14)
-        columns: list[Sequence[object]] = [*(column[part] for column in texts.values()), *scores[part].T.tolist()]
-        columns += [[class_names[label] for label in target[part].tolist()]] if is_labelled else []
-        write_csv_rows(file, zip(*columns, strict=True))
+            row, place = bad.nonzero()[0].tolist()
+            value = values[row, place]
+            column = columns[place] if len(columns) == values.shape[1] else f"{columns[0]}[{place}]"
+            but = "is missing (--missing drop leaves such rows out)" if value.isnan() else f"is {value:g}"
+            raise PredictionsError(self.path, f"{rule}, but {but}", row=first + row, column=column)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.classifier_files import ModelFiles, score_models
+from mpcs_torch.evaluation.classifier_files import score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.rows import RowRisks
@@ -12,10 +12,5 @@ from mpcs_torch.evaluation.rows import RowRisks
 def score(
     predictions: Predictions, concern: ConcernSpec | None = None, *, risks: RowRisks | None = None, **options: Any
 ) -> ClassifierScores:
-    return score_models(
-        ModelFiles([predictions.path]),
-        {"model": predictions},
-        concern,
-        risks={} if risks is None else {"model": risks},
-        **options,
-    ).first
+    given = {} if risks is None else {"model": risks}
+    return score_models({"model": predictions}, concern, risks=given, **options).first

@@ -16,138 +16,186 @@ from mpcs_torch.evaluation.calibration_files import (
     fit_to_predictions,
     fit_to_trials,
     load_calibration,
+    open_to_calibrate,
     save_calibration,
 )
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions, write_predictions
-from mpcs_torch.evaluation.files.trial_readers import read_trials
-from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.normalize import rewrite_scores
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import read_trials
 from tests.calibration.data import CLASSES, logits, trials
-from tests.evaluation.files.test_scoring import WRITERS, Write, write_csv, write_npy, write_npz
+from tests.evaluation.files.write import SUFFIXES, write_predictions
 
 LOGITS, TARGET = logits(0)
 PROBS = LOGITS.softmax(dim=1)
 NAMES = ["red", "yellow", "green", "blue"]
+NUMBERS = tuple(map(str, range(CLASSES)))
+TEMPERATURE = SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
+OF_LOGITS = ReadOptions(from_logits=True)
 
 
 def ignore(rows: int) -> None:
     pass
 
 
-def opened(files: list[Path], *, from_logits: bool = True) -> Predictions:
-    return Predictions(files[0], target=(files[1:] or [None])[0], from_logits=from_logits)  # type: ignore[list-item]
+def calibrated(saved: SavedCalibration, path: Path, out: Path, reading: ReadOptions | None = None) -> Tensor:
+    """Return the scores of the copy of a file with calibrated scores."""
+    opened = open_to_calibrate(saved, path, reading or ReadOptions())
+    calibrate_predictions(saved, opened, out, ignore)
+    names = None if saved.class_names == NUMBERS else saved.class_names
+    copy = Predictions(out, OF_LOGITS._replace(from_logits=saved.from_logits), class_names=names, needs_labels=False)
+    return torch.cat([chunk.scores for chunk in (copy.logits() if saved.from_logits else copy.chunks())])
 
 
-def named_csv(path: Path, scores: Tensor, names: list[str], target: Tensor | None = None) -> Path:
-    write_predictions(path, scores, torch.empty(len(scores), 0) if target is None else target, names)
-    return path
-
-
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_fit_to_a_file_is_the_fit_to_its_tensors(write: Write, tmp_path: Path) -> None:
-    fitted = fit_to_predictions(opened(write(tmp_path, LOGITS, TARGET)), "temperature", ignore)
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_fit_to_a_file_is_the_fit_to_its_tensors(suffix: str, tmp_path: Path) -> None:
+    path = write_predictions(tmp_path / f"p{suffix}", LOGITS, TARGET, NAMES)
+    fitted = fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
     expected = TemperatureScaling().fit(LOGITS, TARGET)
     torch.testing.assert_close(fitted.saved.module.state_dict(), expected.state_dict())
     assert (fitted.rows, fitted.saved.method, fitted.saved.from_logits) == (400, "temperature", True)
     assert fitted.after < fitted.before
 
 
+def test_a_fit_takes_labels_of_another_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", LOGITS)
+    np.save(tmp_path / "t.npy", TARGET)
+    reading = OF_LOGITS._replace(labels=tmp_path / "t.npy")
+    fitted = fit_to_predictions(Predictions(tmp_path / "p.npy", reading), "temperature", ignore)
+    torch.testing.assert_close(fitted.saved.module.state_dict(), TemperatureScaling().fit(LOGITS, TARGET).state_dict())
+    torch.testing.assert_close(
+        calibrated(fitted.saved, tmp_path / "p.npy", tmp_path / "out.npz"), fitted.saved.module(LOGITS)
+    )
+
+
 def test_logarithms_of_probabilities_have_the_temperature_of_the_logits(tmp_path: Path) -> None:
-    fitted = fit_to_predictions(opened(write_npz(tmp_path, PROBS, TARGET), from_logits=False), "temperature", ignore)
+    path = write_predictions(tmp_path / "p.npz", PROBS, TARGET, NAMES)
+    fitted = fit_to_predictions(Predictions(path), "temperature", ignore)
     expected = TemperatureScaling().fit(LOGITS, TARGET)
     torch.testing.assert_close(fitted.saved.module.state_dict(), expected.state_dict(), rtol=1e-6, atol=0)
 
 
 def test_probabilities_of_0_and_1_are_calibrated_too(tmp_path: Path) -> None:
     votes = torch.nn.functional.one_hot(PROBS.argmax(dim=1), CLASSES).double()
-    files = write_npz(tmp_path, votes, TARGET)
-    fitted = fit_to_predictions(opened(files, from_logits=False), "temperature", ignore)
-    calibrated = calibrate_predictions(fitted.saved, files[0], ReadOptions(), ignore).scores
+    path = write_predictions(tmp_path / "p.npz", votes, TARGET, NAMES)
+    fitted = fit_to_predictions(Predictions(path), "temperature", ignore)
+    scores = calibrated(fitted.saved, path, tmp_path / "out.npz")
     accuracy = (votes.argmax(dim=1) == TARGET).double().mean()
-    torch.testing.assert_close(calibrated.amax(dim=1).mean(), accuracy, rtol=1e-6, atol=0)
+    torch.testing.assert_close(scores.amax(dim=1).mean(), accuracy, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("from_logits", [True, False])
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_calibrated_rows_stay_logits_or_probabilities_and_keep_their_labels(
-    write: Write, from_logits: bool, tmp_path: Path
+    suffix: str, from_logits: bool, tmp_path: Path
 ) -> None:
     module = VectorScaling(CLASSES).fit(LOGITS if from_logits else PROBS.log(), TARGET)
-    saved = SavedCalibration("vector", module, tuple(map(str, range(CLASSES))), from_logits)
-    path, *labels = write(tmp_path, LOGITS if from_logits else PROBS, TARGET)
-    found = calibrate_predictions(saved, path, ReadOptions((labels or [None])[0]), ignore)  # type: ignore[list-item]
-    expected = module(LOGITS) if from_logits else module(PROBS.log()).softmax(dim=1)
-    torch.testing.assert_close(found.scores, expected)
-    assert torch.equal(found.target, TARGET)
+    saved = SavedCalibration("vector", module, tuple(NAMES), from_logits)
+    path = write_predictions(tmp_path / f"p{suffix}", LOGITS if from_logits else PROBS, TARGET, NAMES)
+    scores = calibrated(saved, path, tmp_path / f"out{suffix}")
+    torch.testing.assert_close(scores, module(LOGITS) if from_logits else module(PROBS.log()).softmax(dim=1))
+    before, after = (open_table(file) for file in (path, tmp_path / f"out{suffix}"))
+    assert list(after.names) == list(before.names)
+    assert after.peek()["target"] == before.peek()["target"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([path.name, f"out{suffix}"])
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".npz", ".pt"])
-@pytest.mark.parametrize("is_labelled", [True, False])
-def test_what_is_written_is_read_again(suffix: str, is_labelled: bool, tmp_path: Path) -> None:
-    path, saved = tmp_path / f"p{suffix}", SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
-    logits, labels = LOGITS.repeat(41, 1), TARGET.repeat(41)  # more rows than csv is written at a time
-    write_predictions(path, logits.t().contiguous().t(), labels if is_labelled else torch.empty(16400, 0), NAMES)
-    scores, target, names, _, _ = calibrate_predictions(saved, path, ReadOptions(), ignore)
-    assert torch.equal(scores, logits)
-    assert names == NAMES
-    assert torch.equal(target, labels) if is_labelled else target.shape == (16400, 0)
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+def test_all_other_columns_stay_in_their_order_and_as_their_text(tmp_path: Path) -> None:
+    rows = zip(LOGITS.tolist(), TARGET.tolist(), strict=True)
+    lines = [
+        f'{place};"a; b";{r};{y};{NAMES[label]};007;{g};{b};1,50' for place, ((r, y, g, b), label) in enumerate(rows)
+    ]
+    text = "\n".join([";note;red;yellow;truth;code;green;blue;price", *(line.replace(".", ",") for line in lines)])
+    (tmp_path / "p.csv").write_text(text + "\n")
+    scores = calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "out.csv")
+    torch.testing.assert_close(scores, LOGITS)
+    assert (tmp_path / "out.csv").read_text() == text + "\n", "the temperature is 1"
 
 
-def test_an_npy_file_needs_no_labels_to_be_calibrated(tmp_path: Path) -> None:
-    path, _ = write_npy(tmp_path, LOGITS, TARGET)
-    saved = SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
-    assert calibrate_predictions(saved, path, ReadOptions(), ignore).target.shape == (400, 0)
+def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("red,yellow,green,blue,id\n1,2,3,4,a\n1,,3,4,b\n4,3,2,1,c\n")
+    with pytest.raises(PredictionsError, match=r"row 2, column yellow: .*is missing .--missing drop leaves"):
+        calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "out.csv")
+    scores = open_to_calibrate(TEMPERATURE, tmp_path / "p.csv", ReadOptions(missing="drop"))
+    calibrate_predictions(TEMPERATURE, scores, tmp_path / "out.csv", ignore)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[1:] == ["1.0,2.0,3.0,4.0,a", ",,,,b", "4.0,3.0,2.0,1.0,c"]
+    assert scores.notes() == ["1 row without a label, a score or a cluster left out: values are those of the others."]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".npz", ".pt"])
+def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("id,prob\na,0.2\nb,0.9\n")
+    module = VectorScaling(2)
+    module.scale.fill_(2)
+    saved = SavedCalibration("vector", module, ("good", "bad"))
+    calibrate_predictions(
+        saved, open_to_calibrate(saved, tmp_path / "p.csv", ReadOptions()), tmp_path / "o.csv", ignore
+    )
+    header, first, second = (tmp_path / "o.csv").read_text().splitlines()
+    assert (header, first[:2], second[:2]) == ("id,prob", "a,", "b,")
+    assert float(first[2:]) == pytest.approx(0.04 / (0.04 + 0.64))
+    assert float(second[2:]) == pytest.approx(0.81 / (0.81 + 0.01))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_fit_needs_labels(suffix: str, tmp_path: Path) -> None:
-    path = named_csv(tmp_path / f"p{suffix}", LOGITS, NAMES)
-    with pytest.raises(PredictionsError, match="must"):
-        fit_to_predictions(opened([path]), "temperature", ignore)
+    path = write_predictions(tmp_path / f"p{suffix}", LOGITS, None, NAMES)
+    with pytest.raises(PredictionsError, match=r"has no column of labels .*--label-column COLUMN names it"):
+        fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
 
 
 def test_columns_are_found_by_the_names_of_the_fit(tmp_path: Path) -> None:
     module = VectorScaling(CLASSES).fit(LOGITS, TARGET)
     saved = SavedCalibration("vector", module, tuple(NAMES), True)
-    turned = named_csv(tmp_path / "p.csv", LOGITS.flip(1), NAMES[::-1], 3 - TARGET)
-    found = calibrate_predictions(saved, turned, ReadOptions(), ignore)
-    torch.testing.assert_close(found.scores, module(LOGITS))
-    assert torch.equal(found.target, TARGET)
-    assert found.class_names == NAMES
+    turned = write_predictions(tmp_path / "p.csv", LOGITS.flip(1), 3 - TARGET, NAMES[::-1])
+    torch.testing.assert_close(calibrated(saved, turned, tmp_path / "out.csv"), module(LOGITS))
+    assert (tmp_path / "out.csv").read_text().startswith("blue,green,yellow,red,target\n")
 
 
 def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
-    saved = SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
-    other = named_csv(tmp_path / "p.csv", LOGITS, ["a", "b", "c", "d"])
-    with pytest.raises(PredictionsError, match="columns must be named after the classes"):
-        calibrate_predictions(saved, other, ReadOptions(), ignore)
-    numbered = saved._replace(class_names=("0", "1"))
+    other = write_predictions(tmp_path / "p.csv", LOGITS, None, ["a", "b", "c", "d"])
+    with pytest.raises(PredictionsError, match=r"has no columns of scores .*there is no column for red, yellow"):
+        open_to_calibrate(TEMPERATURE, other, ReadOptions())
+    numbered = TEMPERATURE._replace(class_names=("0", "1"))
     with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):
-        calibrate_predictions(numbered, other, ReadOptions(), ignore)
+        open_to_calibrate(numbered, other, ReadOptions())
+    with pytest.raises(PredictionsError, match="--classes must be red, yellow, green, blue, in this order"):
+        open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=["a", "b", "c", "d"]))
 
 
 def test_soft_labels_are_refused(tmp_path: Path) -> None:
-    files = write_csv(tmp_path, PROBS, torch.rand(400, CLASSES, generator=torch.Generator().manual_seed(0)))
+    soft = torch.rand(400, CLASSES, generator=torch.Generator().manual_seed(0))
+    path = write_predictions(tmp_path / "p.npz", PROBS, soft, NAMES)
     with pytest.raises(PredictionsError, match="has soft labels, but logits need one class for each row"):
-        fit_to_predictions(opened(files, from_logits=False), "temperature", ignore)
+        fit_to_predictions(Predictions(path), "temperature", ignore)
 
 
 def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
     scores = LOGITS.clone()
     scores[7, 0] = -torch.inf
-    files = write_npz(tmp_path, scores, TARGET)
+    path = write_predictions(tmp_path / "p.npz", scores, TARGET, NAMES)
     with pytest.raises(PredictionsError, match=r"p\.npz: preds must be finite logits .* but sample 7 has \[-inf"):
-        fit_to_predictions(opened(files), "vector", ignore)
+        fit_to_predictions(Predictions(path, OF_LOGITS), "vector", ignore)
     turned = VectorScaling(CLASSES)
     turned.scale.fill_(-1)
+    saved = SavedCalibration("vector", turned, NUMBERS, True)
     with pytest.raises(PredictionsError, match=r"p\.npz, row 8: the calibrated logits are not finite"):
-        calibrate_predictions(SavedCalibration("vector", turned, tuple("0123"), True), files[0], ReadOptions(), ignore)
-    empty = write_npz(tmp_path, LOGITS[:0], TARGET[:0])
-    with pytest.raises(PredictionsError, match="has no rows"):
-        fit_to_predictions(opened(empty), "vector", ignore)
-    with pytest.raises(PredictionsError, match=re.escape("p.txt: must be one of .csv, .npz, .pt")):
-        write_predictions(tmp_path / "p.txt", LOGITS, TARGET, NAMES)
+        calibrated(saved, path, tmp_path / "out.npz")
+    empty = write_predictions(tmp_path / "p.npz", LOGITS[:0], TARGET[:0], NAMES)
+    with pytest.raises(PredictionsError, match=r"has no rows|has a header, but no rows"):
+        fit_to_predictions(Predictions(empty, OF_LOGITS), "vector", ignore)
+
+
+def test_arrays_are_written_as_arrays_alone(tmp_path: Path) -> None:
+    for name in ("p.csv", "p.npz"):
+        write_predictions(tmp_path / name, LOGITS, TARGET, NAMES)
+    with pytest.raises(PredictionsError, match=re.escape("o.npz: must end in .csv, .parquet, .tsv or .txt")):
+        calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "o.npz")
+    with pytest.raises(PredictionsError, match=re.escape("o.npy: must end in .csv, .parquet, .tsv or .txt, or as")):
+        calibrated(TEMPERATURE, tmp_path / "p.npz", tmp_path / "o.npy")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["p.csv", "p.npz"]
 
 
 SCORES, LABELS = trials(0)
@@ -174,7 +222,7 @@ def test_only_the_scores_of_trials_change(name: str, header: list[str], line: st
     module = LogisticCalibration().fit(SCORES, LABELS)
     rows: list[int] = []
     (tmp_path / name).write_text(text(SCORES))
-    rewrite_scores(tmp_path / name, tmp_path / f"out-{name}", module, rows.append)
+    rewrite_scores(tmp_path / name, tmp_path / f"out-{name}", module, ReadOptions(), rows.append)
     assert (tmp_path / f"out-{name}").read_text() == text(module(SCORES))
     assert sum(rows) == 400
 
@@ -183,10 +231,10 @@ def test_only_the_scores_of_trials_change(name: str, header: list[str], line: st
 def test_ratios_of_a_file_are_those_of_its_tensors(method: str, tmp_path: Path) -> None:
     pairs = zip(SCORES.tolist(), LABELS.tolist(), strict=True)
     (tmp_path / "s.txt").write_text(text_of([f"{score} {label}" for score, label in pairs]))
-    held = read_trials(tmp_path / "s.txt", None, ignore)
-    fitted = fit_to_trials(tmp_path / "s.txt", held, method, 0.5)  # type: ignore[arg-type]
-    rewrite_scores(tmp_path / "s.txt", tmp_path / "llr.txt", fitted.saved.module, ignore)
-    ratios = read_trials(tmp_path / "llr.txt", None, ignore)
+    read = read_trials(tmp_path / "s.txt", ReadOptions(), ignore).trials
+    fitted = fit_to_trials(tmp_path / "s.txt", read, method, 0.5)  # type: ignore[arg-type]
+    rewrite_scores(tmp_path / "s.txt", tmp_path / "llr.txt", fitted.saved.module, ReadOptions(), ignore)
+    ratios = read_trials(tmp_path / "llr.txt", ReadOptions(), ignore).trials
     assert torch.equal(ratios.scores, fitted.saved.module(SCORES))
     assert fitted.after < fitted.before
     assert fitted.measure == "Cllr"
@@ -194,16 +242,15 @@ def test_ratios_of_a_file_are_those_of_its_tensors(method: str, tmp_path: Path) 
 
 def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("1 0\n2 1\n")
+    read = read_trials(tmp_path / "s.txt", ReadOptions(), ignore).trials
     with pytest.raises(PredictionsError, match=r"s\.txt: preds must overlap to be calibrated"):
-        fit_to_trials(tmp_path / "s.txt", read_trials(tmp_path / "s.txt", None, ignore), "logistic", 0.5)
+        fit_to_trials(tmp_path / "s.txt", read, "logistic", 0.5)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "out", "message"),
     [
-        ("s.csv", "score\n1\n", "o.txt", "o.txt: must end in .csv, because the format is that of"),
-        ("s.txt", "1\n", "o.csv", "o.csv: must not end in .csv, because the format is that of"),
-        ("s.csv", "value\n1\n", "o.csv", "s.csv: must begin with a header that contains score, but begins with"),
+        ("s.csv", "score\n1\n", "o.npz", "o.npz: must end in .csv, .parquet, .tsv or .txt"),
         (
             "s.csv",
             "score,label\n1,0\n2\n",
@@ -211,9 +258,14 @@ def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
             "s.csv, row 2, column label: is missing: the row has 1 of 2 values",
         ),
         ("s.csv", "score\n1\nx\n", "o.csv", "s.csv, row 2, column score: must be a number, but is 'x'"),
-        ("s.txt", "1 0\n2\n", "o.txt", "row 2: must contain 2 fields as its first line does, but contains 1 fields"),
-        ("s.txt", "a b c d\n", "o.txt", "s.txt: must contain 1 to 3 fields on each line, but begins with 4"),
-        ("s.txt", "", "o.txt", "s.txt: must contain 1 to 3 fields on each line, but begins with 0"),
+        ("s.txt", "1.5 0\n2\n", "o.txt", "s.txt, row 2, column 2: is missing: the row has 1 of 2 values"),
+        (
+            "s.txt",
+            "a b c d\n",
+            "o.txt",
+            "s.txt: has no column of scores by name or content: name it with --score-column",
+        ),
+        ("s.txt", "", "o.txt", "s.txt: has no rows: the file is empty"),
     ],
 )
 def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
@@ -221,7 +273,7 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
 ) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(PredictionsError, match=re.escape(message)):
-        rewrite_scores(tmp_path / name, tmp_path / out, lambda scores: scores, ignore)
+        rewrite_scores(tmp_path / name, tmp_path / out, lambda scores: scores, ReadOptions(), ignore)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -239,11 +291,13 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(file: object, **arrays: object) -> None:
+    def failing(file: object, array: object, **_: object) -> None:
         raise OSError("no space left")
 
+    write_predictions(tmp_path / "in.npz", LOGITS, TARGET, NAMES)
     (tmp_path / "p.npz").write_text("mine")
-    monkeypatch.setattr(np, "savez", failing)
+    monkeypatch.setattr(np.lib.format, "write_array", failing)
     with pytest.raises(OSError, match="no space left"):
-        write_predictions(tmp_path / "p.npz", LOGITS, TARGET, NAMES)
+        calibrated(TEMPERATURE, tmp_path / "in.npz", tmp_path / "p.npz")
+    (tmp_path / "in.npz").unlink()
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("p.npz", "mine")]

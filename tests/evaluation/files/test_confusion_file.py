@@ -47,8 +47,33 @@ def test_a_concern_says_which_errors_are_dangerous(tmp_path: Path) -> None:
     concern = ConcernSpec(["a", "b"], releases=[("a", "b")])
     path = written(tmp_path, [[5, 2], [3, 9]], "ab")
     assert score_confusion(path, concern).first.values["dangerous"] == 3
-    with pytest.raises(PredictionsError, match=r"must have the classes of the concern, \['b', 'a'\]"):
-        score_confusion(path, ConcernSpec(["b", "a"]))
+    in_its_order = ConcernSpec(["b", "a"], releases=[("b", "a")])
+    assert score_confusion(path, in_its_order).first.values["dangerous"] == 2
+    with pytest.raises(PredictionsError, match="must have the classes of the concern, b, c, but has a, b"):
+        score_confusion(path, ConcernSpec(["b", "c"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",a,b\na,5,2\nb,3,9\n",
+        ";a;b\na;5;2\nb;3;9\n",
+        ",b,a\na,2,5\nb,9,3\n",
+        "true\\pred,a,b\na,5,2\nb,3,9\n",
+        "pred\\true,a,b\na,5,3\nb,2,9\n",
+        "predicted,true a,true b\na,5,3\nb,2,9\n",
+        ",true a,true b\npred a,5,3\npred b,2,9\n",
+        "label,a,b,All\na,5,2,7\nb,3,9,12\nAll,8,11,19\n",
+    ],
+)
+def test_rows_columns_and_sums_are_recognized(text: str, tmp_path: Path) -> None:
+    (tmp_path / "matrix.csv").write_text(text)
+    names, counts, how = read_confusion(tmp_path / "matrix.csv")
+    assert counts[[[names.index(name)] for name in "ab"], [names.index(name) for name in "ab"]].tolist() == [
+        [5, 2],
+        [3, 9],
+    ]
+    assert ("rows predicted" in how, "All" in how) == ("true a" in text or "pred\\" in text, "All" in text)
 
 
 def test_a_report_is_written(tmp_path: Path) -> None:
@@ -66,17 +91,20 @@ def test_what_needs_scores_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"must begin with a header of an empty cell and at least two class names that differ, but begins with"),
-        (",a\na,1\n", "at least two class names that differ"),
-        (",a,a\na,1,2\na,3,4\n", "at least two class names that differ"),
-        (",a,b\nb,1,2\na,3,4\n", r"must have a row for each class in the order of the header, but has \['b', 'a'\]"),
-        (",a,b\na,1,2\n", r"a row for each class in the order of the header, but has \['a'\]"),
-        (",a,b\na,1\nb,3,4\n", "row 1: must have 2 counts, but has 1"),
-        (",a,b\na,1,2\nb,3,0.5\n", "row 2, column b: must be a whole number of at least 0, but is '0.5'"),
-        (",a,b\na,1,-2\nb,3,4\n", "row 1, column b: must be a whole number of at least 0, but is '-2'"),
+        ("", "has no rows: the file is empty"),
+        ("5,2\n3,9\n", "the header is missing: the first line is 5, 2"),
+        (",a\na,1\n", "must have 2 to 10000 classes, but has 1"),
+        (",a,a\na,1,2\na,3,4\n", r"columns must have different names, but \['a'\] repeat"),
+        (",a,b\na,1,2\n", "must have the same classes in rows and columns, but has a and a, b"),
+        (",a,b\na,1,2\na,3,4\nb,3,4\n", "must have the same classes in rows and columns, but has a, a, b and a, b"),
+        (",a,b\na,1\nb,3,4\n", "row 1, column b: is missing: the row has 2 of 3 values"),
+        (",a,b\na,1,2\nb,3,0.5\n", "column b: must be a whole number of at least 0, but is '0.5' for 'b'"),
+        (",a,b\na,1,-2\nb,3,4\n", "column b: must be a whole number of at least 0, but is '-2' for 'a'"),
+        (",a,b,sum\na,1,2,3\nb,3,4,8\n", "has sum, which are not the sums of the counts"),
+        ("what,a,b\na,1,2\nb,3,4\n", r"has the corner 'what': write true.predicted if rows are true classes, else"),
         (",a,b\na,0,0\nb,0,0\n", "must count from 1 to 9007199254740992 samples, but counts 0"),
         (",a,b\na,9007199254740992,0\nb,0,1\n", "must count from 1 to 9007199254740992 samples"),
-        ("a\x00b", "cannot be read|must begin with a header"),
+        ("a,b\x00c", "is a binary file of no known format"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -14,12 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch.evaluation.files import chunks
-from mpcs_torch.evaluation.files import tables as csv_file
+from mpcs_torch.evaluation.files import chunks, delimited, open_table
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.tables import CsvFile, numbers_of
-from mpcs_torch.evaluation.files.trial_readers import read_trials
+from mpcs_torch.evaluation.files.delimited import TextRows
+from mpcs_torch.evaluation.files.tables import numbers_of
 
 NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
 NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]
@@ -58,7 +56,7 @@ def read(path: Path) -> list[tuple[float, str]] | str:
     """Return the number and the text of all rows, or the error."""
     found: list[tuple[float, str]] = []
     try:
-        for first, columns in CsvFile(path).batches(numbers=["number"], texts=["text"]):
+        for first, columns in open_table(path).batches(numbers=["number"], texts=["text"]):
             assert first == len(found) + 1
             numbers = numbers_of(path, columns["number"], "number", first)
             found += zip(numbers.tolist(), columns["text"].to_pylist(), strict=True)
@@ -74,9 +72,9 @@ def test_pyarrow_reads_what_python_reads(content: bytes, block: int, tmp_path: P
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "VALUES", block)
-        patch.setattr(csv_file, "BYTES_PER_VALUE", 1)
+        patch.setattr(delimited, "BYTES_PER_VALUE", 1)
         quickly = read(path)
-        patch.setattr(CsvFile, "_by_arrow", never)
+        patch.setattr(TextRows, "_by_arrow", never)
         slowly = read(path)
     assert type(quickly) is type(slowly)
     if isinstance(quickly, str):
@@ -94,13 +92,13 @@ def never(*arguments: object) -> None:
     [
         "id,number,text\na,0.5,cat\nb,1.5,dog\n",
         "\n\r\nid,number,text\r\na,0.5,cat\r\n\r\nb,1.5,dog",
-        '\ufeff"a\nname", number ,text\n"two, or\nmore lines", 0.5 ,cat\n"b",1.5,"dog"\n',
+        '\ufeff"a name", number ,text\n"two, or\nmore lines", 0.5 ,cat\n"b",1.5,"dog"\n',
     ],
 )
 def test_pyarrow_reads_every_orderly_file(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CsvFile, "rows", never)
+    monkeypatch.setattr(TextRows, "rows", never)
     monkeypatch.setattr(chunks, "VALUES", 5)
-    monkeypatch.setattr(csv_file, "BYTES_PER_VALUE", 1)
+    monkeypatch.setattr(delimited, "BYTES_PER_VALUE", 1)
     (tmp_path / "p.csv").write_text(text, newline="")
     assert read(tmp_path / "p.csv") == [(0.5, "cat"), (1.5, "dog")]
 
@@ -109,31 +107,13 @@ def test_rows_after_a_number_that_pyarrow_does_not_know_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunks, "VALUES", 64)
-    rows = [f"{number},{number % 2}" for number in range(2000)]
-    rows[1200] = "1_200,0"
-    (tmp_path / "s.csv").write_text("\n\n".join(["score,label", *rows]))
-    seen: list[int] = []
-    trials = read_trials(tmp_path / "s.csv", None, seen.append)
-    assert trials.scores.tolist() == list(range(2000))
-    assert sum(seen) == 2000
-    assert len(set(seen)) > 2
-    rows[1500] = "1500"
-    (tmp_path / "s.csv").write_text("\n\n".join(["score,label", *rows]))
-    with pytest.raises(PredictionsError, match=r"row 1501, column label: is missing: the row has 1 of 2 values"):
-        read_trials(tmp_path / "s.csv", None, seen.append)
-
-
-def test_of_two_columns_with_a_name_the_first_is_read(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text("id,score,label,id,label\na,1.5,1,b,0\nc,0.5,0,d,1\n")
-    trials = read_trials(tmp_path / "s.csv", None, lambda rows: None)
-    assert (trials.scores.tolist(), trials.labels.tolist()) == ([1.5, 0.5], [True, False])
-
-
-def test_a_row_longer_than_a_block_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 1)
-    monkeypatch.setattr(csv_file, "BYTES_PER_VALUE", 1)
-    (tmp_path / "s.csv").write_text(f"id,score,label\n{'a' * 100},1.5,1\n{'b' * 100},0.5,0\n")
-    assert read_trials(tmp_path / "s.csv", None, lambda rows: None).scores.tolist() == [1.5, 0.5]
+    rows = [f"a,{number},{number % 2}" for number in range(2000)]
+    rows[1200] = "a,1_200,0"
+    (tmp_path / "p.csv").write_text("\n\n".join(["id,number,text", *rows]))
+    assert read(tmp_path / "p.csv") == [(number, str(number % 2)) for number in range(2000)]
+    rows[1500] = "a,1500"
+    (tmp_path / "p.csv").write_text("\n\n".join(["id,number,text", *rows]))
+    assert "row 1501, column text: is missing: the row has 2 of 3 values" in str(read(tmp_path / "p.csv"))
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
@@ -143,4 +123,4 @@ def test_without_pyarrow_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / name).write_text("target,a,b\n0,0.5,0.5\n")
     with pytest.raises(PredictionsError, match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[cli]'")):
-        Predictions(tmp_path / name, from_logits=False)
+        open_table(tmp_path / name).peek()

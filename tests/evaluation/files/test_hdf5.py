@@ -12,10 +12,9 @@ import pytest
 
 from mpcs_torch.evaluation.files import hdf5
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.hdf5 import read_key
-from mpcs_torch.evaluation.files.trial_hdf5 import batches_of_hdf5
-from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_trials
-from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
 from mpcs_torch.io import untrusted_files
 
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
@@ -27,7 +26,8 @@ TEXT = "ann x 2.5\nbob y 1\nann y 0.5\nbob x -0.25\nbob z -1.5\n"
 
 
 def read(scores: Path, trials: Path | None, **wanted: Any) -> TrialTable:
-    return read_trial_table(scores, trials, lambda rows: None, **wanted)
+    options = ReadOptions(labels=trials, by=wanted.pop("by", ()))
+    return read_trials(scores, options, lambda rows: None, **wanted)
 
 
 def refused(message: str, scores: Path, trials: Path | None) -> None:
@@ -36,14 +36,12 @@ def refused(message: str, scores: Path, trials: Path | None) -> None:
 
 
 def write(path: Path, **arrays: Any) -> Path:
-    """Write datasets as SIDEKIT does, with some changed; None leaves one out."""
-    usual = {
-        "modelset": np.array([b"ann", b"bob"]),
-        "segset": np.array([b"x", b"y", b"z"]),
-        "trial_mask": np.array([[1, -1, 0], [-1, 1, -1]], dtype=np.int8),
-        "score_mask": np.ones((2, 3), dtype=np.int8),
-        "scores": np.arange(6.0).reshape(2, 3),
-    }
+    """Write scores, or a Key for a file called so, as SIDEKIT does, with some changed; None leaves one out."""
+    usual = {"modelset": np.array([b"ann", b"bob"]), "segset": np.array([b"x", b"y", b"z"])}
+    if path.name.startswith("k"):
+        usual["trial_mask"] = np.array([[1, -1, 0], [-1, 1, -1]], dtype=np.int8)
+    else:
+        usual |= {"score_mask": np.ones((2, 3), dtype=np.int8), "scores": np.arange(6.0).reshape(2, 3)}
     with h5py.File(path, "w") as file:
         for name, value in {**usual, **arrays}.items():
             if value is not None:
@@ -54,7 +52,7 @@ def write(path: Path, **arrays: Any) -> Path:
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("scores", SCORES)
 def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
-    found = read(DATA / f"{scores}.h5", DATA / f"{key}.h5", named=True, columns=["test"])
+    found = read(DATA / f"{scores}.h5", DATA / f"{key}.h5", named=True, by=["test"])
     assert found.names is not None
     assert found.names.to_pylist() == NAMES
     assert found.trials.scores.tolist() == [-1.5, -0.25, 1.0, 2.5, 0.5]
@@ -63,10 +61,11 @@ def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
 
 
 def test_an_ndx_is_read_as_trials_without_labels() -> None:
-    keys = [read_key(DATA / f"{name}.h5") for name in ("sidekit-ndx", "pybosaris-ndx")]
-    for key in keys:
-        assert (key.enrollments, key.tests) == (["ann", "bob"], ["x", "y", "z"])
-        assert key.labels.tolist() == [[1, 1, 0], [1, 1, 1]]
+    for name in ("sidekit-ndx", "pybosaris-ndx"):
+        [(_, columns)] = open_table(DATA / f"{name}.h5").batches(texts=["enrollment", "test", "label"])
+        assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
+        assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
+        assert columns["label"].to_pylist() == ["target"] * 5
     message = "sidekit-ndx.h5: must contain target and non-target trials, but contains no non-target trial"
     refused(message, DATA / "sidekit-scores.h5", DATA / "sidekit-ndx.h5")
 
@@ -88,16 +87,23 @@ def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
 
 def test_matrices_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdf5, "CELLS", 3)
-    path = write(tmp_path / "s.h5")
-    batches = list(batches_of_hdf5(path, path, ["test"]))
-    assert [batch.scores.tolist() for batch in batches] == [[0, 1], [3, 4, 5]]
-    assert [batch.texts["test"].to_pylist() for batch in batches] == [["x", "y"], ["x", "y", "z"]]
+    mask = np.array([[1, 1, 0], [1, 1, 1]])
+    batches = list(open_table(write(tmp_path / "s.h5", score_mask=mask)).batches(numbers=["score"], texts=["test"]))
+    assert [batch.columns["score"].to_pylist() for batch in batches] == [[0, 1], [3, 4, 5]]
+    assert [batch.columns["test"].to_pylist() for batch in batches] == [["x", "y"], ["x", "y", "z"]]
+    assert [batch.first_row for batch in batches] == [1, 3]
+
+
+def test_scores_of_other_pairs_are_ignored_and_counted(tmp_path: Path) -> None:
+    found = read(write(tmp_path / "s.h5"), write(tmp_path / "k.h5"))
+    assert found.trials.scores.tolist() == [0, 1, 3, 4, 5]
+    assert "1 scores of other pairs ignored" in found.read
 
 
 def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     key = write(tmp_path / "k.h5")
     few = {"modelset": np.array([b"bob"]), "score_mask": np.ones((1, 3), dtype=np.int8), "scores": np.ones((1, 3))}
-    path = write(tmp_path / "s.h5", **few, trial_mask=None)
+    path = write(tmp_path / "s.h5", **few)
     message = f"s.h5: has no scores for 2 trials of {key}, such as ann x"
     refused(message, path, key)
     (tmp_path / "list.txt").write_text(LIST)
@@ -107,7 +113,7 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     other = {"segset": np.array([b"x", b"z"]), "score_mask": np.ones((2, 2), dtype=np.int8), "scores": np.ones((2, 2))}
     refused(
         f"s.h5: has no scores for 2 trials of {key}, such as ann y",
-        write(tmp_path / "s.h5", **other, trial_mask=None),
+        write(tmp_path / "s.h5", **other),
         key,
     )
 
@@ -117,8 +123,7 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     [
         ({"modelset": None}, "must have the names of models and segments: modelset and segset, or ID/row_ids"),
         ({"segset": None}, "must have 'segset'"),
-        ({"trial_mask": None}, "must be a Key, with trial_mask, or with tar_mask and non_mask"),
-        ({"scores": None}, "must contain scores, as scores or score_mat; a Key is for --trials"),
+        ({"trial_mask": None}, "must be Scores, with scores or score_mat, or a Key, with trial_mask, or with tar_mask"),
         ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1, but has 2"),
         ({"trial_mask": np.full((3, 2), 1)}, "'trial_mask' must have the shape (2, 3), as there are models and"),
         ({"trial_mask": np.zeros(6, dtype=np.int8)}, "'trial_mask' must be a matrix, but has the shape (6,)"),
@@ -141,19 +146,23 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    path = write(tmp_path / "s.h5", **changed)
-    refused(f"s.h5: {message}", path, path)
+    names = ["k.h5"] if "trial_mask" in changed else ["s.h5"]
+    names = names if "scores" in changed or "trial_mask" in changed else ["k.h5", "s.h5"]
+    for name in names:
+        write(tmp_path / "s.h5"), write(tmp_path / "k.h5"), write(tmp_path / name, **changed)
+        row = ", row 1" if "from -1" in message or "the score of" in message else ""
+        refused(f"{name}{row}: {message}", tmp_path / "s.h5", tmp_path / "k.h5")
 
 
 def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
     masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
-    path = write(tmp_path / "s.h5", trial_mask=None, **masks)
-    refused("s.h5: a trial must be target or non-target, but 'ann x' is both", path, path)
+    path = write(tmp_path / "k.h5", trial_mask=None, **masks)
+    refused("k.h5, row 1: a trial must be target or non-target, but 'ann x' is both", DATA / "sidekit-scores.h5", path)
 
 
 def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.h5", modelset=["Änn", "bob"])
-    found = read(path, path, named=True)
+    names = {"modelset": ["Änn", "bob"]}
+    found = read(write(tmp_path / "s.h5", **names), write(tmp_path / "k.h5", **names), named=True)
     assert found.names is not None
     assert found.names.to_pylist()[0] == "Änn x"
 
@@ -216,33 +225,33 @@ def test_datasets_that_are_elsewhere_or_too_large_are_refused(
     path = write(tmp_path / "s.h5", scores=None)
     with h5py.File(path, "a") as file:
         add(file)
-    refused(f"s.h5: {message}", path, path)
+    refused(f"s.h5: {message}", path, DATA / "sidekit-key.h5")
 
 
-def test_files_that_are_no_hdf5_or_end_early_are_refused(tmp_path: Path) -> None:
+def test_files_that_end_early_or_lack_labels_are_refused(tmp_path: Path) -> None:
     key, path = DATA / "sidekit-key.h5", tmp_path / "s.h5"
-    data = (DATA / "sidekit-scores.h5").read_bytes()
-    for content, message in (
-        (data[:-100], "truncated file"),
-        (b"", "file signature not found"),
-        (b"a x 1\n", "signature"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(PredictionsError, match=rf"s\.h5: cannot be read: .*{message}"):
-            read(path, key)
-        with pytest.raises(PredictionsError, match=rf"s\.h5: cannot be read: .*{message}"):
-            read(key, path)
-    refused("sidekit-key.h5: contains no labels: give a Key, or a list of trials, with --trials FILE", key, None)
-    with pytest.raises(
-        PredictionsError, match=re.escape("must have the columns ['speaker'], but has ['enrollment', 'test'")
-    ):
-        read(key, key, columns=["speaker"])
+    path.write_bytes((DATA / "sidekit-scores.h5").read_bytes()[:-100])
+    for scores, trials in ((path, key), (DATA / "sidekit-scores.h5", path)):
+        with pytest.raises(PredictionsError, match=r"s\.h5: cannot be read: .*truncated file"):
+            read(scores, trials)
+    no_labels = "sidekit-scores.h5: contains no labels: give a Key, or a list of trials, with --labels FILE"
+    refused(no_labels, DATA / "sidekit-scores.h5", None)
+    refused("sidekit-key.h5: has no column of scores by name or content: name it with --score-column", key, None)
+    with pytest.raises(PredictionsError, match="has no column 'speaker' of --by; it has enrollment, test, score"):
+        read(DATA / "sidekit-scores.h5", key, by=["speaker"])
+
+
+def test_a_chunk_that_is_shorter_than_its_checksum_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.h5", modelset=None)
+    with h5py.File(path, "a") as file:
+        file.create_dataset("modelset", (2,), "S3", chunks=(2,), fletcher32=True).id.write_direct_chunk((0,), b"ab")
+    refused("s.h5: 'modelset' has a chunk that is too short for its checksum", path, None)
 
 
 def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(PredictionsError, match=re.escape("scores.h5: requires h5py: pip install 'mpcs_torch[hdf5]'")):
-        read_trials(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5", lambda rows: None)
+        read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5")
 
 
 def test_limits_are_those_of_other_files() -> None:

@@ -14,10 +14,11 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
-from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
+from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, mcnemar_test
 from mpcs_torch.metrics.by_name import BY_NAME
 from tests.evaluation.files.alone import score
@@ -68,10 +69,9 @@ def measured(
     metrics: Sequence[str] | None = None,
     intervals: bool = True,
 ) -> Result:
-    files = ModelFiles(paths, by=by, cluster=cluster)
-    opened = open_models(files, concern)
+    opened = open_models(paths, ReadOptions(by=by, cluster=cluster), concern)
     entries = None if metrics is None else [BY_NAME[name] for name in metrics]
-    return score_models(files, opened, concern, entries=entries, intervals=intervals)
+    return score_models(opened, concern, entries=entries, intervals=intervals)
 
 
 def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_groups_have_the_metrics_of_their_rows_alone(tmp_path: Path, suffix: str
         assert {name: own.rows for name, own in groups.groups.items()} == {"s0": 80, "s1": 80, "s2": 80}
         for place in range(3):
             only = write(tmp_path / "only.npz", probs[place::3], TARGET[place::3])
-            alone = score(Predictions(only, from_logits=False, class_names=NAMES), CONCERN).values
+            alone = score(Predictions(only, class_names=NAMES), CONCERN).values
             assert groups.groups[f"s{place}"].values == pytest.approx(alone, nan_ok=True)
 
 
@@ -297,10 +297,14 @@ def test_rows_that_do_not_match_are_refused(tmp_path: Path, second: dict[str, An
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        ({"place": SITES}, {"by": ["site"]}, r"A.csv: must have a column 'site', but has \['place', 'a', 'b'"),
-        ({"site": ["", *SITES[1:]]}, {"by": ["site"]}, "A.csv, row 1, column site: must name a group, but is ''"),
-        ({}, {"by": ["target"]}, "A.csv: column 'target' is a class or target, so it cannot name groups"),
-        ({}, {"cluster": "a"}, "A.csv: column 'a' is a class or target, so it cannot name groups"),
+        ({"place": SITES}, {"by": ["site"]}, "A.csv: has no column 'site' of --by; it has place, a, b"),
+        (
+            {"site": ["", *SITES[1:]]},
+            {"cluster": "site"},
+            "row 1, column site: must name a cluster, but is missing .--missing drop",
+        ),
+        ({}, {"by": ["target"]}, "A.csv: column 'target' cannot be labels and name groups or rows, too"),
+        ({}, {"cluster": "a"}, "A.csv: has no columns of scores .* there is no column for a"),
     ],
 )
 def test_columns_that_name_no_groups_are_refused(
@@ -311,9 +315,10 @@ def test_columns_that_name_no_groups_are_refused(
         measured([path], **options)
 
 
-def test_a_file_of_arrays_has_no_groups(tmp_path: Path) -> None:
-    with pytest.raises(PredictionsError, match=r"B.npz: must be a csv or parquet file with the column 'site'"):
-        measured([write(tmp_path / "B.npz", FIRST)], by=["site"])
+def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
+    path = write(tmp_path / "A.csv", FIRST, site=["", *SITES[1:]])
+    [groups] = measured([path], by=["site"], intervals=False).groups
+    assert {name: own.rows for name, own in groups.groups.items()} == {NO_GROUP: 1, "s1": 80, "s2": 80, "s0": 79}
 
 
 def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
-from mpcs_torch.evaluation.files import trial_text as text_files
+from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.normalize import normalize_trials
-from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.evaluation.files.normalize import normalize_trials, rewrite_scores
+from mpcs_torch.evaluation.files.reading import ReadOptions
 
 COHORT = {"a": [1.0, 3.0, 2.5], "b": [0.0, 4.0, -1.0], "x": [5.0, 6.0, 9.0], "y": [-2.0, 2.0, 1.0]}
 TRIALS = [("a", "x", 1.5), ("b", "x", -0.5), ("b", "y", 2.0)]
@@ -30,7 +30,7 @@ def cohort(tmp_path: Path) -> Path:
 
 def normalized(path: Path, cohort: Path, method: Any, top: int | None = None) -> Path:
     out = path.with_name(f"out-{path.name}")
-    normalize_trials(path, out, cohort, method, lambda rows: None, top=top)
+    normalize_trials(path, out, cohort, method, ReadOptions(), lambda rows: None, top=top)
     return out
 
 
@@ -79,21 +79,16 @@ def test_names_that_a_method_does_not_need_may_be_missing(tmp_path: Path, cohort
 @pytest.mark.parametrize(
     ("name", "scores", "text", "message"),
     [
-        ("s.txt", "1 1\n", None, "s.txt: must have the columns ['enrollment', 'test'], but has ['score', 'label']"),
-        ("s.csv", "test,score\nx,1\n", None, "s.csv: must have the columns ['enrollment', 'test'], but has ['test', "),
+        ("s.txt", "1 1.5\n", None, "s.txt: must name enrollment and test: name two columns with --id-column A,B;"),
+        ("s.csv", "test,score\nx,1\n", None, "s.csv: must name enrollment and test: name two columns with --id-column"),
         ("s.csv", "test,score,enrollment\nx,1,\n", None, "s.csv, row 1, column enrollment: is missing"),
-        ("s.txt", SCORES, "a c 1\na c 2\n\nb c inf\n", "cohort.txt, row 3, column score: must be finite, but is inf"),
-        ("s.txt", SCORES, "a c nan\n", "cohort.txt, row 1, column score: must be a number, but is 'nan'"),
-        ("s.txt", SCORES, "a c\n", "cohort.txt, row 1: must contain a name, a name of the cohort and a score, but "),
+        ("s.txt", SCORES, "a c 1\na c 2\n\nb c inf\n", "row 3, column 3: must be finite, but is inf"),
+        ("s.txt", SCORES, "a c 1\na c nan\n", "cohort.txt, row 2, column 3: must be finite, but is nan"),
+        ("s.txt", SCORES, "a c\n", "cohort.txt: has no column of scores by name or content: name it with"),
         ("s.txt", SCORES, "a c 1\nb c 1\na d 2\nb d 1\n", "cohort.txt: must have two scores that differ for 'b'"),
         ("s.txt", SCORES, "a c 1\na d 2\na e 2\n", "must have two scores that differ among its 2 highest for 'a'"),
-        ("s.txt", SCORES, "", "cohort.txt: contains no rows"),
-        (
-            "s.txt",
-            SCORES,
-            "\0\0",
-            "cohort.txt: must be a csv file, or text with one trial on each line, but is a binary",
-        ),
+        ("s.txt", SCORES, "", "cohort.txt: has no rows: the file is empty"),
+        ("s.txt", SCORES, "\0\0", "cohort.txt: "),
     ],
 )
 def test_errors_name_the_file_and_nothing_is_written(
@@ -112,8 +107,8 @@ def test_errors_name_the_file_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,score\na,1\n,2\n", "cohort.csv, row 2, column name: must not be empty, but is ''"),
-        ("name,value\na,1\n", "cohort.csv: must have the columns ['name', 'score'], but has ['name', 'value']"),
+        ("name,score\na,1\n,2\n", "cohort.csv, row 2, column name: is missing"),
+        ("id,score\na,1\n", "cohort.csv: has no column 'name'; it has id, score"),
         ("name,score\na,1\na,?\n", "cohort.csv, row 2, column score: must be a number, but is '?'"),
     ],
 )
@@ -127,27 +122,23 @@ def test_errors_of_a_cohort_in_csv(tmp_path: Path, text: str, message: str) -> N
 def test_rows_of_a_cohort_are_counted_over_batches(
     tmp_path: Path, cohort: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "ROWS", 2)
+    monkeypatch.setattr(chunks, "VALUES", 6)
     (tmp_path / "s.txt").write_text(SCORES)
     cohort.write_text("a c 1\na d 2\nb c 3\nb d 4\nb e inf\n")
-    with pytest.raises(PredictionsError, match="row 5, column score: must be finite, but is inf"):
+    with pytest.raises(PredictionsError, match="row 5, column 3: must be finite, but is inf"):
         normalized(tmp_path / "s.txt", cohort, "s")
 
 
-def test_damaged_parquet_and_other_formats_are_not_rewritten(tmp_path: Path) -> None:
+def test_files_that_cannot_be_rewritten_are_refused(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"score": [1.0, None]}), tmp_path / "s.parquet")
-    parquet.write_table(pyarrow.table({"value": [1.0]}), tmp_path / "v.parquet")
+    parquet.write_table(pyarrow.table({"a": [1.5], "b": [2.5]}), tmp_path / "v.parquet")
     (tmp_path / "d.parquet").write_bytes((tmp_path / "s.parquet").read_bytes()[:-9])
-    (tmp_path / "s.npz").write_bytes(b"PK")
-    for name, message in (
-        ("s.parquet", "s.parquet, row 2, column score: is missing"),
-        ("v.parquet", "v.parquet: must have the columns ['score'], but has ['value']"),
-        ("d.parquet", "d.parquet: cannot be read: "),
-        ("s.npz", "s.npz: must be csv, parquet or text: `mpcs convert` writes these"),
+    for name, out, message in (
+        ("s.parquet", "o.parquet", "s.parquet, row 2, column score: is missing"),
+        ("v.parquet", "o.parquet", 'v.parquet: can be read as scores "a", or as scores "b": choose with --score-'),
+        ("d.parquet", "o.parquet", "d.parquet: cannot be read: "),
+        ("s.parquet", "o.npz", "o.npz: must end in .csv, .parquet, .tsv or .txt"),
     ):
-        out = tmp_path / f"out-{name}"
         with pytest.raises(PredictionsError, match=re.escape(message)):
-            rewrite_scores(tmp_path / name, out, lambda scores: scores, lambda rows: None)
-        assert not out.exists()
-    with pytest.raises(PredictionsError, match=re.escape("o.csv: must end in .parquet, because the format is that of")):
-        rewrite_scores(tmp_path / "s.parquet", tmp_path / "o.csv", lambda scores: scores, lambda rows: None)
+            rewrite_scores(tmp_path / name, tmp_path / out, lambda scores: scores, ReadOptions(), lambda rows: None)
+        assert not (tmp_path / out).exists()

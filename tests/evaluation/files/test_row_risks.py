@@ -9,7 +9,7 @@ from sklearn.metrics import roc_curve
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.files import chunks
-from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.rows import RowRisks
 from mpcs_torch.functional import detection_curve, risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
@@ -26,9 +26,9 @@ def kept(
     target = probs.multinomial(1, generator=generator).squeeze(1)
     names = ["red", "yellow", "green"][:classes]
     path = folder / "p.npz"
-    write_predictions(path, probs, target, names)
+    np.savez(path, preds=probs, target=target)
     found = RowRisks()
-    score(Predictions(path, from_logits=False, class_names=names), concern, risks=found)
+    score(Predictions(path, class_names=names), concern, risks=found)
     return found, probs, target
 
 
@@ -64,6 +64,6 @@ def test_nothing_is_held_of_soft_labels_and_one_label_has_no_curve(tmp_path: Pat
         path = tmp_path / f"{name}.npz"
         np.savez(path, preds=probs.numpy(), target=target.numpy())
         found = RowRisks()
-        score(Predictions(path, from_logits=False), None, risks=found)
+        score(Predictions(path), None, risks=found)
         assert (found.risks() is None) == (name == "soft")
         assert found.trials() is None

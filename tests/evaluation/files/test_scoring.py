@@ -17,6 +17,7 @@ from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, Mu
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import measured_probabilities, soft_kl_divergence
 from mpcs_torch.metrics.by_name import BY_NAME
 from tests.evaluation.files.alone import score
@@ -66,9 +67,12 @@ Write = Callable[[Path, Tensor, Tensor], list[Path]]
 
 
 def scored(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec | None = None) -> dict[str, float]:
-    names = None if concern is None else concern.classes
-    opened = Predictions(files[0], target=(files[1:] or [None])[0], from_logits=from_logits, class_names=names)
-    return score(opened, concern).values
+    return score(opened(files, from_logits=from_logits, concern=concern), concern).values
+
+
+def opened(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec | None = None) -> Predictions:
+    reading = ReadOptions(labels=(files[1:] or [None])[0], from_logits=from_logits)
+    return Predictions(files[0], reading, class_names=None if concern is None else concern.classes)
 
 
 @pytest.fixture(autouse=True)
@@ -125,8 +129,7 @@ def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
 
 
 def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> None:
-    opened = Predictions(write_npz(tmp_path, PROBS, TARGET)[0], from_logits=False)
-    found = score(opened, None)
+    found = score(opened(write_npz(tmp_path, PROBS, TARGET)))
     decided = PROBS.argmax(dim=1)
     expected = precision_recall_fscore_support(TARGET, decided)
     for label, (name, row) in enumerate(found.per_class().items()):
@@ -145,34 +148,33 @@ def test_metrics_and_their_settings_are_chosen(tmp_path: Path) -> None:
     (path,) = write_npz(tmp_path, PROBS, TARGET)
     names = ["brier_score", "mpcs", "cross_entropy"]
     entries = [BY_NAME[name] for name in names]
-    chosen = score(Predictions(path, from_logits=False), None, entries=entries)
+    chosen = score(Predictions(path), None, entries=entries)
     assert list(chosen.values) == names
     assert chosen.confusion is None
     assert chosen.values["cross_entropy"] == pytest.approx(torch.nn.functional.cross_entropy(LOGITS, TARGET).item())
     settings = {"k": 2, "t": 20}
-    changed = score(Predictions(path, from_logits=False), None, entries=entries, settings=settings)
+    changed = score(Predictions(path), None, entries=entries, settings=settings)
     mpcs = MetaPatternConcernScore(CLASSES, **settings)
     assert changed.values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
     assert chosen.values["mpcs"] != changed.values["mpcs"]
     for wrong, message in (("soft_f1_micro", "has one class labels"), ("mpcs", "k must be from 1 to")):
-        opened = Predictions(path, from_logits=False)
         with pytest.raises(PredictionsError, match=message):
-            score(opened, None, entries=[BY_NAME[wrong]], settings={"k": 9})
+            score(Predictions(path), None, entries=[BY_NAME[wrong]], settings={"k": 9})
 
 
 def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_path: Path) -> None:
     classes = 20_000
-    write_npy(tmp_path, torch.full((2, classes), 1 / classes, dtype=torch.float64), torch.tensor([0, classes - 1]))
-    opened = Predictions(tmp_path / "p.npy", target=tmp_path / "t.npy", from_logits=False)
+    probs, target = torch.full((2, classes), 1 / classes, dtype=torch.float64), torch.tensor([0, classes - 1])
+    file = opened(write_npy(tmp_path, probs, target))
     for concern in (None, ConcernSpec(classes, releases=[[0, 1]])):
-        found = score(opened, concern)
+        found = score(file, concern)
         assert "mpcs" in found.values
         assert "accuracy" not in found.values
         assert found.confusion is None
         (note,) = found.notes
         assert note == "more than 10000 classes: metrics of pairs of classes, such as accuracy, are left out"
     with pytest.raises(PredictionsError, match="must have at most 10000 classes for expected_concern, but has 20000"):
-        score(opened, None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
+        score(file, None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
 
 
 def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
@@ -181,13 +183,8 @@ def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> Non
     assert scored([path])["misclassification_rate"] == 0
     assert scored([path], concern=ConcernSpec(["cat", "dog"]))["misclassification_rate"] == 0
     path.write_text("cat,bird,target\n0.1,0.9,0\n")
-    with pytest.raises(PredictionsError, match=r"columns must be named after the classes \['cat', 'dog'\], but are"):
+    with pytest.raises(PredictionsError, match="--score-columns or --decision-column; there is no column for dog"):
         scored([path], concern=ConcernSpec(["cat", "dog"]))
-    path.write_text(",cat,dog,target\n0.5,0.1,0.9,0\n")
-    with pytest.raises(
-        PredictionsError, match="a column of scores for each class, and no other columns of numbers than"
-    ):
-        scored([path], from_logits=True)
 
 
 def test_half_precision_probabilities_may_sum_to_about_one(tmp_path: Path) -> None:
@@ -198,51 +195,56 @@ def test_half_precision_probabilities_may_sum_to_about_one(tmp_path: Path) -> No
 
 def test_predictions_may_be_read_twice(tmp_path: Path) -> None:
     for write in WRITERS:
-        opened = Predictions(
-            write(tmp_path, PROBS, TARGET)[0],
-            from_logits=False,
-            target=None if write != write_npy else tmp_path / "t.npy",
-        )
-        first, second = (score(opened, None).values for _ in range(2))
+        file = opened(write(tmp_path, PROBS, TARGET))
+        first, second = (score(file).values for _ in range(2))
         assert first == pytest.approx(second, nan_ok=True)
 
 
-HEADER = "target,a,b\n"
+HEADER = "target,0,1\n"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column b: is missing: the row has 2 of 3 values"),
-        (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 3: has no name: the row has 4 values"),
-        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv, row 2, column a: must be a number, but is 'x'"),
-        (f"{HEADER}0,,0.5\n", "p.csv, row 1, column a: is missing"),
+        (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column 1: is missing: the row has 2 of 3 values"),
+        (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 4: has no name: the row has 4 values"),
+        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "; row 2 of '0' is no number, but 'x'"),
+        (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv, row 2, column 0: must be a probability"),
         (
             f"{HEADER}0,nan,0.5\n",
-            "p.csv, row 1, column a: must be a probability (for logits pass --logits), but is nan",
+            "p.csv, row 1, column 0: must be a probability (--logits reads logits; --score-columns names other "
+            "columns), but is missing (--missing drop leaves such rows out)",
         ),
-        (f"{HEADER}0,-2,3\n", "p.csv, row 1, column a: must be a probability (for logits pass --logits), but is -2"),
-        (f"{HEADER}0,0.5,0.4\n", "p.csv, row 1: the probabilities must sum to 1, but sum to 0.9"),
-        (f"{HEADER}2,0.5,0.5\n", "p.csv, row 1: the label must be from 0 to 1, but is 2"),
+        (f"{HEADER}0,-2,3\n", "p.csv, row 1, column 0: must be a probability (--logits reads logits; --score-columns "),
+        (
+            f"{HEADER}0,0.5,0.4\n",
+            "p.csv, row 1: the scores must sum to 1, but sum to 0.9: --score-columns names others",
+        ),
+        (
+            f"{HEADER}3,0.5,0.5\n",
+            "p.csv, row 1, column target: must be a class, one of 0, 1 (--label-column and --score-columns",
+        ),
         (
             f"{HEADER}0.5,0.5,0.5\n",
-            "p.csv, row 1, column target: must be a class index or one of ['a', 'b'], but is '0.5'",
+            "p.csv, row 1, column target: must be a class, one of 0, 1 (--label-column and --score",
         ),
         (
             f"{HEADER}nan,0.5,0.5\n",
-            "p.csv, row 1, column target: must be a class index or one of ['a', 'b'], but is 'nan'",
+            "p.csv, row 1, column target: must be a class, one of 0, 1 (--label-column and --score-col",
         ),
         (HEADER, "p.csv: has a header, but no rows"),
-        ("target;a;b\n0;0.5;0.5\n", "p.csv: columns must be separated by commas, but seem to be by ';': write commas"),
-        ("", "p.csv: must begin with a header of column names, but is empty"),
-        ("0,0.5,0.5\n", "p.csv: must begin with a header of column names, but begins with ['0', '0.5', '0.5']"),
+        ("", "p.csv: has no rows: the file is empty"),
         (
             "target,a\n0,1\n",
-            "must have a column of scores for each class, and no other columns of numbers than target, but has ['a']",
+            "p.csv: has no columns of scores or predicted labels that are known by their names; it has",
         ),
-        ("a,b\n0.5,0.5\n", "p.csv: must have a column target, or target_NAME for each of the classes ['a', 'b']"),
-        ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] appear more than once"),
-        ("target_a,target_b,a,b\n1,2,0.5,0.5\n", "row 1, column b: the label must be from 0 to 1, but is 2"),
+        ("a,b\n0.5,0.5\n", "--label-column COLUMN names it, --labels FILE gives a file of labels"),
+        ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] repeat"),
+        (
+            "target_a,target_b,a,b\n1,-2,0.5,0.5\n",
+            "row 1, column target_b: the degree of truth must be from 0 to 1, but",
+        ),
+        ("target_a,target_b,a,b\n1,3,0.5,0.5\n0,0,0.5,0.5\n", "row 2: must have votes for a class, but has none"),
     ],
 )
 def test_a_damaged_csv_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -261,12 +263,16 @@ ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
 @pytest.mark.parametrize(
     ("scores", "target", "message"),
     [
-        (PROBS.masked_fill(ONE, torch.nan), TARGET, r"row 201, column 1: must be a probability .* but is nan"),
-        (LOGITS.masked_fill(ONE, torch.inf), TARGET, "row 201, column 1: must be a logit, but is inf"),
-        (PROBS.masked_fill(ONE, 0.9999), TARGET, "row 201: the probabilities must sum to 1, but sum to "),
+        (PROBS.masked_fill(ONE, torch.nan), TARGET, r"row 201, column .*1\]?: must be a probability .* but is missing"),
+        (LOGITS.masked_fill(ONE, torch.inf), TARGET, r"row 201, column .*1\]?: must be a logit, but is inf"),
+        (PROBS.masked_fill(ONE, 0.9999), TARGET, "row 201: the scores must sum to 1, but sum to "),
         (LOGITS.masked_fill(WRONG.unsqueeze(1), -torch.inf), TARGET, "row 201: the logits must not all be -inf"),
-        (PROBS, TARGET.masked_fill(WRONG, 7), "row 201: the label must be from 0 to 3, but is 7"),
-        (PROBS, SOFT_TARGET.masked_fill(ONE, 1.5), "row 201, column 1: the label must be from 0 to 1, but is 1.5"),
+        (PROBS, TARGET.masked_fill(WRONG, 7), "row 201, column .*: must be a class, one of 0, 1, 2, 3 .*, but is '?7"),
+        (
+            PROBS,
+            SOFT_TARGET.masked_fill(ONE, 1.5),
+            r"row 201, column .*1\]?: the degree of truth must be from 0 to 1, but is 1.5",
+        ),
     ],
     ids=["score", "logit", "sum", "all ruled out", "label", "soft label"],
 )
@@ -310,23 +316,18 @@ def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
         with pytest.raises(PredictionsError, match=re.escape(message)):
             scored(list(files))
 
-    refused("the scores must have shape (N, C) with C >= 2, but have (300,)", *write_npz(tmp_path, PROBS[:, 0], TARGET))
-    refused(
-        "the scores must have shape (N, C) with C >= 2, but have (300, 1)", *write_npz(tmp_path, PROBS[:, :1], TARGET)
-    )
-    refused("the labels must have shape (300,) or (300, 4)", *write_npy(tmp_path, PROBS, TARGET[:5]))
-    refused("the labels must be integers, but are torch.float32", *write_npy(tmp_path, PROBS, TARGET.float()))
-    refused("the scores must be floating point, but are torch.int64", *write_npz(tmp_path, LOGITS.long(), TARGET))
-    refused("contains only scores: give the labels with --target", tmp_path / "p.npy")
-    refused("contains its own labels", tmp_path / "p.npz", tmp_path / "t.npy")
-    refused("must be one of .npz, .npy, .pt, .csv, .parquet", tmp_path / "p.txt")
+    refused("has no columns of scores or predicted labels", *write_npz(tmp_path, PROBS[:, 0], TARGET))
+    refused("has 5 rows, but", *write_npy(tmp_path, PROBS, TARGET[:5]))
+    refused("row 1, column labels: must be a class", *write_npy(tmp_path, PROBS, TARGET + 0.5))
+    refused("must be a probability", *write_npz(tmp_path, LOGITS.long(), TARGET))
+    refused("--labels FILE gives a file of labels", tmp_path / "p.npy")
     np.savez(tmp_path / "p.npz", preds=PROBS)
-    refused("must contain arrays named preds and target, but has no target", tmp_path / "p.npz")
+    refused("--labels FILE gives a file of labels", tmp_path / "p.npz")
     np.savez(tmp_path / "p.npz", preds=np.asfortranarray(PROBS), target=TARGET)
     refused("preds must be stored row by row", tmp_path / "p.npz")
     np.save(tmp_path / "p.npy", np.array([[object(), 1]]), allow_pickle=True)
     refused("must contain numbers of at most 8 bytes, but contains object", tmp_path / "p.npy", tmp_path / "t.npy")
     torch.save([PROBS], tmp_path / "p.pt")
-    refused("must contain a dictionary with tensors preds and target", tmp_path / "p.pt")
-    with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):
+    refused("must contain a dictionary with tensors, such as preds and target", tmp_path / "p.pt")
+    with pytest.raises(PredictionsError, match="has lists of 4 scores, but there are 2 classes"):
         scored(write_pt(tmp_path, PROBS, TARGET), concern=ConcernSpec(2))

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -10,11 +11,12 @@ import torch
 from pyarrow import csv as arrow_csv
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
+from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.columns import ColumnOptions
-from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from tests.evaluation.files.alone import score
 
 PLAIN = "red,green,target\n0.7,0.3,red\n0.4,0.6,red\n0.1,0.9,green\n"
@@ -26,12 +28,14 @@ USUAL = """,id,Label,red,green,pred,site
 NAMED = ConcernSpec(["red", "green"])
 
 
-def scored(
-    path: Path, *, concern: ConcernSpec | None = None, options: ColumnOptions | None = None, from_logits: bool = False
-) -> ClassifierScores:
+def scored(path: Path, *, concern: ConcernSpec | None = None, **options: Any) -> ClassifierScores:
     names = None if concern is None else concern.classes
-    opened = Predictions(path, from_logits=from_logits, class_names=names, columns=options or ColumnOptions())
-    return score(opened, concern)
+    return score(Predictions(path, ReadOptions(**options), class_names=names), concern)
+
+
+def how(path: Path, text: str, **options: Any) -> str:
+    path.write_text(text)
+    return Predictions(path, ReadOptions(**options)).how().removeprefix(f"{path.name}: ")
 
 
 def as_parquet(path: Path) -> Path:
@@ -42,75 +46,152 @@ def as_parquet(path: Path) -> Path:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("concern", [None, NAMED])
-def test_what_is_no_class_is_left_out_with_a_note(tmp_path: Path, suffix: str, concern: ConcernSpec | None) -> None:
+def test_what_is_no_class_is_left_out_and_named(tmp_path: Path, suffix: str, concern: ConcernSpec | None) -> None:
     path = tmp_path / "p.csv"
     path.write_text(PLAIN)
     plain = scored(path, concern=concern)
     path.write_text(USUAL)
-    found = scored(path if suffix == ".csv" else as_parquet(path), concern=concern)
+    path = path if suffix == ".csv" else as_parquet(path)
+    found = scored(path, concern=concern)
     assert (found.values, found.class_names) == (pytest.approx(plain.values), ["red", "green"])
-    (note,) = found.file_notes
-    for told in ("'' (an index)", "'id' (ids; --id-column", "'pred' (decisions, which", "'site' (text)"):
-        assert told in note
-    assert not plain.file_notes
+    index = "Unnamed: 0" if suffix == ".csv" else ""
+    told = f'{path.name}: labels "Label"; scores red, green; not used: {index}, id, pred, site'
+    assert Predictions(path).how() == told
+
+
+TRUTHS = "red,green,diagnosis,age,label\n0.7,0.3,red,45,1\n0.4,0.6,red,50,0\n0.4,0.6,green,50,0\n"
 
 
 def test_options_say_what_names_do_not(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
-    path.write_text("red,green,diagnosis,age,label\n0.7,0.3,red,45,1\n0.4,0.6,red,50,0\n")
-    options = ColumnOptions("diagnosis", ["age", "label"])
-    assert scored(path, options=options).values["accuracy"] == 0.5
-    assert scored(path, concern=NAMED, options=options).values["accuracy"] == 0.5
+    path.write_text(TRUTHS)
+    for concern in (None, NAMED):
+        assert scored(path, concern=concern, label_column="diagnosis").values["accuracy"] == pytest.approx(2 / 3)
     path.write_text("id,red,green,pred,label,y_true\n1,0.7,0.3,0,0,1\n2,0.4,0.6,1,1,1\n")
-    assert scored(path, options=ColumnOptions("label", ["y_true"])).values["accuracy"] == 1
-    assert scored(path, options=ColumnOptions(None, ["label"])).values["accuracy"] == 0.5
+    for label, accuracy in (("label", 1), ("y_true", 0.5)):
+        chosen: dict[str, Any] = {"label_column": label, "classes": ["red", "green"]}
+        assert scored(path, **chosen).values["accuracy"] == accuracy
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("columns", "rows", "read"),
+    [
+        (
+            "y,prob_0,prob_1,prob_10,prob_2",
+            "2,0,0,.1,.9",
+            'labels "y"; scores prob_0, prob_1, prob_10, prob_2 = classes 0, 1, 10, 2',
+        ),
+        (
+            "y," + ",".join(f"p_{n}" for n in sorted(map(str, range(11)))),
+            "10," + ",".join("1" if n == "10" else "0" for n in sorted(map(str, range(11)))),
+            'labels "y"; scores p_0 to p_10 = classes 0 to 10',
+        ),
+        ("y,prob_1,prob_2,prob_3", "3,0,0,1", 'labels "y"; scores prob_1 to prob_3 = classes 1 to 3'),
+        ("y,prob_a,prob_b,age", "b,.2,.8,33", 'labels "y"; scores prob_a, prob_b = classes a, b; not used: age'),
+        ("y,a_score,b_score", "b,.2,.8", 'labels "y"; scores a_score, b_score = classes a, b'),
+        ("y,red,green", "green,70,30", 'labels "y"; scores red, green; percentages, divided by 100'),
+        ("y,p", "pos,.9\nneg,.2", 'labels "y"; probability of class pos "p"'),
+        ("y_true,y_pred", "cat,dog\ncat,cat", 'labels "y_true"; predicted labels "y_pred"'),
+        ("y,probs", '1,"[0.1, 0.9]"\n0,"[0.6, 0.4]"', 'labels "y"; lists of scores "probs" = classes 0, 1'),
+        (
+            "votes_a,votes_b,a,b",
+            "3,1,.7,.3",
+            "degrees of truth votes_a, votes_b; scores a, b; votes, divided by their sum",
+        ),
+        ("true_a,true_b,a,b", "1,0,.7,.3", "degrees of truth true_a, true_b; scores a, b; one-hot, so labels"),
+    ],
+)
+def test_the_meaning_of_columns_is_told(columns: str, rows: str, read: str, tmp_path: Path) -> None:
+    assert how(tmp_path / "p.csv", f"{columns}\n{rows}\n") == read
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "way"),
     [
         (
             "label,y_true,a,b\n0,1,0.5,0.5\n",
-            "several columns that may be the labels, ['label', 'y_true']: name it with",
+            "several columns that may be the labels, label, y_true: choose by --label-column label or",
+            {"label_column": "y_true", "classes": ["a", "b"]},
         ),
-        ("diagnosis,a,b\n0,0.5,0.5\n", "must have a column target, or target_NAME for each of the classes"),
-        ("diagnosis,a,b\n0,0.5,0.5\n", "; --target-column COLUMN names another"),
         (
-            "target,a,b,age\n0,0.5,0.5,45\n",
-            "row 1, column age: must be a probability (for logits pass --logits), but is 45; if it is no class, pass "
-            "--ignore age",
+            "diagnosis,0,1\n0,0.5,0.5\n",
+            "no column of labels that is known by its name; it has diagnosis, 0, 1: --label-column COLUMN names it",
+            {"label_column": "diagnosis"},
         ),
-        ("target,a,b,sure\n0,0.5,0.5,0.5\n", "for columns that are no classes, --ignore COLUMN)"),
-        (",a,b,target\n0.5,0.5,0.5,0\n", "but has ['', 'a', 'b']; for a column that is no class, pass --ignore"),
-        ("target,a,b\nred,0.5,0.5\n", "must be a class index or one of ['a', 'b'], but is 'red'"),
-        ("target,Red,green\nred,0.5,0.5\n", "but is 'red'; 'Red' and 'red' differ in case: write them alike"),
         (
-            "target,prob_red,prob_green\nred,0.5,0.5\n",
-            "but is 'red'; name the column 'prob_red' just 'red', and the others likewise",
+            "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
+            "the scores are y1, y2, or o1, o2: choose by --score-columns y1,y2 or --score-columns o1,o2",
+            {"score_columns": ["y1", "y2"]},
         ),
+        (
+            "target,score\nred,0.2\nblue,0.9\n",
+            "which is the positive class? --classes blue,red makes it red",
+            {"classes": ["blue", "red"]},
+        ),
+        (
+            "target,pred,y_pred\na,a,b\n",
+            "predicted labels, pred, y_pred: choose by --decision-column pred or --decision-column y_pred",
+            {"decision_column": "y_pred"},
+        ),
+        (
+            "target,b,a\n1,0.2,0.8\n0,0.9,0.1\n",
+            "which class is 0? --score-columns b,a names the columns in the order of their classes",
+            {"score_columns": ["b", "a"]},
+        ),
+        ("target,probs\ncat,[0.1 0.9]\ndog,[0.8 0.2]\n", "--classes cat,dog names", {"classes": ["cat", "dog"]}),
+        ("target,a,b,\n,0.2,0.8,\na,0.9,0.1,\n", "--missing drop", {"missing": "drop"}),
     ],
 )
-def test_errors_name_the_column_and_the_option(tmp_path: Path, text: str, message: str) -> None:
+def test_a_refusal_names_the_way_that_reads_the_file(
+    text: str, message: str, way: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(PredictionsError, match=re.escape(message)):
         scored(tmp_path / "p.csv")
+    assert "accuracy" in scored(tmp_path / "p.csv", **way).values
 
 
-def test_a_column_that_is_no_class_of_the_concern_is_named(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("target,red,green,sure\nred,0.7,0.3,0.7\n")
-    with pytest.raises(PredictionsError, match=r"must be named after the classes .* pass --ignore COLUMN"):
-        scored(tmp_path / "p.csv", concern=NAMED)
-    (tmp_path / "p.csv").write_text("target,Red,green\nred,0.7,0.3\n")
-    with pytest.raises(PredictionsError, match=r"; 'Red' and 'red' differ in case: write them alike"):
-        scored(tmp_path / "p.csv", concern=NAMED)
-    missing = ColumnOptions("truth", ["sure"])
-    with pytest.raises(PredictionsError, match="has no column 'truth' of --target-column"):
-        scored(tmp_path / "p.csv", options=missing)
-    with pytest.raises(PredictionsError, match="has no column 'age' of --ignore, but"):
-        open_models(ModelFiles([tmp_path / "p.csv"], ReadOptions(columns=ColumnOptions(ignored=["age"]))), None)
-    (tmp_path / "p.npz").write_bytes(b"")
-    with pytest.raises(PredictionsError, match="has no columns: --id-column is for csv and parquet files"):
-        open_models(ModelFiles([tmp_path / "p.npz"], ReadOptions(columns=ColumnOptions(identifier="id"))), None)
+def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("target,Red,green,sure\nred,0.7,0.3,0.7\n")
+    assert scored(path, concern=NAMED).values["accuracy"] == 1
+    for option, name in (("label_column", "truth"), ("decision_column", "guess"), ("id_column", "id")):
+        problem = f"has no column {name!r} of --{option.replace('_', '-')}; it has target, Red, green, sure"
+        with pytest.raises(PredictionsError, match=problem):
+            scored(path, **{option: name})
+    with pytest.raises(PredictionsError, match="has no column 'p_\\*' of --score-columns; it has"):
+        scored(path, score_columns=["p_*"])
+
+
+def test_labels_of_another_file_are_joined(tmp_path: Path) -> None:
+    path, labels = tmp_path / "p.csv", tmp_path / "labels.csv"
+    path.write_text("id,red,green\nx1,0.7,0.3\nx2,0.4,0.6\nx3,0.1,0.9\n")
+    labels.write_text("id,site,label\nx3,s,green\nx1,s,red\nx4,n,red\nx2,n,red\n")
+    assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
+    labels.write_text("red\nred\ngreen\n")
+    assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
+    labels.write_text("cat\nowl\ndog\n")
+    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows below the header cat, but .*p.csv has more"):
+        scored(path, labels=labels)
+    labels.write_text("red\nred\n")
+    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows, but .*p.csv has more"):
+        scored(path, labels=labels)
+    labels.write_text("id,label\nx1,red\nx1,red\n")
+    with pytest.raises(PredictionsError, match="row 2, column id: each id must name one row, but 'x1' appears again"):
+        scored(path, labels=labels)
+    labels.write_text("id,label\nx1,red\n")
+    with pytest.raises(PredictionsError, match=r"p.csv, row 2: .*labels.csv has no row with the id 'x2'"):
+        scored(path, labels=labels)
+
+
+def test_rows_with_gaps_may_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("target,red,green,who\nred,0.7,0.3,a\n,0.4,0.6,b\ngreen,,0.9,c\ngreen,0.6,0.4,\nred,0.8,0.2,d\n")
+    found = scored(path, missing="drop", cluster="who")
+    assert (found.rows, found.values["accuracy"]) == (2, 1)
+    assert found.file_notes == [
+        "3 rows without a label, a score or a cluster left out: values are those of the others."
+    ]
 
 
 def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
@@ -123,7 +204,8 @@ def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
     assert note.startswith("The probabilities are rounded to 2 decimals: ")
     assert note.endswith(" rows sum to 0.98 to 1.02, and were divided by their sum.")
     assert found.values["brier_score"] == pytest.approx(_brier(probs), abs=0.01)
-    assert not any("rounded" in note for note in scored(tmp_path / "p.csv", from_logits=True).file_notes)
+    with pytest.warns(ProbabilitiesWarning):
+        assert not any("rounded" in note for note in scored(tmp_path / "p.csv", from_logits=True).file_notes)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +213,13 @@ def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
     ["0.5,0.4,0", "0.9,0.8,0", "0.71,0.27,0", "0.01,0.02,0", "0.333,0.333,0", "0,0,0", "1.00,0.02,1"],
 )
 def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: str) -> None:
-    (tmp_path / "p.csv").write_text(f"a,b,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n")  # the last is explained
-    with pytest.raises(PredictionsError, match=r"row 2: the probabilities must sum to 1, but sum to .*pass --logits"):
+    (tmp_path / "p.csv").write_text(f"0,1,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n")  # the last is explained
+    with pytest.raises(PredictionsError, match=r"row 2: the scores must sum to 1, but sum to .*--score-columns"):
         scored(tmp_path / "p.csv")
 
 
 def matched(paths: list[Path]) -> None:
-    files = ModelFiles(paths, ReadOptions(columns=ColumnOptions(identifier="id")))
-    found = score_models(files, open_models(files, None), None)
+    found = score_models(open_models(paths, ReadOptions(id_column="id")), None)
     assert found.models["A"].values == pytest.approx(found.models["B"].values)
     equal = found.comparisons[0].paired
     assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
@@ -167,9 +248,8 @@ def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
     for path, message in cases:
         with pytest.raises(PredictionsError, match=message):
             matched([first, path])
-    files = ModelFiles([first, tmp_path / "B.csv"])
     with pytest.raises(PredictionsError, match=r"rows are matched in order \(--id-column COLUMN matches them by ids\)"):
-        score_models(files, open_models(files, None), None)
+        score_models(open_models([first, tmp_path / "B.csv"], ReadOptions()), None)
 
 
 def _brier(probs: torch.Tensor) -> float:

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from mpcs_torch.evaluation.files import hdf5 as key
-from mpcs_torch.evaluation.files import trial_hdf5
-from mpcs_torch.evaluation.files import trial_writers as write_table
+from mpcs_torch.evaluation.files import hdf5, write
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.hdf5 import Key, read_key
-from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
-from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table
-from mpcs_torch.evaluation.files.trial_writers import write_trials
-from mpcs_torch.evaluation.files.trials import Trials, TrialTable
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.hdf5 import write_matrix
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
+from mpcs_torch.evaluation.files.write import copy_table, write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 
 ODD = ['a,"b"', "Änn", "two\nlines", " x "]
@@ -41,14 +39,13 @@ def values(found: TrialTable) -> list[tuple[Any, ...]]:
 
 
 def read(path: Path, trials: Path | None = None) -> TrialTable:
-    return read_trial_table(path, trials, lambda rows: None, columns=columns_of(path, trials), both_kinds=False)
+    return read_trials(path, ReadOptions(labels=trials), lambda rows: None, all_columns=True, both_kinds=False)
 
 
 @pytest.fixture(params=[1, 2**16])
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_table, "ROWS", request.param)
-    monkeypatch.setattr(trial_hdf5, "CELLS", request.param)
-    monkeypatch.setattr(key, "CELLS", request.param)
+    monkeypatch.setattr(write, "ROWS", request.param)
+    monkeypatch.setattr(hdf5, "CELLS", request.param)
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -59,7 +56,7 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_tables_keep_all_columns(tmp_path: Path, name: str, columns: dict[str, list[str]]) -> None:
     written = table(**columns)
     assert write_trials(tmp_path / name, written) == []
-    assert columns_of(tmp_path / name, None) == list(columns)
+    assert set(read(tmp_path / name).groups) == set(columns)
     assert values(read(tmp_path / name)) == values(written)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -73,17 +70,14 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path, name: 
 
 
 def test_a_key_and_an_ndx_come_back(tmp_path: Path) -> None:
-    written = Key(["a", "b"], ["x", "y", "é"], np.array([[1, -1, 0], [0, 0, -1]], dtype=np.int8))
-    write_key(tmp_path / "k.h5", written)
-    write_ndx(tmp_path / "n.h5", written)
-    for found, labels in (
-        (read_key(tmp_path / "k.h5"), written.labels),
-        (read_key(tmp_path / "n.h5"), abs(written.labels)),
-    ):
-        assert found[:2] == written[:2]
-        assert found.labels.tolist() == labels.tolist()
-    write_key(tmp_path / "k.h5", Key([], [], np.zeros((0, 0), dtype=np.int8)))
-    assert read_key(tmp_path / "k.h5").enrollments == []
+    pair = (Groups(["b", "a"], torch.tensor([1, 0, 1])), Groups(["x", "y", "é"], torch.tensor([0, 2, 1])))
+    for kind, labels in (("Key", ["nontarget", "target", "nontarget"]), ("Ndx", ["target"] * 3)):
+        given = np.array([1, -1, -1], dtype=np.int8)[[1, 0, 2]] if kind == "Key" else None
+        with (tmp_path / "k.h5").open("w+b") as file:
+            write_matrix(file, kind, pair, given)  # type: ignore[arg-type]
+        [(_, columns)] = open_table(tmp_path / "k.h5").batches(texts=["enrollment", "test", "label"])
+        rows = sorted(zip(*(columns[name].to_pylist() for name in ("enrollment", "test", "label")), strict=True))
+        assert rows == sorted(zip(["a", "b", "a"], ["x", "é", "y"], labels, strict=True))
 
 
 def test_each_toolkit_finds_its_names(tmp_path: Path) -> None:
@@ -140,8 +134,8 @@ def test_what_a_format_cannot_hold_is_an_error(
 
 
 def test_matrices_of_few_trials_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_hdf5, "FREE_BYTES", 100)
-    monkeypatch.setattr(trial_hdf5, "MOST_CELLS_OF_A_TRIAL", 2)
+    monkeypatch.setattr(hdf5, "FREE_BYTES", 100)
+    monkeypatch.setattr(hdf5, "MOST_CELLS_OF_A_TRIAL", 2)
     pairs = table(enrollment=["a", "b", "c", "d"], test=["x", "y", "z", "w"])
     message = "a matrix of 4 x 4 must have at least one trial in 2 cells, but has 4: write csv, parquet or npz"
     for name, trials in (("s.h5", "k.txt"), ("s.txt", "k.h5")):
@@ -157,8 +151,30 @@ def test_no_file_is_replaced_if_one_fails(tmp_path: Path, monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("mpcs_torch.evaluation.files.trial_writers.fill_scores", fail)
+    monkeypatch.setattr("mpcs_torch.evaluation.files.write.write_matrix", fail)
     pairs = table(enrollment=["a", "b", "a", "b"], test=["x", "x", "y", "y"])
     with pytest.raises(OSError, match="disk full"):
         write_trials(tmp_path / "s.h5", pairs, tmp_path / "k.txt")
     assert sorted((path.name, path.read_text()) for path in tmp_path.iterdir()) == [("k.txt", "mine"), ("s.h5", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("s.csv", 'b,score,a\n"1,5",0.50,\n x ,2,"""q"""\n', 'b,score,a,new\n"1,5",1.0,,7\n x ,4.0,"""q""",7\n'),
+        ("s.tsv", "score\tid\n1\t01\n", "score\tid\tnew\n2.0\t01\t7\n"),
+        ("s.txt", "a  b 1\nc d 2.5\n", "a b 2.0 7\nc d 5.0 7\n"),
+        ("s.csv", "id;score\n0,5;1,5\n1,0;2\n", "id;score;new\n0,5;3,0;7\n1,0;4,0;7\n"),
+    ],
+)
+def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, content: str, expected: str) -> None:
+    (tmp_path / name).write_text(content)
+    table = open_table(tmp_path / name)
+    score = "score" if table.has_names else "column 3"
+
+    def change(batch: Any) -> dict[str, Any]:
+        doubled = [2 * float(text) for text in batch.columns[score].to_pylist()]
+        return {score: doubled, "new": [7] * batch.rows}
+
+    copy_table(table, tmp_path / f"out-{name}", change, lambda rows: None)
+    assert (tmp_path / f"out-{name}").read_text() == expected

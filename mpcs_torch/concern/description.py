@@ -1,0 +1,60 @@
+"""A concern in tables and sentences for people: the cost of each error, and which errors are dangerous."""
+
+from typing import Any
+
+from mpcs_torch.concern.spec import ConcernSpec
+from mpcs_torch.tables import Table
+
+MOST_CLASSES = 30
+"""The matrix of more classes is not readable: only the pairs that are released are listed."""
+MOST_ROWS = 40
+
+
+def described(spec: ConcernSpec) -> tuple[str, Table, str]:
+    """Return how many errors are dangerous, a table of costs or of released pairs, and sentences about the rest."""
+    size = len(spec.classes)
+    errors, harmless = size * (size - 1), int(spec.released_array().sum())
+    kind = "are released" if spec.weights is None else "are not dangerous"
+    counts = f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}"
+    return counts, _matrix(spec) if size <= MOST_CLASSES else _released_table(spec), "\n".join(_facts(spec))
+
+
+def _matrix(spec: ConcernSpec) -> Table:
+    dangerous = spec.dangerous_array().tolist()
+    rows = [
+        [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
+        for i, (name, costs) in enumerate(zip(spec.classes, spec.matrix_array().tolist(), strict=True))
+    ]
+    return Table(["true \\ predicted", *spec.classes], rows)
+
+
+def _released_table(spec: ConcernSpec) -> Table:
+    named = ([spec.classes[other] for other in row.nonzero()[0]] for row in spec.released_array())
+    rows = [
+        [name, str(len(others)), ", ".join(others)] for name, others in zip(spec.classes, named, strict=True) if others
+    ]
+    if len(rows) > MOST_ROWS:
+        rows = [*rows[:MOST_ROWS], [f"and {len(rows) - MOST_ROWS} others", "", ""]]
+    return Table(["true class", "released", "predicted as"], rows)
+
+
+def _facts(spec: ConcernSpec) -> list[str]:
+    facts: list[str] = []
+    if len(spec.classes) <= MOST_CLASSES:
+        others = "; any others are released" if spec.weights is None else ""
+        facts.append(f"The cost of each error; ! marks the dangerous ones{others}.")
+    if spec.weights is None:
+        facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
+    elif isinstance(spec.dangerous, int | float):
+        facts.append(f"Dangerous: errors with a weight of at least {spec.dangerous:g}.")
+    facts.append(_about(spec.refer, "Referral", "none, every sample is decided"))
+    answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
+    facts += [f"Coarse answers: {answers}, if the true class is in it."] if answers else []
+    facts.append(_about(spec.concession, "Concession", "MPCS's own, just below 0.005"))
+    return facts
+
+
+def _about(value: Any, title: str, otherwise: str) -> str:
+    if isinstance(value, tuple):
+        return f"{title}: {', '.join(f'{cost:g}' for cost in value)}, by true class."
+    return f"{title}: {otherwise if value is None else f'{value:g}'}."

@@ -1,0 +1,249 @@
+"""Text tables: the dialect, found from the content and told, and the rows."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, check_columns, lines_of
+from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, Batch, kind_of, number_of, unnamed
+from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
+
+BYTES_PER_VALUE = 64
+"""The longest values that pyarrow reads in rows of very many columns: it fails where a row is larger than a block."""
+SNIFFED_ROWS = 50
+DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
+SPACE = " "
+"""Stands for any white space between fields."""
+DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
+ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+
+
+class Dialect(NamedTuple):
+    """How rows of text are written."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    names: list[str]
+    has_names: bool
+    first_lines: int
+    """The lines before the first row: comments and the header."""
+    comments: int
+    """Lines of these that begin with #."""
+
+    def in_words(self) -> list[str]:
+        """Return what is unusual about it."""
+        words = ["UTF-16"] if self.encoding.startswith("utf-16") else []
+        words += [DELIMITERS.get(self.delimiter, "")] if DELIMITERS.get(self.delimiter) else []
+        words += ["decimal commas"] if self.decimal == "," else []
+        words += [f"{self.comments} lines of comments"] if self.comments else []
+        return [*words, *([] if self.has_names else ["no header"])]
+
+
+def encoding_of(start: bytes) -> str:
+    """Return the encoding of text by its first bytes."""
+    for mark, encoding in ENCODINGS:
+        if start.startswith(mark):
+            return encoding
+    if len(start) > 1 and b"\0" not in start[::2] and start[1::2].count(0) * 2 > len(start) // 2:
+        return "utf-16-le"
+    if len(start) > 1 and b"\0" not in start[1::2] and start[::2].count(0) * 2 > len(start) // 2:
+        return "utf-16-be"
+    return "utf-8-sig"
+
+
+def sniff(path: Path, start: bytes, *, is_whole: bool) -> Dialect:
+    """Find out the dialect of a text table from its first bytes, which are all of it if ``is_whole``.
+
+    Raises:
+        PredictionsError: If it is not text in UTF-8 or UTF-16, or empty.
+    """
+    encoding = encoding_of(start)
+    text = start.decode(encoding, "ignore")  # rows name what is damaged
+    if "\0" in text:
+        raise PredictionsError(path, "is a binary file of no known format")
+    lines = io.StringIO(text, newline="").readlines()
+    lines = lines if is_whole or len(lines) < 2 else lines[:-1]
+    comments = next((place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))), len(lines))
+    delimiter, rows = _best_split(lines[comments:])
+    if not rows and any(map(str.strip, lines[comments:])):
+        raise PredictionsError(path, f"a value must have at most {csv.field_size_limit()} characters, but one has more")
+    if not rows:
+        raise NoRowsError(path, "has no rows: the file is empty")
+    if (
+        comments
+        and lines[comments - 1].startswith("#")
+        and delimiter != SPACE
+        and len(_split(lines[comments - 1 : comments], delimiter)[0]) == len(rows[0])
+    ):
+        comments -= 1  # the header begins with #
+        rows.insert(0, _split([lines[comments].lstrip("# ")], delimiter)[0])
+    check_columns(path, len(rows[0]))
+    has_names = has_header(rows, delimiter)
+    cells = [cell.strip() for row in rows[has_names:] for cell in row]
+    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
+    has_commas = bool(commas) and (delimiter != "," or all(cell.startswith("0,") for cell in commas))
+    decimal = "," if has_commas and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
+    names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(rows[0])]
+    if has_names and len(rows) > 2 and all(len(row) == len(names) + 1 for row in rows[1:]):  # as R writes its rows
+        is_last = not any(row[-1].strip() for row in rows[1:])
+        names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
+    names = names if has_names else unnamed(len(rows[0]))
+    header_lines = _lines_of_header(lines[comments:], delimiter) if has_names else 0
+    return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, comments)
+
+
+def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    if delimiter == SPACE:
+        return [fields for line in lines if (fields := line.split())]
+    with suppress(csv.Error):  # a field is too long
+        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    return []
+
+
+def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
+    """Return the delimiter by which rows have the fields of the first one, and by which most of them are numbers."""
+    best, found = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
+    for delimiter in (*DELIMITERS, SPACE):
+        rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
+        if not rows or len(rows[0]) < 2:
+            continue
+        lengths = [len(row) - len(rows[0]) for row in rows]
+        share = max(lengths.count(0), lengths[1:].count(1)) / len(rows)
+        cells = [cell.strip().replace(",", ".") for row in rows for cell in row]
+        numbers = sum(number_of(cell) is not None for cell in cells) / len(cells)
+        key = (round(share, 1), numbers > 0, delimiter != SPACE, round(numbers, 3))
+        if key > best:
+            best, found = key, (delimiter, rows)
+    return found
+
+
+def _lines_of_header(lines: Sequence[str], delimiter: str) -> int:
+    """Return the number of lines until the header ends; a name in quotes may go over several."""
+    reader = csv.reader(iter(lines), delimiter=delimiter)
+    if delimiter != SPACE:
+        next((row for row in reader if row), None)
+        return reader.line_num
+    return next(place for place, line in enumerate(lines, start=1) if line.split())
+
+
+def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+    """Return whether the first row names the columns of the others, by the kinds of their values."""
+    first, others = [cell.strip() for cell in rows[0]], rows[1:]
+    columns = [[row[place] for row in others if place < len(row)] for place in range(len(first))]
+    kinds = [kind_of(column) for column in columns]
+    numbers = [number_of(cell) for cell in first]
+    numeric = [place for place, number in enumerate(numbers) if number is not None]
+    given = sorted(number for number in numbers if number is not None)
+    is_sequence = given in ([*map(float, range(len(given)))], [*map(float, range(1, len(given) + 1))])
+    if (
+        len(numeric) > 1
+        and is_sequence
+        and all(first[place].isdecimal() for place in numeric)  # 1.0 is no name
+        and (not others or any(kinds[place] in ("number", "text") for place in numeric))
+    ):
+        return True
+    if any(not cell and column and all(map(str.strip, column)) for cell, column in zip(first, columns, strict=True)):
+        return True  # an index, which has no name
+    if any(number is not None and number % 1 for number in numbers):
+        return False
+    above_numbers = [
+        place
+        for place, kind in enumerate(kinds)
+        if kind in ("whole", "number", "list") and number_of(first[place]) is None
+    ]
+    if numeric or any(first[place] for place in above_numbers):
+        return any(first[place] for place in above_numbers) and not any(
+            number_of(first[place]) is None and kind_of([first[place]]) == "list" for place in above_numbers
+        )
+    if any(cell and cell in map(str.strip, column) for cell, column in zip(first, columns, strict=True)):
+        return False
+    if any(_are_labels([cell, *column]) for cell, column in zip(first, columns, strict=True)):
+        return False
+    return delimiter != SPACE or any(map(is_column_name, first))
+
+
+def _are_labels(cells: Sequence[str]) -> bool:
+    return len(cells) > 1 and all(polarity_of(cell) is not None for cell in cells)
+
+
+class TextRows:
+    """The rows of text in a dialect.
+
+    Args:
+        path: The file, for errors.
+        dialect: How rows are written.
+        opened: Opens the bytes of the text from the start.
+    """
+
+    def __init__(self, path: Path, dialect: Dialect, opened: Callable[[], BinaryIO]) -> None:
+        self._path, self._dialect, self._opened = path, dialect, opened
+        self._places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
+
+    def batches(self, wanted: Sequence[str], numbers: Collection[str], _: range | None = None) -> Iterator[Batch]:
+        """Yield some columns of all rows."""
+        import pyarrow
+
+        first = 1
+        if self._dialect.delimiter != SPACE:
+            with suppress(pyarrow.ArrowException, UnicodeError), self._opened() as stream:
+                for read in self._by_arrow(stream, wanted, numbers):
+                    yield Batch(first, {name: read.column(str(self._places[name])) for name in wanted})
+                    first += len(read)
+                return
+        rows, step = self.rows(start=first), chunks.rows_at_a_time(len(self._dialect.names))
+        while texts_of_rows := list(islice(rows, step)):
+            columns = list(zip(*texts_of_rows, strict=True))
+            yield Batch(first, {name: self._array(columns[self._places[name]], name in numbers) for name in wanted})
+            first += len(texts_of_rows)
+
+    def rows(self, start: int = 1) -> Iterator[list[str]]:
+        """Yield the fields of each row from a start, counted from 1; refuse too few or too many."""
+        dialect, names = self._dialect, self._dialect.names
+        with io.TextIOWrapper(self._opened(), encoding=dialect.encoding, newline="") as file:
+            lines = islice(lines_of(file, self._path), dialect.first_lines, None)
+            split: Any = (
+                map(str.split, lines) if dialect.delimiter == SPACE else csv.reader(lines, delimiter=dialect.delimiter)
+            )
+            for number, row in enumerate(islice((row for row in split if row), start - 1, None), start):
+                if len(row) < len(names):
+                    problem = f"is missing: the row has {len(row)} of {len(names)} values"
+                    raise PredictionsError(self._path, problem, row=number, column=names[len(row)])
+                if len(row) > len(names):
+                    problem = f"has no name: the row has {len(row)} values"
+                    raise PredictionsError(self._path, problem, row=number, column=len(names) + 1)
+                yield row
+
+    def _array(self, column: Sequence[str], is_number: bool) -> Any:
+        import pyarrow
+
+        is_decimal = is_number and self._dialect.decimal == ","
+        return pyarrow.array([cell.replace(",", ".") for cell in column] if is_decimal else column, pyarrow.string())
+
+    def _by_arrow(self, stream: BinaryIO, wanted: Sequence[str], numbers: Collection[str]) -> Any:
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+
+        names, dialect = self._dialect.names, self._dialect
+        repeated = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        types = {str(self._places[name]): pyarrow.float64() if name in numbers else repeated for name in wanted}
+        return arrow_csv.open_csv(
+            stream,
+            arrow_csv.ReadOptions(
+                block_size=max(8 * chunks.VALUES, BYTES_PER_VALUE * len(names)),
+                skip_rows=dialect.first_lines,
+                column_names=[str(place) for place in range(len(names))],  # names may be repeated
+                encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
+            ),
+            arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            # Without null_values, an empty text and "NaN" are read as Python reads them.
+            arrow_csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
+            ),
+        )

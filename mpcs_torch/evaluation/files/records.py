@@ -1,0 +1,72 @@
+"""Records of JSON, and rows of nested columns: with one value for each column."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mpcs_torch.io.untrusted_files import FileRuleError
+
+
+def records_of(value: Any) -> list[Any]:
+    """Return the records of a whole JSON value: an array, an object of columns, or an object of records by id."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict) and value:
+        if all(isinstance(each, list) for each in value.values()) and len({*map(len, value.values())}) == 1:
+            return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
+        if all(isinstance(each, dict) for each in value.values()):
+            rows = [str(row) for row in range(len(next(iter(value.values()))))]
+            if all([*each] == rows for each in value.values()):  # as pandas writes columns
+                return [{name: each[row] for name, each in value.items()} for row in rows]
+            return [{"id": name, **record} for name, record in value.items()]
+        if {"columns", "data"} <= {*value}:  # as pandas splits a table
+            return [dict(zip(value["columns"], row, strict=True)) for row in value["data"]]
+        inner = [each for each in value.values() if _are(each, (dict, list))]
+        return inner[0] if len(inner) == 1 else [value]
+    raise FileRuleError("must contain records, or a list for each column")
+
+
+def flat_record(record: Any) -> dict[str, Any]:
+    """Return a record with a value for each column: what is nested becomes columns, named ``outer.inner``.
+
+    A list of a label and a score for each class, as pipelines and language models write it, becomes the scores by
+    label.
+    """
+    if isinstance(record, list):
+        by_label = _by_label(record)
+        return by_label if by_label is not None else {"column 1": record}
+    if not isinstance(record, Mapping):
+        return {"column 1": record}
+    flat = dict[str, Any]()
+    texts = [name for name, value in record.items() if _are(value, str)]
+    scores = [name for name, value in record.items() if _are(value, (int, float))]
+    if len(texts) == len(scores) == 1 and len(labels := record[texts[0]]) == len(record[scores[0]]) == len({*labels}):
+        by_label = dict(zip(labels, record[scores[0]], strict=True))
+        record = {**{name: value for name, value in record.items() if name != texts[0]}, scores[0]: by_label}
+    for name, value in record.items():
+        inner = _by_label(value) if isinstance(value, list) else value
+        if isinstance(inner, Mapping):
+            flat |= {f"{name}.{key}": each for key, each in inner.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _are(value: Any, kinds: Any) -> bool:
+    """Return whether a value is a list of values of some kinds."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(each) in (kinds if kinds is not str else (str,)) for each in value)
+    )
+
+
+def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:
+    """Return the numbers of a list of records that each have one text and one number, by the text; else None."""
+    pairs = dict[str, Any]()
+    for value in values:
+        texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, Mapping) else []
+        numbers = [each for each in value.values() if type(each) in (int, float)] if texts else []
+        if len(texts) != 1 or len(numbers) != 1 or texts[0] in pairs:
+            return None
+        pairs[texts[0]] = numbers[0]
+    return pairs or None

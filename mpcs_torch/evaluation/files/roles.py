@@ -1,0 +1,141 @@
+"""The meaning of the columns of a classifier's file, and the columns of which it is still open."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.tables import Kind, Table, kind_of, listed, number_of, text_of
+
+Form = Literal["columns", "lists", "positive", "decisions"]
+"""A column of scores for each class; one column of lists of them; one of the positive class; predicted labels."""
+NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
+SEPARATOR = re.compile(r"[_\-. :/]")
+
+
+class Roles(NamedTuple):
+    """The columns of a table that are read, and their meaning."""
+
+    form: Form
+    scores: Sequence[str]
+    """The columns of scores in the order of the classes, or the only column of them, or that of decisions."""
+    classes: Sequence[str]
+    label: str | None = None
+    truth: Sequence[str] = ()
+    """Columns with a degree of truth, or with votes, for each class in their order; or one column of lists."""
+    base: int | None = None
+    """The label of the first class, where labels are numbers and classes have names."""
+    of_class: int = 1
+    """Of one score: the number of its class."""
+    unused: Sequence[str] = ()
+
+    def in_words(self) -> str:
+        """Return how the columns are read, in one line."""
+        labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
+        if self.truth:
+            labels = f"degrees of truth {span(self.truth)}"
+        of_classes = "" if list(self.scores) == list(self.classes) else f" = classes {span(self.classes)}"
+        first = f'"{shown(self.scores[0])}"'
+        if self.form == "columns":
+            scores = f"scores {span(self.scores)}{of_classes}"
+        elif self.form == "lists":
+            scores = f"lists of scores {first}{of_classes}"
+        elif self.form == "positive":
+            scores = f"probability of class {shown(self.classes[self.of_class])} {first}"
+        else:
+            scores = f"predicted labels {first}"
+        numbered = "" if self.base is None else f" ({self.base} is {shown(self.classes[0])})"
+        unused = [f"not used: {listed(self.unused)}"] if self.unused else []
+        return "; ".join([labels + numbered, scores, *unused])
+
+
+class OpenColumns:
+    """The columns of a table of which the meaning is still open, with the values of their first rows."""
+
+    def __init__(self, table: Table, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
+        self.table, self.options, self.class_names = table, reading, class_names
+        self.values: Mapping[str, Sequence[Any]] = table.peek()
+        if not any(map(len, self.values.values())):
+            raise NoRowsError(table.path, "has no rows" if not table.has_names else "has a header, but no rows")
+        self.kinds: dict[str, Kind] = {name: kind_of(values) for name, values in self.values.items()}
+        self.open = [name for name in table.names if name not in reading.columns]
+
+    def of_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
+        """Return the open columns, or some, of these kinds."""
+        return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
+
+    def take(self, names: Sequence[str]) -> None:
+        """Leave out columns, whose meaning is known."""
+        self.open = [name for name in self.open if name not in names]
+
+    def texts(self, name: str) -> set[str]:
+        """Return the different values of the first rows."""
+        return {label_text(value) for value in self.values[name]} - {""}
+
+    def error(self, problem: str, column: str | None = None) -> PredictionsError:
+        """Return an error that names the file, and perhaps a column."""
+        return PredictionsError(self.table.path, problem, column=column)
+
+    def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Return the numbers of the first rows, without rows that lack one: (n, columns)."""
+        rows = zip(*(self.values[name] for name in names), strict=True)
+        numbers = [[np.nan if (n := number_of(value)) is None else n for value in row] for row in rows]
+        matrix = np.array(numbers, dtype=np.float64).reshape(-1, len(names))
+        return matrix[np.isfinite(matrix).all(axis=1)]
+
+
+def span(names: Sequence[str]) -> str:
+    """Return names for a message: of numbered ones the first and the last."""
+    numbered = next((family for family, _ in numbered_families(names) if len(family) == len(names) > 2), None)
+    if numbered is not None and [*numbered] == [*names]:
+        return f"{shown(names[0])} to {shown(names[-1])}"
+    return listed(names)
+
+
+def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[int]]]:
+    """Yield the columns whose names differ in a number, from 0 or from 1, in its order, and the numbers."""
+    families = defaultdict[tuple[str, str], dict[int, str]](dict)
+    for name in names:
+        if match := NUMBERED.fullmatch(name):
+            families[match[1], match[3]][int(match[2])] = name
+    for family in families.values():
+        numbers = sorted(family)
+        if len(numbers) > 1 and numbers[0] in (0, 1) and numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+            yield tuple(family[number] for number in numbers), numbers
+
+
+def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
+    """Return a function from the value of a column of labels to the number of its class; None for no class."""
+    columns = roles.scores if roles.form == "columns" else ()  # whose names labels may be, too
+    numbers = {name: number for names in (columns, roles.classes) for number, name in enumerate(names)}
+    are_numbers = all(number_of(name) is not None for name in roles.classes)
+
+    def number_of_label(value: Any) -> int | None:
+        text = label_text(value)
+        number = number_of(text)
+        if text in numbers or number is None or number % 1 or are_numbers or roles.base is None:
+            return numbers.get(text)
+        place = int(number) - roles.base
+        return place if 0 <= place < len(numbers) else None
+
+    return number_of_label
+
+
+def label_text(value: Any) -> str:
+    """Return the text of a label; that of a whole number is without decimals."""
+    text = text_of(value)
+    number = number_of(text)
+    is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53
+    return str(int(number)) if is_whole and not text.isdigit() and number is not None else text
+
+
+def number_or_text(text: str) -> tuple[float, str]:
+    """Return a key by which numbers are sorted as numbers, before texts."""
+    number = number_of(text)
+    return (np.inf if number is None else number, text)

@@ -1,0 +1,163 @@
+"""Find the columns of scores, labels and names of trials by their meaning."""
+
+import shlex
+from collections.abc import Collection, Sequence
+from itertools import combinations, product
+from typing import NamedTuple
+
+from mpcs_torch.errors import printable, shown
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.hdf5 import MATRIX
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.roles import OpenColumns, label_text
+from mpcs_torch.evaluation.files.tables import Table, listed
+from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, polarity_of
+
+PAIR = ("enrollment", "test")
+
+
+class TrialRoles(NamedTuple):
+    """The columns of scores and of labels, empty if there are none, all others, and of these the groups asked for."""
+
+    score: str
+    label: str
+    others: list[str]
+    groups: dict[str, str]
+    """By the name that was asked for."""
+
+
+def find_roles(
+    table: Table, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
+) -> TrialRoles:
+    """Return the columns of scores and of labels: those of the options, or else those of the only possible reading.
+
+    A label has a name of labels, or else only words of targets and non-targets; numbers such as 0 and 1 are labels only
+    if no other column has two words or digits. A score has a name of scores, or else is the only column of numbers;
+    where a file has no header, whole numbers that look like ids or labels are none. ``has_label`` is None if a file
+    need not have labels.
+
+    Raises:
+        PredictionsError: If there is none, or several readings are possible; the message names the options.
+    """
+    if len(options.score_columns) > 1:
+        problem = f"one column has the scores, not {len(options.score_columns)}: --score-column"
+        raise PredictionsError(table.path, problem)
+    groups = {name: column_named(table, name, "--by") for name in options.by}
+    groups |= {} if options.cluster is None else {options.cluster: column_named(table, options.cluster, "--cluster")}
+    columns = OpenColumns(table, options, None)
+    columns.take([*groups.values()])
+    given = [column_named(table, name, "--score-column") for name in options.score_columns]
+    scores = (given or _possible_scores(columns)) if has_score else [""]
+    if has_label is False:
+        labels = [""]
+    elif options.label_column is None:
+        labels = _possible_labels(columns, has_score=has_score)
+    else:
+        labels = [column_named(table, options.label_column, "--label-column")]
+    pairs = [pair for pair in product(scores, labels) if pair[0] != pair[1]]
+    if has_label is None and not pairs:
+        pairs = [(score, "") for score in scores]
+    if not pairs:
+        raise columns.error(_no_reading(columns, is_score=has_score and not scores))
+    if len(pairs) > 1 and (has_label or len({score for score, _ in pairs}) > 1):
+        ways = [
+            " and ".join(
+                f"{of} {names_shown(name)}" for of, name in zip(("scores", "labels"), pair, strict=True) if name
+            )
+            for pair in pairs[:4]
+        ]
+        steps = " and ".join(["--score-column"] * has_score + ["--label-column"] * bool(has_label))
+        raise columns.error(f"can be read as {', or as '.join(ways)}: choose with {steps}")
+    return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]], groups)
+
+
+def column_named(table: Table, name: str, option: str = "") -> str:
+    """Return the column of a name; of a file without header, its number may be the name."""
+    if not table.has_names and f"column {name}" in table.names:
+        return f"column {name}"
+    table.check_columns([name], option)
+    return name
+
+
+def _is_label(texts: Collection[str]) -> bool:
+    return bool(texts) and None not in map(polarity_of, texts) and not {"0", "-1"} <= {*texts}
+
+
+def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
+    texts, target = {name: columns.texts(name) for name in columns.open}, columns.options.target_label
+    known = [
+        name for name in texts if (_is_label(texts[name]) if target is None else label_text(target) in texts[name])
+    ]
+    two_words = [
+        name
+        for name, some in texts.items()
+        if len(some) == 2 < len(columns.values[name])
+        and all(text.isalpha() or (text.isdecimal() and len(text) == 1) for text in some)
+    ]
+    named, other = named_as(columns.open, LABELS), POSITIVE | DECISIONS | IDS
+    if named:
+        return [name for name in named if name in known or name in two_words] or named
+    free = [name for name in columns.open if plain(name) not in other]
+    labels = [name for name in free if name in known]
+    if not labels or not has_score or target is not None or columns.of_kind("text", among=labels):
+        return labels
+    return [name for name in free if name in labels or name in two_words]
+
+
+def _possible_scores(columns: OpenColumns) -> list[str]:
+    numeric, fractions = columns.of_kind("whole", "number"), columns.of_kind("number")
+    texts = {name: columns.texts(name) for name in columns.open}
+    if not columns.table.has_names:
+        ids = [
+            name for name in numeric if len(texts[name]) == len(columns.values[name]) and "-" not in str(texts[name])
+        ]
+        whole = [name for name in numeric if name not in ids and not _is_label(texts[name])]
+        return [name for name in numeric if name in fractions or name in whole] if fractions else numeric
+    named = [name for name in named_as(columns.open, POSITIVE) if name in numeric or plain(name) not in DECISIONS]
+    scores = [name for name in named if not _is_label(texts[name]) or plain(name) not in DECISIONS]
+    others = [name for name in numeric if name in named or plain(name) not in LABELS | IDS | DECISIONS]
+    return [name for name in scores if name in numeric] or scores or others
+
+
+def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
+    if columns.table.dialect == MATRIX:
+        return "contains no labels: give a Key, or a list of trials, with --labels FILE"
+    has = f"it has {listed(columns.table.names)}"
+    if is_score:
+        return f"has no column of scores by name or content: name it with --score-column; {has}"
+    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.of_kind("text")[::-1]]
+    name, words = next((each for each in both if len(each[1]) == 2), ("", []))
+    ways = " or ".join(f"--target-label {shlex.quote(word)}" for word in words)
+    example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
+    known = "name it with --label-column, or the label of targets with --target-label, or give --labels FILE"
+    return f"has no column of labels by name or content: {known}{example}; {has}"
+
+
+def naming_of(table: Table, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
+    """Return the columns that may name trials together, the likeliest first."""
+    given = [] if options.id_column is None else options.id_column.split(",")
+    if given and (set(given) <= set(table.names) or not is_matched):
+        return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
+    known: list[tuple[str, ...]] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
+    usual: list[tuple[str, ...]] = [(name,) for name in named_as(roles.others, IDS)]
+    known = known or (usual if len(usual) == 1 or is_matched else [])
+    if table.has_names and (known or not is_matched):
+        return known
+    singles: list[tuple[str, ...]] = [(name,) for name in roles.others]
+    pairs = list(combinations(roles.others[:10], 2))
+    return [*pairs, *singles] if is_matched else [*singles[:1], *pairs] if len(pairs) == 1 else singles
+
+
+def in_words(
+    table: Table, score: str, names: Sequence[str], words: Sequence[str], unread: Sequence[str], options: ReadOptions
+) -> str:
+    """Return the sentence that says how a file was read."""
+    negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
+    parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
+    parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]
+    return f"{printable(table.path.name)}: {'; '.join(filter(None, parts))}"
+
+
+def names_shown(*names: str) -> str:
+    """Return names of columns for a sentence."""
+    return " and ".join(f'"{shown(name)}"' for name in names)

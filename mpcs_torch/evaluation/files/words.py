@@ -1,0 +1,88 @@
+"""The words by which columns and labels are known: the one list of names that every command goes by."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+_SEPARATORS = re.compile(r"[^0-9a-z]+")
+_OTHER = re.compile(r"[^0-9a-z+\-]+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+LABELS = _words(
+    "target targets label labels ytrue true truelabel trueclass truth groundtruth gt gold goldlabel goldlabels actual "
+    "actualclass actuallabel y class classlabel classid labelid targetlabel reference referencelabel expected "
+    "expectedlabel annotation annotated obs observed istarget key"
+)
+"""Of a column of labels."""
+DECISIONS = _words(
+    "decision decisions pred preds prediction predictions predicted predictedlabel predictedclass predlabel predclass "
+    "predictedlabels ypred yhat predid argmax top1 topclass modelprediction modeloutput output response judgement "
+    "judgment verdict"
+)
+"""Of a column of predicted labels."""
+POSITIVE = _words(
+    "probability prob probs proba p score scores yscore yscores yprob yproba yhat ypred pred preds prediction "
+    "predictions predicted llr logit logits output similarity distance oofproba oofpred oof cosine predprob "
+    "predproba predictedprob predictedprobability"
+)
+"""Of a column with one number in each row: the probability or score of the positive class."""
+IDS = _words(
+    "id ids index idx rowid sampleid imageid imgid uid uuid guid filename file files path image img name utt utterance "
+    "uttid trial trialid segment segmentid uniqueid"
+)
+IDLE = _words("binary multi multiclass column col value name idx index num int str encoded code")
+"""Words in a name that say nothing of its meaning."""
+NO_PROBABILITY = _words(
+    "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr"
+)
+"""Words in the name of a number that is no probability of a class."""
+DENIALS = _words("non not no neg negative false normal healthy control absent benign clean background other")
+"""Words in the name of a number that may be the probability of the negative class."""
+MISSING = _words("na nan n/a null none nil - . #n/a <na>")
+"""What stands for a missing value, unless it is the name of a class."""
+CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
+"""Of an array of the names of classes."""
+TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
+"""The prefixes of columns with a degree of truth, or votes, for each class."""
+TARGETS = _words("1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match")
+NONTARGETS = _words(
+    "0 -1 nontarget non-target nontgt spoof impostor imposter fake attack dead negative neg no false f nonmated "
+    "non-mated different nonmatch non-match"
+)
+"""The label of a target, or of a non-target, in any case."""
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name, in lower case."""
+    return [word for word in _SEPARATORS.split(name.lower()) if word]
+
+
+def plain(name: str) -> str:
+    """Return a name in lower case, without separators and idle words: ``True_Label_Idx`` is ``truelabel``."""
+    words = _SEPARATORS.split(name.lower())
+    return "".join([word for word in words if word not in IDLE] or words)
+
+
+def is_index(name: str) -> bool:
+    """Return whether a name is that of an index, or of rows."""
+    return plain(name) in IDS or name.startswith(("Unnamed:", "__index_level_"))
+
+
+def is_column_name(name: str) -> bool:
+    """Return whether a text is the usual name of a column."""
+    return plain(name) in LABELS | DECISIONS | POSITIVE | IDS
+
+
+def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
+    """Return the names that are among some words."""
+    return [name for name in names if plain(name) in words]
+
+
+def polarity_of(value: Any) -> int | None:
+    """Return 1 for the word of a target, 0 for that of a non-target, None for anything else."""
+    text = "" if value is None else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
+    return 1 if text in TARGETS else 0 if text in NONTARGETS else None

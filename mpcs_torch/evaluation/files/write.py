@@ -1,0 +1,235 @@
+"""Write tables: trials in each format, and copies of files with other columns."""
+
+import csv
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+from numpy.lib import format as npy
+from torch import Tensor
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.delimited import SPACE
+from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, check_matrix, write_matrix
+from mpcs_torch.evaluation.files.labels import repeated
+from mpcs_torch.evaluation.files.tables import Batch, Table
+from mpcs_torch.evaluation.files.trial_roles import PAIR
+from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.functional.inputs.groups import Groups
+from mpcs_torch.io.atomic_files import replace_together, replace_whole
+
+ROWS = 2**16
+"""The number of rows that are written at a time."""
+MAX_CHARACTERS = 10_000
+"""Of a text: arrays of text take as much for each row as for the longest one."""
+RESERVED = ("score", "label", "scores", "labels")
+ARRAYS = (".npz", ".npy", ".pt", ".pth")
+OTHER_FORMATS = (*SUFFIXES, *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
+DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
+Columns = dict[str, Any]
+"""By name, the values of some rows: an array or a list."""
+
+
+def copy_table(
+    table: Table, out: Path, change: Callable[[Batch], Columns], advance: Advance, *, left_out: Sequence[str] = ()
+) -> None:
+    """Copy a file with columns that are replaced or added; all others keep their names, order and texts.
+
+    Args:
+        table: The file.
+        out: The file to write, in one step: parquet by its suffix, arrays as npz or pt of such a file, else text with
+            the delimiter of the file, and with a header if the file has one.
+        change: Returns new columns, from all columns of some rows as text.
+        advance: Called with the number of rows after each batch.
+        left_out: Columns that are not copied.
+
+    Raises:
+        PredictionsError: If ``out`` names another format.
+    """
+    are_arrays = check_copy(table, out)
+
+    def copied() -> Iterator[Columns]:
+        records = None if table.records is None else table.records()
+        for batch in table.batches(texts=table.names):
+            read = batch.columns if records is None else dict(zip(table.names, next(records).columns, strict=True))
+            kept = {name: read[name] for name in table.names if name not in left_out}
+            yield kept | dict(change(batch if table.decimal == "." else _with_points(batch)))
+            advance(batch.rows)
+
+    is_parquet = out.suffix.lower() == ".parquet"
+    text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
+    arrays = partial(_write_arrays, is_torch=out.suffix.lower() == ".pt")
+    write = arrays if are_arrays else write_parquet if is_parquet else text
+    replace_whole(out, lambda file: write(file, copied()))
+
+
+def check_copy(table: Table, out: Path) -> bool:
+    """Refuse a file that names a format in which a table cannot be copied; return whether that is one of arrays."""
+    has_arrays = table.path.suffix.lower() in ARRAYS
+    are_arrays = has_arrays and out.suffix.lower() in (".npz", ".pt")
+    if out.suffix.lower() in OTHER_FORMATS and not are_arrays:
+        other = ", or as arrays .npz or .pt" if has_arrays else ""
+        raise PredictionsError(out, f"must end in .csv, .parquet, .tsv or .txt{other}")
+    return are_arrays
+
+
+def _write_arrays(file: BinaryIO, batches: Iterable[Columns], *, is_torch: bool = False) -> None:
+    """Write an array for each column, in the format of numpy or of torch."""
+    parts = list(batches)
+    columns = ((name, np.concatenate([_array(part.pop(name)) for part in parts])) for name in [*parts[0]])
+    if is_torch:
+        torch.save({name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in columns}, file)
+        return
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in columns:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
+
+
+def _array(values: Any) -> Any:
+    return values.numpy() if isinstance(values, Tensor) else np.array(values.tolist())
+
+
+def _with_points(batch: Batch) -> Batch:
+    """Return texts with decimal points in place of decimal commas."""
+    from pyarrow import compute, string
+
+    replaced = partial(compute.replace_substring_regex, pattern=DECIMAL_COMMA, replacement=r"\1.\2")
+    return Batch(batch.first_row, {name: replaced(values.cast(string())) for name, values in batch.columns.items()})
+
+
+def write_parquet(file: BinaryIO, batches: Iterable[Columns]) -> None:
+    """Write batches of rows, of which the first has the types of all."""
+    import pyarrow
+    from pyarrow import parquet
+
+    writer: Any = None
+    for columns in batches:
+        rows = pyarrow.table({name: _arrow(values) for name, values in columns.items()})
+        writer = writer or parquet.ParquetWriter(file, rows.schema)
+        writer.write_table(rows.cast(writer.schema))
+    if writer is not None:
+        writer.close()
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow
+
+    if isinstance(values, Tensor):
+        return pyarrow.array(values.numpy() if values.ndim == 1 else values.tolist(), from_pandas=True)
+    return values if hasattr(values, "type") else pyarrow.array(values)
+
+
+def write_text(
+    file: BinaryIO, batches: Iterable[Columns], *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
+) -> None:
+    """Write batches of rows with a delimiter; a space separates texts that have no white space."""
+
+    def cell(value: Any) -> str:
+        if value is None or value != value:
+            return ""
+        return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
+
+    for place, columns in enumerate(batches):
+        lists = [values.tolist() if hasattr(values, "tolist") else values for values in columns.values()]
+        header = ["" if name == f"Unnamed: {at}" else name for at, name in enumerate(columns)]
+        rows = [header] if has_names and not place else []
+        rows += [list(map(cell, row)) for row in zip(*lists, strict=True)]
+        text = StringIO()
+        if delimiter == SPACE:
+            text.writelines(f"{' '.join(row)}\n" for row in rows)
+        else:
+            csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+        file.write(text.getvalue().encode())
+
+
+def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> list[str]:
+    """Write trials so that `read_trials` reads them again. Files are replaced whole, and none if one fails.
+
+    Args:
+        path: The file to write. csv, parquet and npz hold scores, labels and all columns of groups; HDF5, and text in
+            Kaldi's format for any other suffix, hold the scores of enrollment and test.
+        table: The trials, and as groups the columns to write.
+        trials: For HDF5 and text, the list of the trials with their labels: a Key in HDF5, or text.
+
+    Returns:
+        The columns that the format has no place for.
+
+    Raises:
+        PredictionsError: If the format needs columns that there are not, or cannot hold a name.
+    """
+    for column, group in table.groups.items():
+        if column in RESERVED:
+            raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
+        rule = f"must have at most {MAX_CHARACTERS} characters and no zero character"
+        _check_texts(path, column, group, rule, lambda text: "\0" not in text and len(text) <= MAX_CHARACTERS)
+    formats = {".csv": write_text, ".parquet": write_parquet, ".npz": _write_arrays}
+    write = formats.get(path.suffix.lower())
+    if write is not None:
+        if trials is not None:
+            raise PredictionsError(path, "holds the labels itself: a list of trials is only for HDF5 and text")
+        replace_whole(path, lambda file: write(file, _batches(table)))
+        return []
+    if trials is None or trials.resolve() == path.resolve():
+        rule = "holds no labels: give a file for the list of trials, --out-trials FILE"
+        raise PredictionsError(path, rule if trials is None else f"{rule}, that is another one")
+    if trials.suffix.lower() in formats:
+        raise PredictionsError(trials, "a list of trials must be HDF5 or text")
+    _check_pairs(path, table)
+    replace_together({trials: _writer_of(trials, table, "label"), path: _writer_of(path, table, "score")})
+    return [name for name in table.groups if name not in PAIR]
+
+
+def _batches(table: TrialTable, columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield columns of some trials after others: those named, or else all of groups, the scores and the labels."""
+    import pyarrow
+
+    groups = {**table.groups, "label": Groups(["nontarget", "target"], table.trials.labels)}
+    texts = {name: pyarrow.array(group.names, pyarrow.string()) for name, group in groups.items()}
+    for start in range(0, len(table.trials.scores), ROWS):
+        rows = slice(start, start + ROWS)
+        yield {
+            name: table.trials.scores[rows]
+            if name == "score"
+            else texts[name].take(pyarrow.array(groups[name].codes[rows].long().numpy()))
+            for name in columns or (*table.groups, "score", "label")
+        }
+
+
+def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
+    """Return the writer of the scores or of the labels of enrollment and test, if the file can hold their names."""
+    pair = (table.groups[PAIR[0]], table.groups[PAIR[1]])
+    if path.suffix.lower() in SUFFIXES:
+        check_matrix(path, pair)
+        if column == "score":
+            return partial(write_matrix, kind="Scores", pair=pair, values=table.trials.scores.numpy())
+        return partial(write_matrix, kind="Key", pair=pair, values=table.trials.labels.char().numpy() * 2 - 1)
+    for name, side in zip(PAIR, pair, strict=True):
+        _check_texts(path, name, side, "must have no white space in text", lambda text: text.split() == [text])
+    return lambda file: write_text(file, _batches(table, [*PAIR, column]), delimiter=SPACE, has_names=False)
+
+
+def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]) -> None:
+    bad = next((text for text in group.names if not is_kept(text)), None)
+    if bad is not None:
+        raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
+
+
+def _check_pairs(path: Path, table: TrialTable) -> None:
+    """Refuse trials that enrollment and test do not name, or that appear twice."""
+    import pyarrow
+
+    if not set(PAIR) <= table.groups.keys():
+        rule = f"needs the columns {quoted(list(PAIR))}"
+        raise PredictionsError(path, f"{rule}, but the trials have {quoted(list(table.groups))}")
+    enrollment, test = (table.groups[name] for name in PAIR)
+    row = repeated(pyarrow.array((enrollment.codes * len(test.names) + test.codes).numpy()))
+    if row:
+        pair = quoted(f"{enrollment.names[enrollment.codes[row]]} {test.names[test.codes[row]]}")
+        raise PredictionsError(path, f"must name each trial once, but {pair} appears more than once")

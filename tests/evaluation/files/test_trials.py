@@ -1,0 +1,288 @@
+"""Trials of detectors are read by the meaning of the columns, and the way is told; or the file is refused."""
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pyarrow import csv, parquet
+
+from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
+
+SCORES = (0.5, -1.5, 2e-3, 1.25)
+LABELS = (True, False, False, True)
+
+
+def read(path: Path, *, named: bool = False, both_kinds: bool = True, **options: Any) -> TrialTable:
+    return read_trials(path, ReadOptions(**options), lambda rows: None, named=named, both_kinds=both_kinds)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def check(found: TrialTable) -> None:
+    assert found.trials.scores.tolist() == list(SCORES)
+    assert found.trials.labels.tolist() == list(LABELS)
+
+
+WORDS = [
+    ("target", "nontarget"),
+    ("bonafide", "spoof"),
+    ("Bona-Fide", "SPOOF"),
+    ("genuine", "impostor"),
+    ("real", "fake"),
+    ("live", "spoof"),
+    ("positive", "negative"),
+    ("YES", "no"),
+    ("True", "False"),
+    ("1", "0"),
+    ("1", "-1"),
+    ("+1", "-1"),
+    ("1.0", "0.0"),
+]
+DELIMITERS = {"comma": ",", "tab": "\t", "space": " ", "semicolon": ";"}
+ORDERS = [*itertools.permutations(("name", "score", "label")), ("score", "label"), ("label", "score")]
+ORDERS += [("name", "attack", "label", "score"), ("speaker", "name", "attack", "label", "score")]
+KINDS = [
+    (words, delimiter, order, has_header)
+    for place, (words, order) in enumerate(itertools.product(WORDS, ORDERS))
+    for delimiter, has_header in [
+        (list(DELIMITERS)[place % 4], place % 3 == 0),
+        (list(DELIMITERS)[(place // 4) % 4], place % 3 == 1),
+    ]
+]
+
+
+@pytest.mark.parametrize(("words", "delimiter", "order", "has_header"), KINDS)
+def test_columns_are_known_by_their_values_or_names(
+    words: tuple[str, str], delimiter: str, order: tuple[str, ...], has_header: bool, tmp_path: Path
+) -> None:
+    columns = {
+        "name": ["utt_1", "utt_2", "utt_3", "utt_4"],
+        "speaker": ["s1", "s2", "s1", "s2"],
+        "attack": ["-", "A07", "A07", "-"],
+        "score": list(map(repr, SCORES)),
+        "label": [words[0] if label else words[1] for label in LABELS],
+    }
+    rows = [order] if has_header else []
+    rows += zip(*(columns[name] for name in order), strict=True)
+    path = written(tmp_path / "s.txt", "".join(DELIMITERS[delimiter].join(row) + "\n" for row in rows))
+    found = read(path, named=True)
+    check(found)
+    label, score = (name if has_header else f"column {order.index(name) + 1}" for name in ("label", "score"))
+    assert f'labels "{label}" (' in found.read
+    assert f'scores "{score}"' in found.read
+    assert ("no header" in found.read) != has_header
+    if "name" in order:
+        assert found.names is not None
+        assert found.names.to_pylist() == columns["name"]
+
+
+CSV = "id,score,label\na,0.5,1\nb,-1.5,0\n\nc,2e-3,nontarget\nd, 1.25,Target\n"
+PAIRS = "a x 0.5\nb y -1.5\nc z 2e-3\nd w 1.25\n"
+LIST = "d w target\na x target\nb y nontarget\nc z nontarget\n"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 2**16])
+def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "VALUES", 3 * rows)
+    files: list[tuple[Path, Path | None]] = [
+        (written(tmp_path / "s.csv", CSV), None),
+        (written(tmp_path / "S.CSV", CSV.replace("\n", "\r\n")), None),
+        (written(tmp_path / "bom.txt", "\ufeff" + CSV.replace(",", " ")), None),
+        (written(tmp_path / "scores", PAIRS), written(tmp_path / "trials", LIST)),
+        (tmp_path / "s.parquet", None),
+        (tmp_path / "s.npz", None),
+    ]
+    parquet.write_table(csv.read_csv(tmp_path / "s.csv"), tmp_path / "s.parquet")
+    np.savez(tmp_path / "s.npz", scores=np.array(SCORES), labels=np.array(LABELS), id=np.array(list("abcd")))
+    for path, trials in files:
+        check(read(path, labels=trials))
+        check(read(path, labels=trials, named=True))
+
+
+@pytest.mark.parametrize(
+    ("scores", "trials", "how"),
+    [
+        ("a x .5\nb x -1.5\na y 2e-3\nb y 1.25\n", "1 b y\n1 a x\n0 b x\n0 a y\n", '"column 1" and "column 2"'),
+        ("a x .5\nb x -1.5\na y 2e-3\nb y 1.25\n", "b y target\na x target\nb x nontarget\na y nontarget\n", ""),
+        ("t1 .5\nt2 -1.5\nt3 2e-3\nt4 1.25\n", "t4 bonafide\nt2 spoof\nt3 spoof\nt1 bonafide\n", '"column 1"'),
+        (
+            "t1,.5\nt2,-1.5\nt3,2e-3\nt4,1.25\n",
+            "s1 t4 - - bonafide\ns1 t2 - A spoof\ns2 t3 - A spoof\ns2 t1 - - bonafide\n",
+            "",
+        ),
+        ("t1 - .5\nt2 A -1.5\nt3 A 2e-3\nt4 - 1.25\n", "t4 bonafide\nt2 spoof\nt3 spoof\nt1 bonafide\n", '"column 1"'),
+        ("utt,llr\nt1,.5\nt2,-1.5\nt3,2e-3\nt4,1.25\n", "file,key\nt4,1\nt3,0\nt2,0\nt1,1\n", '"utt"'),
+        (".5\n-1.5\n2e-3\n1.25\n", "1\n0\n0\n1\n", ""),
+    ],
+)
+def test_labels_apart_are_matched_by_name(scores: str, trials: str, how: str, tmp_path: Path) -> None:
+    found = read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
+    check(found)
+    assert f"names {how}" in found.read if how else "labels of t.txt" in found.read
+
+
+def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
+    path = written(tmp_path / "s.csv", "score,label,trial,file,take\n1,1,t1,7,1\n0,0,t2,8,1\n")
+    for key, names in ((None, ["t1", "t2"]), ("file", ["7", "8"]), ("file,trial", ["7 t1", "8 t2"])):
+        found = read(path, named=True, id_column=key)
+        assert found.names is not None
+        assert found.names.to_pylist() == names
+    with pytest.raises(PredictionsError, match="must name each trial once, but '1' appears more than once: name other"):
+        read(path, named=True, id_column="take")
+    assert read(written(path, "score,label\n1,1\n0,0\n"), named=True).names is None
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "scores", "labels"),
+    [
+        ("a,0.1,cat\nb,0.7,dog\n", {"target_label": "dog"}, [0.1, 0.7], [False, True]),
+        ("0.1 cat\n0.7 dog\n0.3 cow\n", {"target_label": "dog"}, [0.1, 0.7, 0.3], [False, True, False]),
+        ("0.1 1\n0.7 0\n", {"target_label": "0"}, [0.1, 0.7], [False, True]),
+        ("d,label\n0.1,1\n0.7,0\n", {"lower_is_target": True}, [-0.1, -0.7], [True, False]),
+        ("1 0\n0 1\n", {"score_columns": ("2",)}, [0, 1], [True, False]),
+        ("1 0\n0 1\n", {"label_column": "column 2"}, [1, 0], [False, True]),
+        ("a,b,c\n0.1,0.7,1\n0.2,0.8,0\n", {"score_columns": ("b",)}, [0.7, 0.8], [True, False]),
+        ("score,a,label\n0.1,0,1\n0.2,1,0\n", {"label_column": "a"}, [0.1, 0.2], [False, True]),
+        ("score,label\n0.1,1\n,0\n0.3,\n0.2,0\n", {"missing": "drop"}, [0.1, 0.2], [True, False]),
+    ],
+)
+def test_options_say_how_a_file_is_read(
+    text: str, options: dict[str, Any], scores: list[float], labels: list[bool], tmp_path: Path
+) -> None:
+    found = read(written(tmp_path / "s.txt", text), **options)
+    assert (found.trials.scores.tolist(), found.trials.labels.tolist()) == (scores, labels)
+    assert ("2 rows without a label or a score left out" in found.read) == ("missing" in options)
+    assert ("thresholds are" in found.read) == ("lower_is_target" in options)
+
+
+def test_the_sentence_says_all(tmp_path: Path) -> None:
+    path = written(tmp_path / "s.txt", "t1 - bonafide 0.5\nt2 A07 spoof 1.5\nt3 A08 spoof 2.5\n")
+    read_as = (
+        'no header; names "column 1"; labels "column 3" (bonafide = target); scores "column 4"; not used: column 2'
+    )
+    assert read(path, named=True).read == f"s.txt: {read_as}"
+
+
+def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
+    path = written(tmp_path / "s.csv", "score,label,year,site\n1,1,2019,n\n0,0,2020,\n2,1,2019,n\n3,,2021,s\n")
+    np.savez(tmp_path / "s.npz", scores=[1.0, 0.0, 2.0], labels=[1, 0, 1], year=[2019, 2020, 2019])
+    found = read(path, by=("year", "site"), missing="drop").groups
+    assert found["year"].names == read(tmp_path / "s.npz", by=("year",)).groups["year"].names == ["2019", "2020"]
+    assert found["site"].names == ["n", "(none)"]
+    assert found["site"].codes.tolist() == [0, 1, 0]
+    with pytest.raises(PredictionsError, match="row 2, column site: is missing"):
+        read(path, cluster="site", missing="drop")
+    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("1",)).groups["1"].names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, "has no rows: the file is empty"),
+        ("score,label\n", {}, "has a header, but no rows"),
+        (
+            "a,label\nx,1\n",
+            {},
+            "has no column of scores by name or content: name it with --score-column; it has a, label",
+        ),
+        (
+            "a,score\nx,1.5\n",
+            {},
+            "has no column of labels by name or content: name it with --label-column, or the label of",
+        ),
+        ("a x 1.5\nb y 0.5\n", {}, "or give --labels FILE"),
+        ("score,label\n1,1\n2,0\nx,1\n", {}, "row 3, column score: must be a number, but is 'x'"),
+        (
+            "score,label\n1,1\nnan,0\n",
+            {},
+            "row 2, column score: is missing, or no number (--missing drop leaves out such",
+        ),
+        ("score,label\n1,1\n2,\n", {}, "row 2, column label: is missing, or no number (--missing drop leaves out"),
+        ("score,label\n1,1\n1,2\n", {}, "column label: has the labels 1, 2: pass --target-label 1 or --target-label 2"),
+        ("score,label\n1,cat\n1,dog\n", {}, "has the labels cat, dog: pass --target-label cat or --target-label dog"),
+        ("0.5 cat\n0.7 dog\n", {}, '("column 2" has cat, dog: --target-label cat or --target-label dog)'),
+        (
+            "score,label\n1,1\n2,0\n3,0\n1,x\n",
+            {},
+            "row 4, column label: must be a word of targets or of non-targets, such",
+        ),
+        ("score,label\n1,1\n2,0\n3,-1\n", {}, "has the labels 0 and -1: name that of targets with --target-label"),
+        ("score,label\n1,1\n2,0\n", {"target_label": "x"}, "has no label 'x' of --target-label, but 1, 0"),
+        ("score,label\n1,1\n1\n", {}, "row 2, column label: is missing: the row has 1 of 2 values"),
+        ("score,label\n1,1\n2,1\n", {}, "must contain target and non-target trials, but contains no non-target trial"),
+        ("0.5 0\n", {}, "must contain target and non-target trials, but contains no target trial"),
+        (
+            "1 0\n0 1\n",
+            {},
+            'scores "column 1" and labels "column 2", or as scores "column 2" and labels "column 1": choose',
+        ),
+        ("score,target,y_true\n1,1,0\n0,0,1\n", {}, "choose with --score-column and --label-column"),
+        ("a,b,label\n0.1,0.7,1\n0.2,0.8,0\n", {}, 'scores "a" and labels "label", or as scores "b" and labels "label"'),
+        ("score,label\n1,1\n0,0\n", {"by": ("site",)}, "has no column 'site' of --by; it has score, label"),
+        ("score,label\n1,1\n0,0\n", {"label_column": "y"}, "has no column 'y' of --label-column; it has score, label"),
+        ("score,label\n1,1\n0,0\n", {"score_columns": ("a", "b")}, "one column has the scores, not 2: --score-column"),
+        ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "row 2, column trial: is missing"),
+        ("score,label,trial\n1,1,a\n0,0,a\n", {"named": True}, "must name each trial once, but 'a' appears more than"),
+    ],
+)
+def test_errors_name_the_place_and_the_next_step(
+    text: str, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        read(written(tmp_path / "s.txt", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("scores", "trials", "message"),
+    [
+        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "s.txt, row 2: the trial c x is not in "),
+        ("a x 1\na x 2\n", "a x target\nb x nontarget\n", "s.txt, row 2: a x appears twice"),
+        ("a x 1\n", "a x target\nb y nontarget\n", "s.txt: has no scores for 1 trials of "),
+        ("a x 1\nb x 2\n", "a x 1\na x 0\n", "t.txt, row 2: a x appears twice"),
+        (
+            "a x 1\nb x 2\n",
+            "a x yes\nb x maybe\n",
+            '("column 3" has yes, maybe: --target-label yes or --target-label maybe)',
+        ),
+        ("a x 1.5\n", "b y 1\n", "has no trial of "),
+        ("t 1.5\n", "t 1 x y z\n", "t.txt: "),
+    ],
+)
+def test_labels_apart_must_match(scores: str, trials: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials), both_kinds=True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"labels": np.array([1, 0, 2, 0])}, "must be a word of targets or of non-targets"),
+        ({"scores": np.array([0, 1, np.nan, 0])}, "s.npz, row 3, column scores: is missing, or no number"),
+        ({"scores": np.ones((4, 2))}, "s.npz, column scores: must have one number in each row, but has 2"),
+        ({"trial": np.array(["x", "", "z", "y"])}, "s.npz, row 2, column trial: is missing"),
+        ({"trial": np.array(["x" * 10_001] * 4)}, ""),
+    ],
+)
+def test_arrays_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    arrays = {"scores": np.array(SCORES), "labels": np.array(LABELS), "trial": np.array(list("abcd")), **changed}
+    np.savez(tmp_path / "s.npz", **arrays)
+    if message:
+        with pytest.raises(PredictionsError, match=re.escape(message)):
+            read(tmp_path / "s.npz", named=True)
+    else:
+        assert read(tmp_path / "s.npz", named=True).names is None
+
+
+def test_scores_may_be_infinite(tmp_path: Path) -> None:
+    found = read(written(tmp_path / "s.csv", "score,label\n-inf,0\ninf,1\n0.5,1\n"))
+    assert found.trials.scores.tolist() == [-torch.inf, torch.inf, 0.5]
