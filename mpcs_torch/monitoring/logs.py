@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.evaluation.files.chunks import Chunk, NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions, decision_numbers
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.single_columns import DECISION
 from mpcs_torch.evaluation.files.tables import codes_of, distinct_texts, numbers_of, text_of
 from mpcs_torch.learning import DecisionRule
@@ -124,10 +124,11 @@ class LogReader:
             check()
 
     def names_in(self, path: Path, column: str) -> list[str]:
-        """Return the different texts of a column, sorted."""
+        """Return the different texts of a column, sorted; rows without one are the group "(none)"."""
         table = open_table(path)
         table.check_columns([column], "--limit")
-        return sorted(distinct_texts(table, [column], MAX_GROUPS))
+        texts = distinct_texts(table, [column], MAX_GROUPS, has_gaps=True)
+        return sorted({text or NO_GROUP for text in texts})
 
     def _rows(self, path: Path) -> Iterator[LogRows]:
         """Yield all rows of a log; none if there is no whole row yet."""
@@ -155,6 +156,8 @@ class LogReader:
         self._tell(predictions.how())
         for chunk in predictions.chunks() if predictions.decides else predictions.logits():
             yield self._made(path, chunk, is_decided=predictions.decides)
+        for note in predictions.notes():
+            self._tell(note)
 
     def _made(self, path: Path, chunk: Chunk, *, is_decided: bool) -> LogRows:
         texts, first = chunk.texts, chunk.first_row
@@ -176,4 +179,4 @@ class LogReader:
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:
-    return names.get(text_of(value), -1)
+    return names.get(text_of(value) or NO_GROUP, -1)

@@ -187,6 +187,14 @@ def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) ->
     assert watch.monitors[RISK].samples.tolist() == [0, 0, 10]
 
 
+def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", [["t", site, "good", "0.5", "bad"] for site in ("", "north", "")])
+    sites = LogReader(RULE, groups={}).names_in(log, "site")
+    assert sites == ["(none)", "north"]
+    settings = Settings("0" * 64, SETTINGS.limits, {"site": sites})
+    assert go_on(Watch(settings, CONCERN), log, groups={"site": sites}).monitors[RISK].samples.tolist() == [2, 1, 3]
+
+
 BAD: list[tuple[dict[int, str], str]] = [
     ({2: "maybe"}, "row 3, column decision: must be one of good, bad, refer, but is 'maybe'"),
     ({4: "ugly"}, "row 3, column target: must be a class, one of good, bad .*, but is 'ugly'"),

@@ -39,7 +39,7 @@ def roles_of(
         PredictionsError: If columns of scores or labels are missing, or several readings are possible.
     """
     _check_options(table, reading)
-    class_names = reading.classes or class_names or None
+    class_names = reading.classes or class_names or table.classes or None
     columns = OpenColumns(table, reading, class_names)
     columns.take(texts)
     label = _label(columns) if needs_labels or table.has_names else reading.label_column

@@ -28,6 +28,7 @@ from mpcs_torch.evaluation.files.chunks import (
 from mpcs_torch.evaluation.files.delimited import TextRows, encoding_of, has_header, sniff
 from mpcs_torch.evaluation.files.records import flat_record, records_of
 from mpcs_torch.evaluation.files.tables import Batch, Column, Table, column_of, in_parts, unnamed
+from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.npy_files import map_array, read_header
 from mpcs_torch.io.untrusted_files import (
     FREE_BYTES,
@@ -369,7 +370,11 @@ def _arrays_table(
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
     other = [*other, *(name for name in shapes if name not in names)]
-    is_wide = any(shapes[name][1:] > (1,) for name in names)
+    width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
+    called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) == (width,)), None)
+    classes = [] if called is None else _array_column(open_array(called)(0, width), is_text=True).tolist()
+    classes = classes if len({*classes}) == width and all(isinstance(name, str) for name in classes) else []
+    is_wide = width > 1
     flat = [name for name in names if shapes[name][1:] == (1,)] if is_wide else []  # labels (N, 1) beside scores (N, C)
 
     def read(wanted: Sequence[str], numbers: Collection[str], part: range | None) -> Iterator[Batch]:
@@ -380,8 +385,9 @@ def _arrays_table(
             some = {name: each[:, 0] if name in flat else each for name, each in some.items()}
             yield Batch(start + 1, {name: _array_column(each, name not in numbers) for name, each in some.items()})
 
-    words = f"arrays of another shape or kind: {', '.join(other)}" if other else ""
-    return Table(path, names, read, rows=rows, dialect=words, counts_from_0=True)
+    unread = [name for name in other if name != called]
+    words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
+    return Table(path, names, read, rows=rows, dialect=words, counts_from_0=True, classes=classes)
 
 
 def _array_column(values: Any, is_text: bool) -> Column:

@@ -65,6 +65,8 @@ class Table:
     """Of parquet: yields all rows in the batches of ``read``, as record batches, with the types of the file."""
     counts_from_0: bool = False
     """Whether labels are indices, as in the arrays of numpy and torch."""
+    classes: Sequence[str] = ()
+    """The names of the classes in their order, if the file has an array of them."""
 
     def batches(
         self, *, numbers: Sequence[str] = (), texts: Sequence[str] = (), part: range | None = None
@@ -298,8 +300,11 @@ def check_single(path: Path, values: Column, column: str) -> None:
         raise PredictionsError(path, f"must have one value in each row, but has {values.shape[1]}", column=column)
 
 
-def distinct_texts(table: Table, names: Sequence[str], most: int) -> set[str]:
-    """Return the different texts of some columns of all rows, without missing ones; refuse more than ``most``."""
+def distinct_texts(table: Table, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
+    """Return the different texts of some columns of all rows; refuse more than ``most``.
+
+    A missing one is left out, or, if it ``has_gaps``, empty.
+    """
     found = set[str]()
     for batch in table.batches(texts=names):
         for name in names:
@@ -308,7 +313,7 @@ def distinct_texts(table: Table, names: Sequence[str], most: int) -> set[str]:
             if len(found) > most:
                 problem = f"must have at most {most} different values, but has more"
                 raise PredictionsError(table.path, problem, column=name)
-    return found - {""}
+    return found if has_gaps else found - {""}
 
 
 def in_parts(columns: Mapping[str, Column], step: int, first_row: int = 1) -> Iterator[Batch]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 MISSING = "is missing, or no number"
+DROP = "--missing drop leaves out such rows"
 
 
 class Trials(NamedTuple):
@@ -154,7 +155,7 @@ class TrialColumns(NamedTuple):
 
         texts, codes = self.codes[column]
         if is_cluster and "" in texts and (is_gap := (codes == texts.index("")) & kept).any():
-            raise PredictionsError(self.rows.path, "is missing", row=int(is_gap.argmax()) + 1, column=column)
+            raise PredictionsError(self.rows.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
         missing = "" if is_cluster is None else NO_GROUP
         named = pyarrow.array([text or missing for text in texts]).take(pyarrow.array(codes[kept]))
         encoded = named.dictionary_encode()
@@ -221,6 +222,9 @@ def _kept(
 ) -> tuple[NDArray[np.bool_], list[str]]:
     """Return the rows that are trials with a label and a score, and how many are not, in words."""
     kept, is_other = (targets >= 0) & ~np.isnan(read.scores), places < 0
+    if options.cluster is not None and options.missing == "drop":
+        texts, codes = read.codes[read.roles.groups[options.cluster]]
+        kept &= np.array([bool(text) for text in texts])[codes]
     is_ignored = is_other & (read.table.dialect == MATRIX)
     is_left_out = ~kept & ~is_ignored
     if is_left_out.any() and options.missing == "error":
@@ -232,7 +236,7 @@ def _kept(
         faulty, row = (read, row) if column else (labelled, int(places[row]))
         raise PredictionsError(
             faulty.rows.path,
-            f"{MISSING} (--missing drop leaves out such rows)",
+            f"{MISSING} ({DROP})",
             row=row + 1,
             column=column or faulty.roles.label,
         )

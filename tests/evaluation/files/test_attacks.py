@@ -11,7 +11,7 @@ import pytest
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files import Predictions, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files import Predictions, PredictionsError, ReadOptions, read_trials
 
 
 def accuracy(path: Path, concern: ConcernSpec | None = None, **options: Any) -> float:
@@ -189,3 +189,18 @@ def test_logits_that_look_like_probabilities_are_doubted(tmp_path: Path) -> None
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(from_logits=True))
     with pytest.warns(UserWarning, match="look like probabilities, but are read as logits: leave out --logits"):
         list(predictions.chunks())
+
+
+def test_names_of_classes_beside_arrays_are_taken(tmp_path: Path) -> None:
+    probs = np.array([[0.9, 0.1], [0.3, 0.7], [0.4, 0.6]])
+    np.savez(tmp_path / "p.npz", preds=probs, target=np.array(["dog", "cat", "dog"]), classes=np.array(["dog", "cat"]))
+    assert Predictions(tmp_path / "p.npz").how() == 'p.npz: labels "target"; lists of scores "preds" = classes dog, cat'
+    assert accuracy(tmp_path / "p.npz") == 0.667
+
+
+def test_trials_without_a_cluster_may_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("score,label,speaker\n0.9,1,a\n0.1,0,b\n0.5,0,\n")
+    with pytest.raises(PredictionsError, match=r"row 3, column speaker: is missing \(--missing drop leaves"):
+        read_trials(tmp_path / "s.csv", ReadOptions(cluster="speaker"), lambda _: None)
+    table = read_trials(tmp_path / "s.csv", ReadOptions(cluster="speaker", missing="drop"), lambda _: None)
+    assert table.trials.scores.tolist() == [0.9, 0.1]
