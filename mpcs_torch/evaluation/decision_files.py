@@ -23,7 +23,7 @@ from mpcs_torch.learning.rule_limit import report_on
 
 
 class Decided(NamedTuple):
-    """What was decided for the rows of a file."""
+    """The decisions for the rows of a file."""
 
     decisions: int
     referrals: int

@@ -25,7 +25,7 @@ ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf",
 
 
 class Dialect(NamedTuple):
-    """How rows of text are written."""
+    """The encoding, delimiter, decimal mark and header of a text table."""
 
     encoding: str
     delimiter: str

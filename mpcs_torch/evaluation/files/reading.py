@@ -1,4 +1,4 @@
-"""What a user says of how to read a file: one set of options, the same in all commands and functions."""
+"""Options for reading a file: one set, the same in all commands and functions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ Missing = Literal["error", "drop"]
 
 
 class ReadOptions(NamedTuple):
-    """How to read files of predictions or of scores, where their content does not say it."""
+    """Say how to read files of predictions or of scores, where their content does not."""
 
     label_column: str | None = None
     """The column of labels."""
