@@ -250,6 +250,19 @@ def test_update_never_waits_for_a_gpu(case: MetricCase) -> None:
         assert all(tensor.device.type == "cuda" for tensor in tensors(metric))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_a_gpu_gives_the_values_of_the_cpu_and_update_does_not_wait_for_it(case: MetricCase) -> None:
+    metric = case.make().to("cuda")
+    batches = [tuple(tensor.cuda() for tensor in part(case, *rows)) for rows in ((0, 7), (7, SIZE))]
+    metric.update(*batches[0])
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        metric.update(*batches[1])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert values_of(metric.compute()) == expected(case)
+
+
 def test_bad_values_on_a_gpu_are_refused_by_compute(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
     metric = updated(case)
     monkeypatch.setattr(Tensor, "is_cpu", False)  # as on any device except the CPU

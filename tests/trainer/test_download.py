@@ -163,6 +163,7 @@ def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path, m
         (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES).replace(b"1,2,3:a", b"9,2,3:a"), "Bad CRC-32"),
         (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "it does not hold the values of the published set"),
     ],
+    ids=["no zip", "no test part", "a missing value", "damaged", "other values"],  # a zip has the time of writing
 )
 def test_a_zip_that_is_not_the_set_leaves_nothing(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes, message: str
