@@ -87,9 +87,9 @@ def shown(text: str, limit: int = MAX_QUOTED) -> str:
     return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
 
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Control characters, line separators, changes of direction and half characters; joiners, which many scripts need, are
-none."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
+"""Control characters, line separators, changes of direction, byte order marks and half characters; joiners, which many
+scripts need, are none."""
 
 
 def has_control(text: str) -> bool:

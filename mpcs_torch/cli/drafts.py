@@ -92,7 +92,7 @@ def read_samples(path: Path, key: str) -> Samples:
     except FileRuleError:
         raise
     except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
-        reason = f"{name} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
+        reason = f"{shown(name)} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
         raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
     for needed in (key, "labels"):
         if needed not in arrays:

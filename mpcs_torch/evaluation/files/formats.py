@@ -204,6 +204,7 @@ def _parquet_table(path: Path) -> Table:
         for some in file.iter_batches(rows_at_a_time(len(wanted)), row_groups=groups, columns=wanted):
             low, high = max(start, part.start), min(start + len(some), part.stop)
             if low < high:
+                some.validate(full=True)  # text may be no UTF-8
                 kept = some.slice(low - start, high - low)
                 yield Batch(low + 1, {name: _plain(kept.column(name)) for name in wanted})
             start += len(some)

@@ -27,6 +27,17 @@ def test_labels_of_any_size_are_quoted_as_they_are(tmp_path: Path, label: str) -
     refused(f", but is {repr(label)[:40]}", tmp_path / "p.csv")
 
 
+def test_text_of_parquet_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    good = pyarrow.array(["target", "nontarget"])
+    bad = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, good.buffers()[1], pyarrow.py_buffer(b"\xb8" * 15)])
+    parquet.write_table(pyarrow.table({"label": bad, "score": [1.0, 2.0]}), tmp_path / "t.parquet")
+    with pytest.raises(PredictionsError, match=r"t\.parquet, row 1: .*UTF8"):
+        read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None)
+
+
 def test_labels_of_64_bits_do_not_become_negative(tmp_path: Path) -> None:
     labels = np.array([1, 2**63 + 1], dtype=np.uint64)
     np.save(tmp_path / "p.npy", np.full((2, 2), 0.5))
