@@ -29,7 +29,7 @@ from mpcs_torch.concern.suggest import (
 )
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.tables import matrix_of, text_of
+from mpcs_torch.evaluation.files.tables import text_of
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.plots.samples import embedding_figure
@@ -214,7 +214,7 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
     """Draft from a table of costs with the class names in its first row."""
     table = open_table(Path(path))
     batches = table.batches(numbers=table.names)
-    costs = [row for batch in batches for row in matrix_of(table.path, batch, table.names).tolist()]
+    costs = [row for batch in batches for row in batch.matrix(table.names).tolist()]
     names = table.names if table.has_names else [text_of(name) for name in costs.pop(0)]
     return _with_threshold(spec_from_costs(costs, names), dangerous)
 

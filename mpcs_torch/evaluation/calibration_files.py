@@ -1,6 +1,6 @@
 """Fit calibrations to files of predictions and of trials, save them, and apply them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
@@ -49,17 +49,15 @@ class SavedCalibration(NamedTuple):
     """Of detection scores: whether low ones are those of targets."""
 
 
-def new_calibration(method: Method, num_classes: int) -> Calibration:
+def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> Calibration:
     """Create the calibration of a method, not fitted."""
-    match method:
-        case "temperature":
-            return TemperatureScaling()
-        case "vector":
-            return VectorScaling(num_classes)
-        case "logistic":
-            return LogisticCalibration()
-        case "pav":
-            return PAVCalibration()
+    modules: dict[Method, Callable[[], Calibration]] = {
+        "temperature": TemperatureScaling,
+        "vector": partial(VectorScaling, num_classes),
+        "logistic": partial(LogisticCalibration, p_target),
+        "pav": PAVCalibration,
+    }
+    return modules[method]()
 
 
 def save_calibration(saved: SavedCalibration, path: Path) -> None:
@@ -127,16 +125,10 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     """
     _, logits, target, _ = all_rows(predictions, advance)
     names = tuple(predictions.class_names)
-    module = new_calibration(method, len(names))
-    try:
-        module.fit(logits, target)
-    except ValueError as error:
-        raise PredictionsError(predictions.path, str(error)) from None
-    before, after = (
-        cross_entropy(scores, target, num_classes=len(names)).item() for scores in (logits, module(logits))
+    saved = SavedCalibration(method, new_calibration(method, len(names)), names, predictions.from_logits)
+    return _fitted(
+        predictions.path, saved, logits, target, "cross entropy", partial(cross_entropy, num_classes=len(names))
     )
-    saved = SavedCalibration(method, module, names, predictions.from_logits)
-    return FittedCalibration(saved, len(logits), "cross entropy", before, after)
 
 
 def fit_to_trials(
@@ -149,14 +141,18 @@ def fit_to_trials(
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
     """
-    module = LogisticCalibration(p_target) if method == "logistic" else new_calibration(method, 0)
-    try:
-        module.fit(*trials)
-    except ValueError as error:
-        raise PredictionsError(path, str(error)) from None
-    before, after = (cllr_of(scores, trials.labels).item() for scores in (trials.scores, module(trials.scores)))
-    saved = SavedCalibration(method, module, lower_is_target=lower_is_target)
-    return FittedCalibration(saved, len(trials.scores), "Cllr", before, after)
+    saved = SavedCalibration(method, new_calibration(method, 0, p_target), lower_is_target=lower_is_target)
+    return _fitted(path, saved, *trials, "Cllr", cllr_of)
+
+
+def _fitted(
+    path: Path, saved: SavedCalibration, scores: Tensor, target: Tensor, measure: str, loss: Callable[..., Tensor]
+) -> FittedCalibration:
+    """Fit a calibration to the rows of a file, and measure their loss before and after."""
+    with values_of(path):
+        saved.module.fit(scores, target)
+    before, after = (loss(values, target).item() for values in (scores, saved.module(scores)))
+    return FittedCalibration(saved, len(scores), measure, before, after)
 
 
 def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions) -> Predictions:
@@ -247,7 +243,8 @@ def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
         advance(len(chunk.scores))
     if not values:
         raise PredictionsError(predictions.path, "has no rows")
-    texts = {name: [text_of(value) for chunk in chunks for value in chunk.texts[name]] for name in chunks[0].texts}
+    columns = [chunk.others.columns for chunk in chunks]
+    texts = {name: [text_of(value) for some in columns for value in some[name]] for name in columns[0]}
     parts = [(chunk.rows, chunk.scores, chunk.target) for chunk in chunks]
     numbers, logits, target = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     return AllRows(numbers, logits, target, texts)

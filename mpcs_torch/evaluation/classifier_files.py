@@ -11,13 +11,14 @@ import torch
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.evaluation.cautions import shared_by_rows
-from mpcs_torch.evaluation.files.chunks import Advance, Chunk, PredictionsError, file_names, is_number
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, is_number, values_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import Predictions, decision_numbers
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import number_or_text
-from mpcs_torch.evaluation.files.words import is_index
+from mpcs_torch.evaluation.files.row_ids import shared_ids
+from mpcs_torch.evaluation.files.tables import Chunk
 from mpcs_torch.evaluation.rows import RowRisks, Rows
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
@@ -51,7 +52,8 @@ def open_models(
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
     numbers = None if concern is None else decision_numbers(concern)
 
-    ids = _shared_ids(paths) if len(paths) > 1 and reading.id_column is None else []
+    is_in_order = len(paths) > 1 and reading.id_column is None
+    ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # which must be equal
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
         several = [reading, *[reading._replace(by=(), cluster=None)] * (len(paths) - 1)]
@@ -70,13 +72,6 @@ def open_models(
     for each in models:
         each.decides = any(other.decides for other in models)
     return dict(zip(file_names(paths), models, strict=True))
-
-
-def _shared_ids(paths: Sequence[Path]) -> list[str]:
-    """Return the ids that all files name: where rows are matched by their order, they must be equal."""
-    tables = [open_table(path) for path in paths]
-    names = [name for name in tables[0].names if is_index(name)] if all(each.has_names for each in tables) else []
-    return [name for name in names if all(name in each.names for each in tables)]
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
@@ -148,7 +143,7 @@ def score_models(
         names, wanted = predictions.class_names, entries
         if development is not None and not chunk.is_soft:
             raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
-        try:
+        with values_of(predictions.path):
             if development is not None:
                 chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
@@ -168,10 +163,6 @@ def score_models(
                     trial.add(name, chunk.scores[:1], chunk.target[:1], {})
                 check(trial.result())
             return evaluation
-        except PredictionsError:
-            raise
-        except ValueError as error:
-            raise PredictionsError(predictions.path, str(error)) from None
 
     def evaluated() -> "Evaluation":
         alike = [name for name in first.texts if name not in first.reading.columns]
@@ -184,21 +175,19 @@ def score_models(
                     evaluation = begun(predictions, chunk)
                 if number == 0 and name in risks:
                     risks[name].begin(evaluation.chosen)
-                places, codes = rows.add(predictions.path, predictions.class_names, chunk)
+                places, codes = rows.add(predictions, chunk)
                 ids = places + (0 if part is None else part.start)
                 ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
                 read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by})
                 if part is not None or number % world.size == world.rank:
-                    try:
+                    with values_of(predictions.path):
                         evaluation.add(name, chunk.scores, chunk.target, read.groups, ids=ids, cluster=cluster)
-                    except ValueError as error:
-                        raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
                 if name in risks:
                     risks[name].add(read)
                 advance(len(chunk.scores) * (1 if part is None else world.size))
             if number < 0:
                 raise PredictionsError(predictions.path, "has no rows")
-            rows.end(predictions.path)
+            rows.end(predictions)
         assert evaluation is not None
         for column in by:
             evaluation.codes_of(column, rows.columns[column].names)
@@ -210,13 +199,11 @@ def score_models(
             of_model.gather(world)
         for predictions in opened.values():
             predictions.gather(world)
-    try:
+    with values_of(first.path):
         whole, *others = world.told_by_all(evaluation)
         for other in others:
             whole.merge(other)
         result = whole.result()
-    except ValueError as error:
-        raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
     unread = first.roles.unused if intervals and cluster is None else ()
     shared = shared_by_rows(first.table, unread, first.class_names)
     cautious = replace(result, cautions=[*result.cautions, *shared])
@@ -233,7 +220,7 @@ def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: 
     """Return the rows that this process reads; None for all."""
     if world.size == 1 or identifier is not None:
         return None
-    [rows, *others] = {predictions.rows for predictions in opened.values()}
+    [rows, *others] = {predictions.table.rows for predictions in opened.values()}
     if others or rows is None or rows < FEWEST_SHARED:
         return None
     return range(rows)[world.rows(rows)]

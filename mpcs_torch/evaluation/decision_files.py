@@ -11,11 +11,11 @@ import torch
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import all_rows
 from mpcs_torch.evaluation.cautions import shared_by_rows
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions, decision_numbers
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.single_columns import REFERRAL, WRITTEN
+from mpcs_torch.evaluation.files.words import REFERRAL, WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.learning import DecisionRule, RuleReport
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
@@ -54,11 +54,9 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
         if "" in rows.texts[column]:
             row = int(rows.numbers[rows.texts[column].index("")])
             raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)
-    try:
-        clusters = None if cluster is None else rows.texts[cluster]
+    clusters = None if cluster is None else rows.texts[cluster]
+    with values_of(predictions.path):
         rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
-    except ValueError as error:
-        raise PredictionsError(predictions.path, str(error)) from None
     unread = predictions.roles.unused if rule.limits and cluster is None else ()
     for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
         warnings.warn(caution, stacklevel=2)

@@ -1,28 +1,27 @@
 """Score files of detectors: read, matched by the names of trials, calibrated, fused, and evaluated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
-from mpcs_torch.calibration import LogisticCalibration, LogisticFusion, PAVCalibration
+from mpcs_torch.calibration import LogisticFusion
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, new_calibration
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, values_of
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.labels import places_in
 from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import OperatingPoint
-
-CalibrationMethod = Literal["logistic", "pav"]
 
 
 class Detector(NamedTuple):
@@ -57,7 +56,7 @@ def score_detectors(
     p_miss: Sequence[float] = MISSES,
     max_p_fa: float | None = None,
     at_minimum: bool = False,
-    calibration: CalibrationMethod | None = None,
+    calibration: TrialMethod | None = None,
     is_fused: bool = False,
     intervals: bool = True,
 ) -> Result[DetectorScores]:
@@ -107,20 +106,13 @@ def score_detectors(
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 
-def calibrated(detector: Detector, path: Path, method: CalibrationMethod, p_target: float) -> Detector:
+def calibrated(detector: Detector, path: Path, method: TrialMethod, p_target: float) -> Detector:
     """Return a detector whose scores are log-likelihood ratios, by a calibration fitted to its development trials.
 
     ``path`` is the file of these, which is named if they cannot be calibrated.
     """
-    assert detector.development is not None
-    module = LogisticCalibration(p_target) if method == "logistic" else PAVCalibration()
-    try:
-        module.fit(*detector.development)
-    except ValueError as error:
-        raise PredictionsError(path, str(error)) from None
-    both = (detector.trials, detector.development)
-    measured, learned = (trials._replace(scores=module(trials.scores)) for trials in both)
-    return Detector(f"{detector.name}, calibrated", measured, is_llr=True, development=learned)
+    module = new_calibration(method, 0, p_target)
+    return _learned(f"{detector.name}, calibrated", module, path, [detector], lambda scores: scores[0])
 
 
 def fused(detectors: Sequence[Detector], path: Path, p_target: float) -> Detector:
@@ -128,17 +120,24 @@ def fused(detectors: Sequence[Detector], path: Path, p_target: float) -> Detecto
 
     ``path`` is the file of these, which is named if they cannot be fused.
     """
-    development = [detector.development for detector in detectors if detector.development is not None]
     fusion = LogisticFusion(len(detectors), p_target)
-    scores = torch.stack([trials.scores for trials in development], dim=1)
-    try:
-        fusion.fit(scores, development[0].labels)
-    except ValueError as error:
-        raise PredictionsError(path, str(error)) from None
-    measured = detectors[0].trials._replace(
-        scores=fusion(torch.stack([detector.trials.scores for detector in detectors], dim=1))
-    )
-    return Detector("fusion", measured, is_llr=True, development=development[0]._replace(scores=fusion(scores)))
+    return _learned("fusion", fusion, path, detectors, partial(torch.stack, dim=1))
+
+
+def _learned(
+    name: str,
+    module: Calibration | LogisticFusion,
+    path: Path,
+    detectors: Sequence[Detector],
+    joined: Callable[[list[torch.Tensor]], torch.Tensor],
+) -> Detector:
+    """Return the detector that a module makes of the scores of others, which is fitted to their development trials."""
+    trials, development = detectors[0].trials, [each.development for each in detectors if each.development is not None]
+    scores = joined([each.scores for each in development])
+    with values_of(path):
+        module.fit(scores, development[0].labels)
+    measured = trials._replace(scores=module(joined([each.trials.scores for each in detectors])))
+    return Detector(name, measured, is_llr=True, development=development[0]._replace(scores=module(scores)))
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
@@ -157,13 +156,10 @@ def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path])
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:
-        order, how = places_in(first.names, other.names), "by name"
-        back = places_in(other.names, first.names)
-        for names, places, lacking, having in ((first.names, order, *paths[::-1]), (other.names, back, *paths)):
-            if number := int((places < 0).sum()):
-                example = quoted(names[int((places < 0).argmax())].as_py())
-                raise PredictionsError(lacking, f"has no score for {number} trials of {having}, such as {example}")
-        in_order = torch.from_numpy(np.array(order))
+        ids = RowIds(paths[0], first.names, first_row=None)
+        others = RowIds(paths[1], other.names, first_row=None)
+        in_order, how = torch.from_numpy(ids.all_among(others)), "by name"
+        others.all_among(ids)
         trials = Trials(trials.scores[in_order], trials.labels[in_order])
     elif (first.names is None) != (other.names is None):
         unnamed = paths[0] if first.names is None else paths[1]

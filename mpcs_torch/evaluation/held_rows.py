@@ -55,12 +55,12 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
             if values > MOST_VALUES:
                 rule = f"must have at most {MOST_VALUES} probabilities, of all models together: draw fewer rows"
                 raise PredictionsError(predictions.path, rule)
-            places.append(matched.add(predictions.path, predictions.class_names, chunk)[0])
+            places.append(matched.add(predictions, chunk)[0])
             parts.append(chunk.scores.float())
             advance(len(chunk.scores))
         if not parts:
             raise PredictionsError(predictions.path, "has no rows")
-        matched.end(predictions.path)
+        matched.end(predictions)
         rows = torch.cat(parts)
         probs[name] = torch.empty_like(rows)
         probs[name][torch.cat(places)] = rows

@@ -14,7 +14,7 @@ from mpcs_torch.errors import MAX_QUOTED, printable, quoted
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 MOST_HEADER_BYTES = 10_000
-"""Numpy's own limit, applied before the header is read; the header of an array of numbers has about 100."""
+"""With what is before it: numpy's limit, but no more is read. That of an array of numbers has about 100."""
 
 
 class TruncatedArrayError(FileRuleError):
@@ -30,40 +30,36 @@ class NpyHeader(NamedTuple):
     """The part of an array file before the values."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
     is_fortran: bool
     """Whether columns rather than rows are contiguous."""
+    dtype: np.dtype[Any]
+    start: int
+    """The place of the first value in the file."""
 
     def check_whole(self, size: int) -> None:
-        """Refuse an array of which only so many bytes of values are there."""
-        values, columns = size // self.dtype.itemsize, max(1, math.prod(self.shape[1:]))
+        """Refuse an array whose file has so many bytes, if they are too few."""
+        values, columns = (size - self.start) // self.dtype.itemsize, max(1, math.prod(self.shape[1:]))
         if values < math.prod(self.shape):
             row, column = divmod(values, columns)
             raise TruncatedArrayError(self.shape[0], row + 1, column)
 
 
 def read_header(file: IO[bytes], *, most_characters: int = 0) -> NpyHeader:
-    """Read the header of an array of numbers, or of texts of so many characters, and stop at its first value.
+    """Read the header of an array of numbers, or of texts of so many characters.
 
     Raises:
         FileRuleError: If the file is not an npy file of numbers of at most 8 bytes, or of such text.
     """
-    try:
-        version = npy.read_magic(file)
-    except ValueError:
-        raise FileRuleError("must be an array in numpy's npy format") from None
-    length = file.read(2 if version == (1, 0) else 4)
-    size = int.from_bytes(length, "little")
-    if size > MOST_HEADER_BYTES:
-        raise FileRuleError(f"the header must have at most {MOST_HEADER_BYTES} bytes, but declares {size}")
-    header = file.read(size)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    start = BytesIO(file.read(MOST_HEADER_BYTES))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Python's parser, about text that is then refused
-            shape, is_fortran, dtype = read(BytesIO(length + header))
+            read = npy.read_array_header_1_0 if npy.read_magic(start) == (1, 0) else npy.read_array_header_2_0
+            header = NpyHeader(*read(start), start.tell())
     except Exception:  # of the parsers of Python and of dtypes
-        raise FileRuleError(f"the header must describe an array, but is {quoted(header)}") from None
+        rule = f"must be an array in numpy's npy format, with a header of at most {MOST_HEADER_BYTES} bytes"
+        raise FileRuleError(f"{rule}, but begins with {quoted(start.getvalue())}") from None
+    shape, _, dtype, _ = header
     most_bytes = 4 * most_characters if dtype.kind == "U" else 8
     if dtype.kind not in "fiubU" or not 0 < dtype.itemsize <= most_bytes or dtype.subdtype is not None:
         text = f" or text of at most {most_characters} characters" if most_characters else ""
@@ -72,7 +68,7 @@ def read_header(file: IO[bytes], *, most_characters: int = 0) -> NpyHeader:
         )
     if any(isinstance(size, bool) or size < 0 for size in shape):
         raise FileRuleError(f"the sizes of the array must not be negative, but the shape is {quoted(shape)}")
-    return NpyHeader(shape, dtype, is_fortran)
+    return header
 
 
 def map_array(path: Path) -> NDArray[Any]:
@@ -86,11 +82,10 @@ def map_array(path: Path) -> NDArray[Any]:
     check_regular(path)
     with path.open("rb") as file:
         header = read_header(file)
-        offset = file.tell()
-    header.check_whole(path.stat().st_size - offset)
+    header.check_whole(path.stat().st_size)
     try:
         if not math.prod(header.shape):
             return np.empty(header.shape, header.dtype)  # nothing can be mapped
-        return np.memmap(path, header.dtype, "r", offset, header.shape, "F" if header.is_fortran else "C")
+        return np.memmap(path, header.dtype, "r", header.start, header.shape, "F" if header.is_fortran else "C")
     except (ValueError, OverflowError):  # too many or too large dimensions beside one of size 0
         raise FileRuleError(f"no array can have the shape {quoted(header.shape)}") from None

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.files.chunks import Chunk, NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions, decision_numbers
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
-from mpcs_torch.evaluation.files.single_columns import DECISION
-from mpcs_torch.evaluation.files.tables import codes_of, distinct_texts, numbers_of, text_of
+from mpcs_torch.evaluation.files.tables import Chunk, distinct_texts, text_of
+from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.learning import DecisionRule
 
 UNLABELLED = NO_LABEL
@@ -55,13 +55,12 @@ class LogRows(NamedTuple):
 
     def at(self, rows: slice | Tensor) -> "LogRows":
         """Return some of the rows; without their times if they are not consecutive."""
-        numbers, decisions, target, risk, chance = (None if part is None else part[rows] for part in self[:5])
-        assert numbers is not None
-        assert decisions is not None
-        assert target is not None
+        numbers, decisions, target = (part[rows] for part in (self.numbers, self.decisions, self.target))
+        risk, chance = (None if part is None else part[rows] for part in (self.risk, self.chance))
         groups = {column: codes[rows] for column, codes in self.groups.items()}
-        times = self.times[rows] if isinstance(rows, slice) else ()
-        return LogRows(numbers, decisions, target, risk, chance, groups, times)
+        return LogRows(
+            numbers, decisions, target, risk, chance, groups, self.times[rows] if isinstance(rows, slice) else ()
+        )
 
     def time(self, row: int) -> str:
         """Return the time of a row, from 0; empty if there is none."""
@@ -155,27 +154,22 @@ class LogReader:
             raise PredictionsError(path, rule)
         self._tell(predictions.how())
         for chunk in predictions.chunks() if predictions.decides else predictions.logits():
-            yield self._made(path, chunk, is_decided=predictions.decides)
+            yield self._made(chunk, is_decided=predictions.decides)
         for note in predictions.notes():
             self._tell(note)
 
-    def _made(self, path: Path, chunk: Chunk, *, is_decided: bool) -> LogRows:
-        texts, first = chunk.texts, chunk.first_row
-        risk, chance = (
-            torch.from_numpy(numbers_of(path, texts[name], name, first)) if name in texts else None
-            for name in (RISK, CHANCE)
-        )
-        groups = {
-            column: codes_of(path, texts[column], column, first, partial(_code, names), "")
-            for column, names in self._groups.items()
-        }
+    def _made(self, chunk: Chunk, *, is_decided: bool) -> LogRows:
+        others, columns = chunk.others, chunk.others.columns
+        given = (torch.from_numpy(others.numbers(name)) if name in columns else None for name in (RISK, CHANCE))
+        risk, chance = given
+        groups = {column: others.codes(column, partial(_code, names), "") for column, names in self._groups.items()}
         if is_decided:
             decisions = chunk.scores.squeeze(1)
         else:
             with torch.no_grad():
                 assessed = self._rule.assess(chunk.scores)
             decisions, risk = assessed.decision, assessed.risk.double().clamp(0, 1)
-        return LogRows(chunk.rows, decisions, chunk.target, risk, chance, groups, texts.get(TIME, ()))
+        return LogRows(chunk.rows, decisions, chunk.target, risk, chance, groups, columns.get(TIME, ()))
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:

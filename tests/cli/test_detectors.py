@@ -177,13 +177,13 @@ def changed(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("\nt7,", "\nt999,", "b-1.csv: has no score for 1 trials of {folder}/a-1.csv, such as 't7'"),
+        ("\nt7,", "\nt999,", "b-1.csv: lacks 1 row of {folder}/a-1.csv, such as 't7'"),
         (
             "trial,",
             "remark,",
             "b-1.csv: must name its trials, by a column trial or --id-column, as the other file does",
         ),
-        ("\nt8,", "\nt9,", "b-1.csv: must name each trial once, but 't9' appears more than once"),
+        ("\nt8,", "\nt9,", "each id must name one row, but 't9' appears again: name other columns with --id-column"),
     ],
 )
 def test_trials_that_do_not_match_are_refused(

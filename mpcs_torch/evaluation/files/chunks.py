@@ -1,14 +1,10 @@
 """Chunks of rows, and errors with a place, for the readers of all formats of predictions."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, TextIO
-
-import torch
-from torch import Tensor
+from typing import TextIO
 
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.npy_files import TruncatedArrayError
@@ -40,31 +36,6 @@ class NoRowsError(PredictionsError):
 
 Advance = Callable[[int], None]
 """Called with the number of rows after each batch, to show progress."""
-
-
-class Chunk(NamedTuple):
-    """Consecutive rows of a file."""
-
-    first_row: int
-    scores: Tensor
-    """(n, C)."""
-    target: Tensor
-    """(n,) labels, or (n, C) soft labels; (n, 0) if the file has no labels."""
-    texts: Mapping[str, Any] = MappingProxyType({})
-    """By name, as arrow arrays (n,): columns that were asked for, and that are neither scores nor labels."""
-    kept: Tensor | None = None
-    """Of the rows read, bool: those of the chunk, if some were left out."""
-
-    @property
-    def is_soft(self) -> bool:
-        """True if each row has a label from 0 to 1 for each class."""
-        return self.target.ndim == 2 and self.target.shape[1] > 0
-
-    @property
-    def rows(self) -> Tensor:
-        """The numbers of the rows in the file: int64 (n,)."""
-        kept = torch.ones(len(self.scores), dtype=torch.bool) if self.kept is None else self.kept
-        return self.first_row + kept.nonzero().squeeze(1)
 
 
 def rows_at_a_time(classes: int) -> int:
@@ -119,6 +90,17 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
         reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error
+
+
+@contextmanager
+def values_of(path: Path) -> Iterator[None]:
+    """Turn a ValueError about the values of a file into a `PredictionsError` that names it."""
+    try:
+        yield
+    except PredictionsError:
+        raise
+    except ValueError as error:
+        raise PredictionsError(path, str(error).rstrip(".")) from None
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:

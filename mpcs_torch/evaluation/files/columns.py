@@ -11,11 +11,11 @@ import numpy as np
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import SEPARATOR, OpenColumns, Roles, label_text, numbered_families
+from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, numbered_families, split_truth
 from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
-from mpcs_torch.evaluation.files.single_columns import DECISION, WRITTEN, classes_by_place, first_number
-from mpcs_torch.evaluation.files.tables import Table, listed, number_of
-from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, TRUTH, named_as, plain, polarity_of
+from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
+from mpcs_torch.evaluation.files.tables import Table, choices, listed, number_of
+from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 
 
 def roles_of(
@@ -38,16 +38,21 @@ def roles_of(
     Raises:
         PredictionsError: If columns of scores or labels are missing, or several readings are possible.
     """
-    _check_options(table, reading)
+    table.check_columns([reading.label_column], "--label-column")
+    table.check_columns([reading.decision_column], "--decision-column")
+    table.check_columns([reading.id_column], "--id-column")
+    table.check_columns(reading.by, "--by")
+    table.check_columns([reading.cluster], "--cluster")
+    _check_uses(table, reading, [reading.label_column, reading.decision_column])
     class_names = reading.classes or class_names or table.classes or None
     columns = OpenColumns(table, reading, class_names)
-    columns.take(texts)
-    label = _label(columns) if needs_labels or table.has_names else reading.label_column
+    columns.take([*texts, *(WRITTEN[1:] if columns.is_written else ())])
+    truth = {} if reading.label_column is not None else _truth(columns)
+    label = _label(columns, [*truth.values()]) if needs_labels or table.has_names else reading.label_column
     if label is None and not needs_labels:  # which may come later
         label = next(iter(columns.of_kind("empty", among=named_as(columns.open, LABELS))), None)
-    columns.take([] if label is None else [label])
-    truth = _truth(columns) if reading.label_column is None and label is None else {}
-    columns.take(list(truth.values()))
+    truth = truth if label is None else {}
+    columns.take([*truth.values(), *([] if label is None else [label])])
     decisions = [reading.decision_column] if reading.decision_column else _decisions(columns)
     roles = scores_of(columns, label, truth, decisions)
     if class_names is None and not table.has_names and roles.form == "columns":
@@ -64,40 +69,30 @@ def roles_of(
             _check_uses(table, reading, named_as(reading.columns, LABELS))
             read = f" ({table.dialect})" if table.dialect else ""
             has = f"has no column of labels that is known by its name{read}; it has {listed(table.names)}"
-            ways = "--label-column COLUMN names it, --labels FILE gives a file of labels"
-            raise PredictionsError(table.path, f"{has}: {ways}")
+            raise columns.error(f"{has}: --label-column COLUMN names it, --labels FILE gives a file of labels")
     used = {*roles.scores, *truth.values(), label, *reading.columns, *texts}
     roles = roles._replace(label=label, unused=[name for name in table.names if name not in used])
+    roles = roles._replace(first_scores=columns.matrix(roles.scores))
     if truth:
         lists = len(truth) == 1 and columns.kinds[next(iter(truth.values()))] == "list"
         names = [name if name in truth else column for name, column in zip(roles.classes, roles.scores, strict=False)]
         in_order = list(truth.values()) if lists else [truth[name] for name in names if name in truth]
         if not lists and (len(in_order) < len(roles.classes) or len(truth) > len(in_order)):
-            raise PredictionsError(
-                table.path, f"has degrees of truth for {listed(list(truth))}, but scores for {listed(roles.classes)}"
-            )
+            problem = f"has degrees of truth for {listed([*truth])}, but scores for {listed(roles.classes)}"
+            raise columns.error(problem)
         return roles._replace(truth=in_order)
     return roles if label is None else _with_base(columns, roles, label)
 
 
-def _check_options(table: Table, reading: ReadOptions) -> None:
-    """Refuse options that name a column which there is not, or one for two uses."""
-    table.check_columns([reading.label_column], "--label-column")
-    table.check_columns([reading.decision_column], "--decision-column")
-    table.check_columns([reading.id_column], "--id-column")
-    table.check_columns(reading.by, "--by")
-    table.check_columns([reading.cluster], "--cluster")
-    _check_uses(table, reading, [reading.label_column, reading.decision_column])
-
-
 def _check_uses(table: Table, reading: ReadOptions, names: Sequence[str | None]) -> None:
+    """Refuse columns of labels that name groups or rows, too."""
     for name in names:
         if name is not None and name in reading.columns:
             raise PredictionsError(table.path, f"column {quoted(name)} cannot be labels and name groups or rows, too")
 
 
-def _label(columns: OpenColumns) -> str | None:
-    """Return the column of labels by its name; refuse several."""
+def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
+    """Return the column of labels by its name, if it has no degrees of truth; refuse several."""
     if columns.options.label_column is not None:
         return columns.options.label_column
     if not columns.table.has_names:
@@ -106,14 +101,11 @@ def _label(columns: OpenColumns) -> str | None:
     known = {*(columns.class_names or ())}
     among = [name for name in columns.open if name not in known or columns.kinds[name] == "text"]
     named = columns.of_kind("text", "whole", among=named_as(among, LABELS))
-    of_truth = {*_truth(columns).values()} if len(named) == 1 else set()
-    named = [name for name in named if name != columns.options.decision_column and name not in of_truth]
+    named = [] if len(named) == 1 and named[0] in truth else named
+    named = [name for name in named if name != columns.options.decision_column]
     if len(named) > 1:
-        first, second, *_ = named
-        raise columns.error(
-            f"has several columns that may be the labels, {listed(named)}: choose by --label-column {first} or "
-            f"--label-column {second}",
-        )
+        ways = choices("--label-column", named[:2])
+        raise columns.error(f"has several columns that may be the labels, {listed(named)}: {ways}")
     return named[0] if named else None
 
 
@@ -124,13 +116,12 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
         return {lists[0]: lists[0]}
     families = defaultdict[str, dict[str, str]](dict)
     for name in columns.of_kind("whole", "number"):
-        parts = SEPARATOR.split(name, maxsplit=1)
-        if len(parts) == 2 and plain(parts[0]) in TRUTH and parts[1]:
+        if parts := split_truth(name):
             families[parts[0]][parts[1]] = name
     numeric, kept = columns.of_kind("whole", "number"), list[dict[str, str]]()
     for family in families.values():
         others = [name for name in numeric if name not in family.values()]
-        is_numbered = any({*map(str, numbers)} == {*family} for _, numbers in numbered_families(others))
+        is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
         if len(family) == 1:  # such as rain and target_rain
             [(class_name, name)] = family.items()
             kept += [family] if class_name in others and plain(name) not in LABELS else []
@@ -142,19 +133,13 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 def _decisions(columns: OpenColumns) -> list[str]:
     """Return the columns of predicted labels by their names: that of `mpcs decide apply` alone if it is there."""
     named = columns.of_kind("text", "whole", among=named_as(columns.open, DECISIONS))
-    return [DECISION] if DECISION in named and {*WRITTEN} <= {*columns.table.names} else named
+    return [DECISION] if DECISION in named and columns.is_written else named
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
     """Return the columns of text whose values are classes, and that are not named as predicted labels."""
-    return [
-        name
-        for name in columns.of_kind("text")
-        if name not in roles.scores
-        and columns.texts(name) <= {*roles.classes}
-        and plain(name) not in DECISIONS
-        and not (name in WRITTEN and {*WRITTEN} <= {*columns.table.names})
-    ]
+    texts = [name for name in columns.of_kind("text") if name not in roles.scores and plain(name) not in DECISIONS]
+    return [name for name in texts if columns.texts(name) <= {*roles.classes}]
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
@@ -167,24 +152,19 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 def _with_base(columns: OpenColumns, roles: Roles, label: str) -> Roles:
     """Return the roles with the label of the first class, where labels are numbers and classes have names."""
-    if columns.kinds[label] != "whole" or columns.texts(label) <= {*roles.classes}:
-        return roles
-    if roles.form == "decisions" and columns.class_names is None:
+    is_open = roles.form == "decisions" and columns.class_names is None
+    if is_open or columns.kinds[label] != "whole" or columns.texts(label) <= {*roles.classes}:
         return roles
     if all(number_of(name) is not None for name in roles.classes):
         return roles
     is_ordered = columns.class_names is not None or bool(columns.options.score_columns)
-    if not is_ordered and [polarity_of(name) for name in roles.classes] == [1, 0]:
+    kinds = [polarity_of(name) for name in roles.classes]
+    if not is_ordered and kinds == [1, 0]:
         return roles._replace(scores=roles.scores[::-1], classes=roles.classes[::-1], base=0)
-    if not is_ordered and [polarity_of(name) for name in roles.classes] != [0, 1]:
-        some = ",".join(map(str, roles.scores[:5]))
-        raise columns.error(
-            f"has labels that are numbers, and classes that have names: which class is 0? --score-columns {some}"
-            f"{',...' if len(roles.scores) > 5 else ''} names the columns in the order of their classes",
-            column=label,
-        )
-    family = next(
-        (numbers for family, numbers in numbered_families(roles.scores) if len(family) == len(roles.scores)), None
-    )
-    base = family[0] if family else first_number(columns, label, len(roles.classes))
-    return roles._replace(base=base)
+    if not is_ordered and kinds != [0, 1]:
+        some = ",".join(roles.scores[:5]) + ",..." * (len(roles.scores) > 5)
+        problem = "has labels that are numbers, and classes that have names: which class is 0?"
+        way = f"--score-columns {some} names the columns in the order of their classes"
+        raise columns.error(f"{problem} {way}", column=label)
+    families = [numbers for family, numbers in numbered_families(roles.scores) if len(family) == len(roles.scores)]
+    return roles._replace(base=int(families[0][0]) if families else first_number(columns, label, len(roles.classes)))

@@ -76,14 +76,10 @@ def sniff(path: Path, start: bytes, *, is_whole: bool) -> Dialect:
         raise PredictionsError(path, f"a value must have at most {csv.field_size_limit()} characters, but one has more")
     if not rows:
         raise NoRowsError(path, "has no rows: the file is empty")
-    if (
-        comments
-        and lines[comments - 1].startswith("#")
-        and delimiter != SPACE
-        and len(_split(lines[comments - 1 : comments], delimiter)[0]) == len(rows[0])
-    ):
+    comment = lines[comments - 1] if comments and delimiter != SPACE else ""
+    if comment.startswith("#") and len(_split([comment], delimiter)[0]) == len(rows[0]):
         comments -= 1  # the header begins with #
-        rows.insert(0, _split([lines[comments].lstrip("# ")], delimiter)[0])
+        rows.insert(0, _split([comment.lstrip("# ")], delimiter)[0])
     check_columns(path, len(rows[0]))
     has_names = has_header(rows, delimiter)
     cells = [cell.strip() for row in rows[has_names:] for cell in row]
@@ -142,35 +138,25 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     numeric = [place for place, number in enumerate(numbers) if number is not None]
     given = sorted(number for number in numbers if number is not None)
     is_sequence = given in ([*map(float, range(len(given)))], [*map(float, range(1, len(given) + 1))])
-    if (
-        len(numeric) > 1
-        and is_sequence
-        and all(first[place].isdecimal() for place in numeric)  # 1.0 is no name
-        and (not others or any(kinds[place] in ("number", "text") for place in numeric))
-    ):
+    are_names = len(given) > 1 and is_sequence and all(first[place].isdecimal() for place in numeric)  # 1.0 is no name
+    if are_names and (not others or any(kinds[place] in ("number", "text") for place in numeric)):
         return True
     if any(not cell and column and all(map(str.strip, column)) for cell, column in zip(first, columns, strict=True)):
         return True  # an index, which has no name
     if any(number is not None and number % 1 for number in numbers):
         return False
-    above_numbers = [
-        place
-        for place, kind in enumerate(kinds)
-        if kind in ("whole", "number", "list") and number_of(first[place]) is None
-    ]
-    if numeric or any(first[place] for place in above_numbers):
-        return any(first[place] for place in above_numbers) and not any(
-            number_of(first[place]) is None and kind_of([first[place]]) == "list" for place in above_numbers
-        )
+    of_numbers = [place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")]
+    above_numbers = [first[place] for place in of_numbers if numbers[place] is None]
+    if numeric or any(above_numbers):
+        return any(above_numbers) and all(kind_of([cell]) != "list" for cell in above_numbers)
     if any(cell and cell in map(str.strip, column) for cell, column in zip(first, columns, strict=True)):
         return False
-    if any(_are_labels([cell, *column]) for cell, column in zip(first, columns, strict=True)):
+    kinds_of_cells = [
+        [polarity_of(each) for each in (cell, *column)] for cell, column in zip(first, columns, strict=True)
+    ]
+    if any(len(some) > 1 and None not in some for some in kinds_of_cells):
         return False
     return delimiter != SPACE or any(map(is_column_name, first))
-
-
-def _are_labels(cells: Sequence[str]) -> bool:
-    return len(cells) > 1 and all(polarity_of(cell) is not None for cell in cells)
 
 
 class TextRows:
@@ -208,9 +194,8 @@ class TextRows:
         dialect, names = self._dialect, self._dialect.names
         with io.TextIOWrapper(self._opened(), encoding=dialect.encoding, newline="") as file:
             lines = islice(lines_of(file, self._path), dialect.first_lines, None)
-            split: Any = (
-                map(str.split, lines) if dialect.delimiter == SPACE else csv.reader(lines, delimiter=dialect.delimiter)
-            )
+            is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
+            split: Any = map(str.split, lines) if is_space else csv.reader(lines, delimiter=delimiter)
             for number, row in enumerate(islice((row for row in split if row), start - 1, None), start):
                 if len(row) < len(names):
                     problem = f"is missing: the row has {len(row)} of {len(names)} values"

@@ -26,6 +26,7 @@ from mpcs_torch.evaluation.files.chunks import (
     rows_at_a_time,
 )
 from mpcs_torch.evaluation.files.delimited import TextRows, encoding_of, has_header, sniff
+from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.records import flat_record, records_of
 from mpcs_torch.evaluation.files.tables import Batch, Column, Table, column_of, in_parts, unnamed
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
@@ -204,7 +205,6 @@ def _parquet_table(path: Path) -> Table:
         for some in file.iter_batches(rows_at_a_time(len(wanted)), row_groups=groups, columns=wanted):
             low, high = max(start, part.start), min(start + len(some), part.stop)
             if low < high:
-                some.validate(full=True)  # text may be no UTF-8
                 kept = some.slice(low - start, high - low)
                 yield Batch(low + 1, {name: _plain(kept.column(name)) for name in wanted})
             start += len(some)
@@ -242,7 +242,6 @@ def _arrow_table(path: Path) -> Table:
     def read(wanted: Sequence[str], _: Collection[str], __: range | None) -> Iterator[Batch]:
         first = 1
         for some in islice(batches(), 1, None):
-            some.validate(full=True)
             yield from in_parts({name: _plain(some.column(name)) for name in wanted}, ROWS, first)
             first += len(some)
 
@@ -253,6 +252,7 @@ def _plain(column: Any) -> Column:
     """Return a column of arrow as numbers, text, or a tensor of lists of numbers of one length."""
     from pyarrow import string, types
 
+    column.validate(full=True)  # of texts, that they are UTF-8
     kind = column.type
     if types.is_dictionary(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
@@ -320,17 +320,17 @@ def _npz_table(path: Path) -> Table:
                     continue
                 if header.is_fortran and len(header.shape) > 1:
                     raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
-                header.check_whole(member.file_size - stream.tell())
-                headers[name] = header, stream.tell()
-    shapes = {name: header.shape for name, (header, _) in headers.items()}
+                header.check_whole(member.file_size)
+                headers[name] = header
+    shapes = {name: header.shape for name, header in headers.items()}
 
     def open_member(name: str) -> Callable[[int, int], Any]:
         stream = zipfile.ZipFile(path).open(members[name])  # noqa: SIM115  # read on as rows are asked for
-        header, first = headers[name]
+        header = headers[name]
         size = header.dtype.itemsize * math.prod(header.shape[1:])
 
         def rows(start: int, stop: int) -> Any:
-            stream.seek(first + size * start)  # which reads what is between
+            stream.seek(header.start + size * start)  # which reads what is between
             data = np.frombuffer(stream.read(size * (stop - start)), header.dtype)
             return data.reshape(stop - start, *header.shape[1:])
 
@@ -413,20 +413,13 @@ def _array_column(values: Any, is_text: bool) -> Column:
     return values
 
 
-def _hdf5_table(path: Path) -> Table:
-    """Open the matrix of scores, or the Key, of SIDEKIT, BOSARIS or PyBOSARIS, in HDF5."""
-    from mpcs_torch.evaluation.files.hdf5 import hdf5_table
-
-    return hdf5_table(path)
-
-
 FORMATS: Mapping[bytes, Callable[[Path], Table]] = {
     b"PAR1": _parquet_table,
     b"ARROW1": _arrow_table,
     b"\xff\xff\xff\xff": _arrow_table,
     b"PK": _zip_table,
     b"\x93NUMPY": _npy_table,
-    b"\x89HDF": _hdf5_table,
+    b"\x89HDF": hdf5_table,
     b"\x80": _torch_table,
 }
 """By the first bytes of a file; anything else is text."""

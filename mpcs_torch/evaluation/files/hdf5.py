@@ -1,7 +1,7 @@
-"""HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS read and write them: Scores, Keys and Ndx."""
+"""HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS read and write them: Scores and Keys; an Ndx is read."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -104,19 +104,13 @@ def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
     import h5py
 
     dataset = _find(file, name)
-    if dataset is None:
-        raise FileRuleError(f"must have {quoted(name)}")
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
-        raise FileRuleError(f"{quoted(name)} must be a dataset with a shape")
-    _refuse(name, _storage_rules(dataset, Path(file.filename).stat().st_size))
-    return dataset
-
-
-def _refuse(name: str, rules: Iterable[tuple[object, str]]) -> None:
-    """Raise the first rule that is broken: pairs of whether it is, and its words."""
+        raise FileRuleError(f"must have {quoted(name)}, a dataset with a shape")
+    rules = _storage_rules(dataset, Path(file.filename).stat().st_size)
     broken = next((rule for is_broken, rule in rules if is_broken), None)
     if broken is not None:
         raise FileRuleError(f"{quoted(name)} {broken}")
+    return dataset
 
 
 def _storage_rules(dataset: "h5py.Dataset", file_size: int) -> Iterator[tuple[object, str]]:
@@ -141,15 +135,14 @@ def _storage_rules(dataset: "h5py.Dataset", file_size: int) -> Iterator[tuple[ob
 def _numbers(file: "h5py.File", name: str, shape: tuple[int, ...], kinds: str) -> "h5py.Dataset":
     """Return a matrix of numbers of some of `KINDS`."""
     matrix = _dataset(file, name)
-    is_other = matrix.dtype.kind not in kinds or matrix.dtype.itemsize > 8
-    but = f"but has {quoted(matrix.shape)}"
-    rules = [
-        (is_other, f"must contain {KINDS[kinds]}, but contains {quoted(str(matrix.dtype))}"),
-        (len(matrix.shape) != 2, f"must be a matrix, but has the shape {quoted(matrix.shape)}"),
-        (matrix.shape != shape, f"must have the shape {shape}, as there are models and segments, {but}"),
-    ]
-    _refuse(name, rules)
+    if matrix.dtype.kind not in kinds or matrix.dtype.itemsize > 8 or matrix.shape != shape:
+        rule = f"must be a matrix {shape} of {KINDS[kinds]}, as there are models and segments"
+        raise FileRuleError(f"{quoted(name)} {rule}, but is {_kind(matrix)}")
     return matrix
+
+
+def _kind(dataset: "h5py.Dataset") -> str:
+    return f"{quoted(str(dataset.dtype))} of shape {quoted(dataset.shape)}"
 
 
 def _axes(file: "h5py.File") -> tuple[list[str], list[str]]:
@@ -166,8 +159,9 @@ def _names(file: "h5py.File", name: str) -> list[str]:
     import h5py
 
     dataset = _dataset(file, name)
-    text, but = h5py.check_string_dtype(dataset.dtype), f"{quoted(str(dataset.dtype))} of shape {quoted(dataset.shape)}"
-    _refuse(name, [(text is None or len(dataset.shape) != 1, f"must be a list of names, but is {but}")])
+    text = h5py.check_string_dtype(dataset.dtype)
+    if text is None or len(dataset.shape) != 1:
+        raise FileRuleError(f"{quoted(name)} must be a list of names, but is {_kind(dataset)}")
     longest = text.length or Path(file.filename).stat().st_size  # no text is longer than its file
     step, names = max(1, min(NAMES, FREE_BYTES // max(1, longest))), dict[str, None]()
     for start in range(0, dataset.shape[0], step):
@@ -232,10 +226,8 @@ def check_matrix(path: Path, pair: Pair) -> None:
         raise PredictionsError(path, "must have a name for each enrollment and test, but one is missing")
 
 
-def write_matrix(
-    file: BinaryIO, kind: Literal["Scores", "Key", "Ndx"], pair: Pair, values: NDArray[Any] | None = None
-) -> None:
-    """Write the scores of trials (N,), or their labels, 1 or -1, or the trials alone, in a matrix of their names.
+def write_matrix(file: BinaryIO, kind: Literal["Scores", "Key"], pair: Pair, values: NDArray[Any]) -> None:
+    """Write the scores of trials (N,), or their labels, 1 or -1, in a matrix of their names.
 
     Pairs without a score have the mask 0 and the score 0, as in SIDEKIT; PyBOSARIS, which has no mask, finds NaN.
     """
@@ -243,19 +235,15 @@ def write_matrix(
 
     order = pair[0].codes.argsort(stable=True).numpy()
     rows, columns = (side.codes.numpy()[order] for side in pair)
-    filled = np.ones(len(order), dtype=np.int8) if values is None else values[order]
-    datasets: dict[str, tuple[NDArray[Any], float]] = {TRIALS: (filled, 0)}
+    filled, datasets = values[order], dict[str, tuple[NDArray[Any], float]]()
     if kind == "Scores":
         datasets = {SCORES[0]: (filled, 0), MASK: (np.ones_like(rows, np.int8), 0), SCORES[1]: (filled, np.nan)}
-    elif kind == "Key":
-        datasets |= {TARGETS: (filled > 0, 0), NONTARGETS: (filled < 0, 0)}
+    else:
+        datasets = {TRIALS: (filled, 0), TARGETS: (filled > 0, 0), NONTARGETS: (filled < 0, 0)}
     shape = (len(pair[0].names), len(pair[1].names))
     chunk_rows = max(1, min(CHUNK_ROWS, shape[0], CELLS // max(1, shape[1])))
-    packed = {
-        "chunks": (chunk_rows, min(shape[1], CHUNK_CELLS // chunk_rows)),
-        "compression": "gzip",
-        "fletcher32": True,
-    }
+    chunk = (chunk_rows, min(shape[1], CHUNK_CELLS // chunk_rows))
+    packed = {} if 0 in shape else {"chunks": chunk, "compression": "gzip", "fletcher32": True}
     with h5py.File(file, "w") as opened:
         opened.attrs["type"], opened.attrs["version"] = kind, "1.0"  # of PyBOSARIS
         for names, side in zip(zip(*PAIRS, strict=True), pair, strict=True):
@@ -265,7 +253,7 @@ def write_matrix(
             for other in names[1:]:
                 opened[other] = opened[names[0]]  # a link inside the file
         for name, (cells, empty) in datasets.items():
-            dataset = opened.create_dataset(name, shape, cells.dtype, **({} if 0 in shape else packed))
+            dataset = opened.create_dataset(name, shape, cells.dtype, **packed)
             for block in row_blocks(shape, chunk_rows):
                 some = slice(*np.searchsorted(rows, [block.start, block.stop]))
                 matrix = np.full((block.stop - block.start, shape[1]), empty, dtype=cells.dtype)

@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,62 +10,11 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP
-from mpcs_torch.evaluation.files.tables import codes_of, text_of
-
-NAMED = 3
-"""The most missing ids that an error names."""
-
-
-class RowIds:
-    """The place of each id of a column among the rows of the first file, about 150 bytes for a row."""
-
-    def __init__(self, column: str) -> None:
-        self._column = column
-        self._places = dict[str, int]()
-        self._seen = bytearray()
-        """Of each row of the first file, whether the other file had it."""
-
-    def hold(self, path: Path, chunk: Chunk) -> None:
-        """Add the next rows of the first file; refuse an id that is missing or repeated."""
-        for row, name in enumerate(self._ids(path, chunk)):
-            if name in self._places:
-                raise PredictionsError(path, _repeated(name), row=chunk.first_row + row, column=self._column)
-            self._places[name] = len(self._places)
-
-    def places(self, path: Path, chunk: Chunk, first: str) -> Tensor:
-        """Return the place of the next rows of another file: ``(n,)``, int64; refuse such ids, and unknown ones."""
-        if chunk.first_row == 1:
-            self._seen = bytearray(len(self._places))
-        places = []
-        for row, name in enumerate(self._ids(path, chunk)):
-            place = self._places.get(name)
-            if place is None or self._seen[place]:
-                problem = f"{first} has no row with the id {quoted(name)}" if place is None else _repeated(name)
-                raise PredictionsError(path, problem, row=chunk.first_row + row, column=self._column)
-            self._seen[place] = 1
-            places.append(place)
-        return torch.tensor(places, dtype=torch.int64)
-
-    def check_all_seen(self, path: Path, first: str) -> None:
-        """Refuse a file that lacks ids of the first one."""
-        missing = self._seen.count(0)
-        if missing:
-            names = [name for name, place in self._places.items() if not self._seen[place]][:NAMED]
-            more = f" and {missing - len(names)} more" if missing > len(names) else ""
-            raise PredictionsError(path, f"lacks {missing} rows of {first}: those with the ids {quoted(names)}{more}")
-
-    def _ids(self, path: Path, chunk: Chunk) -> list[str]:
-        names = [text_of(value) for value in chunk.texts[self._column].to_pylist()]
-        if not all(names):
-            row = chunk.first_row + names.index("")
-            raise PredictionsError(path, "must be the id of the row, but is missing", row=row, column=self._column)
-        return names
-
-
-def _repeated(name: str) -> str:
-    return f"each id must name one row, but {quoted(name)} appears again"
+from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.tables import Chunk, text_of
 
 
 class GroupColumn:
@@ -95,7 +43,7 @@ class GroupColumn:
     @property
     def codes(self) -> Tensor:
         """``(N,)``, int64: the place of the group of each row in `names`."""
-        return torch.frombuffer(self._codes, dtype=torch.int64)
+        return torch.frombuffer(self._codes, dtype=torch.int64) if self._codes else torch.empty(0, dtype=torch.int64)
 
     def add(self, codes: Tensor) -> None:
         """Add the codes of the next rows."""
@@ -130,80 +78,78 @@ class MatchedRows:
         holds: bool = True,
         alike: Sequence[str] = (),
     ) -> None:
-        self._holds = holds
+        self._holds, self._identifier = holds, identifier
         self.columns = {name: GroupColumn(NO_GROUP if name != cluster else "") for name in (*by, *alike)}
         self.columns |= {} if cluster is None else {cluster: GroupColumn()}
-        self._ids = None if identifier is None else RowIds(identifier)
-        self._labels = array("q")
-        self._first: Path | None = None
-        self._rows = self._place = 0
+        self._labels = GroupColumn()
+        self._first: Predictions | None = None
+        self._ids: RowIds | None = None
+        self._places = torch.empty(0, dtype=torch.int64)
+        """Of the rows of the file that is read, among those of the first; by ids."""
+        self._rows = self._read = 0
+        """The number of rows of the first file, and those of the present one that were read."""
         self._is_soft = False
 
     @property
     def labels(self) -> Tensor:
         """``(N,)``, int64: the label of each row; empty if they are soft."""
-        return torch.frombuffer(self._labels, dtype=torch.int64) if self._labels else torch.empty(0, dtype=torch.int64)
+        return self._labels.codes
 
-    def add(self, path: Path, class_names: Sequence[str], chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
+    def add(self, predictions: Predictions, chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
         """Hold or check the next rows of a file; return the place of each row, and the code of its group by column."""
-        self._first = self._first or path
-        if path == self._first:
-            if self._ids is not None:
-                self._ids.hold(path, chunk)
-            codes = {name: self._codes(path, chunk, name, is_known=False) for name in self.columns}
+        start, self._read = self._read, self._read + len(chunk.scores)
+        self._first = self._first or predictions
+        if start == 0 and self._identifier is not None:
+            ids = RowIds.of(predictions.table, self._identifier).check_different()
+            self._ids = self._ids or ids
+            self._places = torch.from_numpy(ids.all_among(self._ids)).long()
+            self._ids.all_among(ids)
+        if predictions is self._first:
+            codes = {name: self._codes(chunk, name, is_known=False) for name in self.columns}
             for name, of_rows in codes.items():
                 if self._holds:
                     self.columns[name].add(of_rows)
             if self._holds and not chunk.is_soft:
-                self._labels.frombytes(chunk.target.numpy().tobytes())
-            places = torch.arange(self._rows, self._rows + len(chunk.scores))
-            self._rows, self._is_soft = self._rows + len(chunk.scores), chunk.is_soft
-            return places, codes
-        stop = self._place + len(chunk.scores)
-        if self._ids is not None:
-            rows = self._ids.places(path, chunk, str(self._first))
-        elif stop > self._rows:
-            raise PredictionsError(path, f"has more rows than {self._first}, which has {self._rows}")
-        else:
-            rows = torch.arange(self._place, stop)
-        self._check(path, class_names, chunk, rows)
-        self._place = stop
+                self._labels.add(chunk.target)
+            self._rows, self._is_soft = self._read, chunk.is_soft
+            return torch.arange(start, self._read), codes
+        if self._identifier is None and self._read > self._rows:
+            problem = f"has more rows than {self._first.path}, which has {self._rows}"
+            raise PredictionsError(predictions.path, problem)
+        rows = torch.arange(start, self._read) if self._identifier is None else self._places[start : self._read]
+        self._check(self._first, predictions, chunk, rows)
         return rows, {name: column.codes[rows] for name, column in self.columns.items()}
 
-    def end(self, path: Path) -> None:
+    def end(self, predictions: Predictions) -> None:
         """Refuse a file that had fewer rows than the first one."""
-        if self._ids is not None and path != self._first:
-            self._ids.check_all_seen(path, str(self._first))
-        elif path != self._first and self._place < self._rows:
-            raise PredictionsError(path, f"has {self._place} rows, but {self._first} has {self._rows}")
-        self._place = 0
+        if self._first is not None and self._read < self._rows:
+            problem = f"has {self._read} rows, but {self._first.path} has {self._rows}"
+            raise PredictionsError(predictions.path, problem)
+        self._read = 0
 
-    def _check(self, path: Path, class_names: Sequence[str], chunk: Chunk, rows: Tensor) -> None:
+    def _check(self, first: Predictions, predictions: Predictions, chunk: Chunk, rows: Tensor) -> None:
+        """Refuse rows with other labels or groups than those of the first file."""
+        path, in_order = predictions.path, "rows are matched in order (--id-column COLUMN matches them by ids)"
+        how = in_order if self._identifier is None else "rows are matched by their ids"
         if chunk.is_soft != self._is_soft:
             kinds = ("one class", "soft labels")
-            problem = f"has {kinds[chunk.is_soft]} for each row, but {self._first} has {kinds[self._is_soft]}"
+            problem = f"has {kinds[chunk.is_soft]} for each row, but {first.path} has {kinds[self._is_soft]}"
             raise PredictionsError(path, problem)
+        shared = [name for name in self.columns if name in chunk.others.columns]
+        compared = {name: (self._codes(chunk, name, is_known=True), self.columns[name]) for name in shared}
         if not chunk.is_soft:
-            expected_labels = self.labels[rows]
-            differs = chunk.target != expected_labels
+            compared = {"": (chunk.target, self._labels), **compared}
+        for name, (codes, column) in compared.items():
+            differs = codes != column.codes[rows]
             if differs.any():
                 place = int(differs.nonzero()[0])
-                how = "rows are matched in order (--id-column COLUMN matches them by ids)"
-                how = how if self._ids is None else "rows are matched by their ids"
-                label, first = (quoted(class_names[int(labels[place])]) for labels in (chunk.target, expected_labels))
-                problem = f"the label must be {first} as in {self._first}, but is {label}: {how}"
-                raise PredictionsError(path, problem, row=chunk.first_row + place)
-        for name, column in self.columns.items():
-            if name in chunk.texts:
-                codes, expected = self._codes(path, chunk, name, is_known=True), column.codes[rows]
-                if not codes.equal(expected):
-                    place = int((codes != expected).nonzero()[0])
-                    group = quoted(column.names[int(expected[place])])
-                    value = quoted(text_of(chunk.texts[name][place]))
-                    how = "rows are matched in order (--id-column COLUMN matches them by ids)"
-                    problem = f"must be {group} as in {self._first}, but is {value}: {how}"
-                    raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
+                names = column.names if name else predictions.class_names
+                expected = quoted(names[int(column.codes[rows[place]])])
+                value = quoted(text_of(chunk.others.columns[name][place]) if name else names[int(codes[place])])
+                what = "must" if name else "the label must"
+                problem = f"{what} be {expected} as in {first.path}, but is {value}: {how}"
+                raise PredictionsError(path, problem, row=chunk.first_row + place, column=name or None)
 
-    def _codes(self, path: Path, chunk: Chunk, name: str, *, is_known: bool) -> Tensor:
+    def _codes(self, chunk: Chunk, name: str, *, is_known: bool) -> Tensor:
         code_of = partial(self.columns[name].code_of, is_known=is_known)
-        return codes_of(path, chunk.texts[name], name, chunk.first_row, code_of, "must name a cluster")
+        return chunk.others.codes(name, code_of, "must name a cluster")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,9 +11,9 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.labels import names_of, places_in
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import Batch, listed, numbers_of
+from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.tables import Batch, listed
 from mpcs_torch.evaluation.files.trial_roles import PAIR, find_roles, in_words, naming_of
 from mpcs_torch.evaluation.files.trials import MISSING, read_columns
 from mpcs_torch.evaluation.files.write import copy_table
@@ -24,29 +24,20 @@ from mpcs_torch.functional.detection.normalization import (
     normalize_scores,
 )
 
-if TYPE_CHECKING:
-    import pyarrow
-
 NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
 SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
 """Whose cohort scores each method uses."""
 
 
-class Cohort(NamedTuple):
-    """The cohort scores of each name, an enrolment or a test, in general."""
-
-    names: "pyarrow.Array"
-    """In the order of the statistics."""
-    statistics: CohortStatistics
-    fewer: int
-    """The number of names with fewer scores than the highest ones that were asked for: all of theirs were taken."""
-
-
-def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> Cohort:
+def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
     """Read scores of names against a cohort: all, or the highest ones of each name if ``top`` says how many.
 
     The names are in the column ``name``, or in the first one of a file without header: a name, one of the cohort and a
     score on each line. A score that is not finite, and a name without two scores that differ, are refused.
+
+    Returns:
+        The names (enrolments or tests, in general) and their statistics in the same order, and the number of names with
+        fewer scores than the highest ones that were asked for: all of theirs were taken.
     """
     table = open_table(path)
     roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
@@ -55,7 +46,7 @@ def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> Coho
     if not (is_finite := np.isfinite(read.scores)).all():
         row = int(is_finite.argmin())
         raise PredictionsError(path, f"must be finite, but is {read.scores[row]}", row=row + 1, column=roles.score)
-    encoded = read.rows.ids([column]).dictionary_encode()
+    encoded = read.ids([column]).ids.dictionary_encode()
     preds, codes, names = torch.from_numpy(read.scores), torch.tensor(encoded.indices.to_numpy()), encoded.dictionary
     try:
         statistics = cohort_statistics(preds, codes, num_names=len(names), top=top)
@@ -63,7 +54,7 @@ def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> Coho
         highest = "" if top is None else f" among its {top} highest"
         problem = f"must have two scores that differ{highest} for {quoted(names[error.name].as_py())}"
         raise PredictionsError(path, problem) from None
-    return Cohort(names, statistics, int((codes.bincount() < (top or 0)).sum()))
+    return RowIds(path, names), statistics, int((codes.bincount() < (top or 0)).sum())
 
 
 def rewrite_scores(
@@ -93,11 +84,10 @@ def rewrite_scores(
     columns = [pair[PAIR.index(side)] for side in sides]
 
     def changed(batch: Batch) -> dict[str, Any]:
-        scores = torch.from_numpy(numbers_of(path, batch.columns[roles.score], roles.score, batch.first_row))
+        scores = torch.from_numpy(batch.numbers(roles.score))
         if scores.isnan().any():
-            row = batch.first_row + int(scores.isnan().nonzero()[0])
-            raise PredictionsError(path, MISSING, row=row, column=roles.score)
-        names = [names_of(path, batch.columns[name], name, batch.first_row) for name in columns]
+            raise batch.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
+        names = [RowIds.of_columns(batch, [name]) for name in columns]
         return {roles.score: change(-scores if options.lower_is_target else scores, *names).numpy()}
 
     copy_table(table, out, changed, advance)
@@ -128,14 +118,8 @@ def normalize_trials(
     """
     cohort_names, statistics, fewer = read_cohort(cohort, advance, top=top)
 
-    def change(scores: Tensor, *columns: "pyarrow.Array") -> Tensor:
-        of_sides = {}
-        for side, names in zip(SIDES[method], columns, strict=True):
-            places = places_in(names, cohort_names)
-            if (places < 0).any():
-                name = quoted(names[int(places.argmin())].as_py())
-                raise PredictionsError(cohort, f"has no scores for {name}, which is in {side} of {path}")
-            of_sides[side] = statistics.of(torch.tensor(places, dtype=torch.int64))
-        return normalize_scores(scores, **of_sides)
+    def change(scores: Tensor, *columns: RowIds) -> Tensor:
+        places = [torch.from_numpy(names.all_among(cohort_names, is_part=True)).long() for names in columns]
+        return normalize_scores(scores, **dict(zip(SIDES[method], map(statistics.of, places), strict=True)))
 
     return rewrite_scores(path, out, change, options, advance, sides=SIDES[method]), fewer

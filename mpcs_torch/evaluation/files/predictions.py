@@ -1,7 +1,7 @@
 """Read files of predictions as probabilities, or decisions, and labels, with every value checked."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -11,33 +11,21 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_CLASSES
-from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
+from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import roles_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import label_numbers
-from mpcs_torch.evaluation.files.single_columns import REFERRAL
-from mpcs_torch.evaluation.files.tables import (
-    PEEKED_ROWS,
-    Batch,
-    Table,
-    codes_of,
-    distinct_texts,
-    is_gap,
-    listed,
-    matrix_of,
-    text_of,
-)
-from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
+from mpcs_torch.evaluation.files.roles import label_numbers, whole_of
+from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of
+from mpcs_torch.evaluation.files.words import REFERRAL
+from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
 from mpcs_torch.processes.world import World
 
 DECIMALS = range(7)
 """The decimals that may be shown: with 7, sums are exact enough."""
 LOWEST = 0.5
 """The lowest sum that is accepted, since more than half of the probability would be guessed."""
-SUM_TOLERANCE = 1e-3
-"""How far a sum of probabilities may be from 1, for files with rounded decimals; the metrics allow the same."""
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
 NO_LABEL = -100
@@ -140,10 +128,8 @@ class Predictions:
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
         """The columns that are read besides."""
         self._numbers = [name for name in self.table.names if name in numbers]
-        others = [*self.texts, *self._numbers]
-        self.roles = roles_of(
-            self.table, self.reading, class_names=class_names, needs_labels=needs_labels, texts=others
-        )
+        known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
+        self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         if class_names is not None and self.class_names != [*class_names]:
@@ -159,11 +145,6 @@ class Predictions:
     def from_logits(self) -> bool:
         """Whether scores are logits."""
         return self.reading.from_logits
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows; None if the file must be read to count them."""
-        return self.table.rows
 
     @property
     def is_labelled(self) -> bool:
@@ -220,9 +201,8 @@ class Predictions:
             PredictionsError: If a value breaks a rule, or the labels are soft.
         """
         if self.decides:
-            raise PredictionsError(
-                self.path, "has predicted labels, but scores of each class are needed: --score-columns names them"
-            )
+            problem = "has predicted labels, but scores of each class are needed: --score-columns names them"
+            raise PredictionsError(self.path, problem)
         for scores, checked in self._read(None):
             if checked.is_soft:
                 raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
@@ -236,9 +216,8 @@ class Predictions:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
             raise PredictionsError(self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}")
         if self.from_logits and count == 1:
-            raise PredictionsError(
-                self.path, "must have at least 2 classes for logits: the softmax of a single one is 1"
-            )
+            problem = "must have at least 2 classes for logits: the softmax of a single one is 1"
+            raise PredictionsError(self.path, problem)
 
     def _read(self, part: range | None) -> Iterator[tuple[Tensor, Chunk]]:
         """Yield scores as they are in the file, and checked chunks without the rows that are left out."""
@@ -258,12 +237,13 @@ class Predictions:
                 filled = 0 if is_decided else 0.0 if self.from_logits else self._whole / scores.shape[1]
                 scores = scores.masked_fill(~kept.unsqueeze(1), filled)
                 target = target.masked_fill(~(kept if target.ndim == 1 else kept.unsqueeze(1)), 0)
-            probs, target = (scores, target) if is_decided else self._checked(scores, target, batch.first_row)
+            probs, target = (scores, target) if is_decided else self._checked(scores, target, batch)
             if not kept.all():
                 scores, probs, target = scores[kept], probs[kept], target[kept]
                 named = {name: column.filter(kept.numpy()) for name, column in named.items()}
                 self._sums = self._sums._replace(dropped=self._sums.dropped + int((~kept).sum()))
-            yield scores, Chunk(batch.first_row, probs, target, named, None if kept.all() else kept)
+            others = Batch(batch.first_row, named, self.path)
+            yield scores, Chunk(batch.first_row, probs, target, others, None if kept.all() else kept)
 
     def _kept(self, scores: Tensor, target: Tensor, texts: Mapping[str, Any]) -> Tensor:
         """Return which rows have a label, scores, and a cluster: (n,); all, unless rows may be left out."""
@@ -279,77 +259,73 @@ class Predictions:
 
     def _matrix(self, batch: Batch) -> Tensor:
         """Return the scores of all classes: (n, C)."""
-        scores = matrix_of(self.path, batch, self.roles.scores)
+        scores = batch.matrix(self.roles.scores)
         if self.roles.form == "positive":
             if not self.from_logits:
-                bad = ~(scores.isnan() | ((scores >= 0) & (scores <= 1)))
-                self._refuse(
-                    bad, scores, batch.first_row, "must be a probability (--logits reads logits)", self.roles.scores
-                )
+                bad, rule = (scores < 0) | (scores > 1), "must be a probability (--logits reads logits)"
+                self._refuse(bad, scores, batch, rule, self.roles.scores)
             other = torch.zeros_like(scores) if self.from_logits else 1 - scores
             return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
         if scores.shape[1] != len(self.roles.classes):
             problem = f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
-            raise PredictionsError(self.path, problem, row=batch.first_row, column=self.roles.scores[0])
+            raise batch.error(problem, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
     def _made(self, batch: Batch) -> Tensor:
         """Return the column of decisions: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
+        rule = f"must be one of {listed([*numbers])}"
 
         def number(value: Any) -> int | None:
-            known = numbers.get(text_of(value), of_class(value))
-            return NO_LABEL if known is None and is_gap(value) and self.reading.missing == "drop" else known
+            return numbers.get(text_of(value), of_class(value))
 
-        rule, [column] = f"must be one of {listed([*numbers])}", self.roles.scores
-        return codes_of(self.path, batch.columns[column], column, batch.first_row, number, rule).unsqueeze(1)
+        return self._codes(batch, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
 
     def _target(self, batch: Batch) -> Tensor:
         """Return labels (n,), or degrees of truth (n, C); (n, 0) without."""
-        roles = self.roles
+        roles, classes = self.roles, self.roles.classes
         if roles.truth:
             return self._degrees(batch)
         if roles.label is None:
             return torch.empty(batch.rows, 0)
-        of_class, may_be_missing = label_numbers(roles), self.reading.missing == "drop" or not self._needs_labels
+        rule = f"must be a class, one of {listed(classes)} (--label-column and --score-columns name other columns)"
+        if roles.form == "columns" and [*classes] == [*map(str, range(1, len(classes) + 1))]:
+            shifted = ",".join(map(str, range(len(classes))))
+            first = f"--score-columns {','.join(roles.scores)} --classes {shifted}"
+            rule += f"; if the first column is class 0, pass {first}"
+        return self._codes(batch, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
 
-        def number(value: Any) -> int | None:
-            known = of_class(value)
-            return NO_LABEL if known is None and may_be_missing and is_gap(value) else known
+    def _codes(
+        self, batch: Batch, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
+    ) -> Tensor:
+        """Return the numbers of a column of labels or decisions: int64 (n,), `NO_LABEL` where one may be missing."""
 
-        return codes_of(self.path, batch.columns[roles.label], roles.label, batch.first_row, number, self._label_rule())
+        def number_or_gap(value: Any) -> int | None:
+            known = number(value)
+            is_allowed = may_lack or self.reading.missing == "drop"
+            return NO_LABEL if known is None and is_allowed and is_gap(value) else known
 
-    def _label_rule(self) -> str:
-        roles = self.roles
-        rule = (
-            f"must be a class, one of {listed(roles.classes)} (--label-column and --score-columns name other columns)"
-        )
-        is_numbered = roles.form == "columns" and [*roles.classes] == [*map(str, range(1, len(roles.classes) + 1))]
-        if is_numbered:
-            shifted, columns = ",".join(map(str, range(len(roles.classes)))), ",".join(roles.scores)
-            rule += f"; if the first column is class 0, pass --score-columns {columns} --classes {shifted}"
-        return rule
+        return batch.codes(column, number_or_gap, rule)
 
     def _degrees(self, batch: Batch) -> Tensor:
-        degrees, first = matrix_of(self.path, batch, self.roles.truth).double(), batch.first_row
+        degrees = batch.matrix(self.roles.truth).double()
         if self._truth == "one-hot":
             return degrees.argmax(dim=1)
         if self._truth == "votes":
-            self._refuse(~(degrees >= 0), degrees, first, "votes must be at least 0", self.roles.truth)
+            self._refuse(~(degrees >= 0), degrees, batch, "votes must be at least 0", self.roles.truth)
             total = degrees.sum(dim=1, keepdim=True)
             if not (total > 0).all():
-                row = first + int((total <= 0).nonzero()[0, 0])
-                raise PredictionsError(self.path, "must have votes for a class, but has none", row=row)
+                raise batch.error("must have votes for a class, but has none", int((total <= 0).nonzero()[0, 0]))
             return degrees / total
-        bad = ~((degrees >= 0) & (degrees <= 1))
-        self._refuse(bad, degrees, first, "the degree of truth must be from 0 to 1", self.roles.truth)
+        bad, rule = ~((degrees >= 0) & (degrees <= 1)), "the degree of truth must be from 0 to 1"
+        self._refuse(bad, degrees, batch, rule, self.roles.truth)
         return degrees
 
     def _kind_of_truth(self) -> str:
         """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
         is_one_hot, is_whole, highest = len(self.roles.classes) > 1, True, 0.0
         for batch in self.table.batches(numbers=self.roles.truth):
-            degrees = matrix_of(self.path, batch, self.roles.truth).double()
+            degrees = batch.matrix(self.roles.truth).double()
             is_one_hot &= bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
             is_whole &= bool((degrees % 1 == 0).all())
             highest = max(highest, float(degrees.max())) if degrees.numel() else highest
@@ -359,63 +335,52 @@ class Predictions:
 
     def _first_sum(self) -> float | None:
         """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
-        part = None if self.table.rows is None else range(min(PEEKED_ROWS, self.table.rows))
-        batch = next(self.table.batches(numbers=self.roles.scores, part=part), None)
-        if batch is None or self.roles.form == "positive":
-            return 1.0
-        sums, classes = self._matrix(batch).double().sum(dim=1), len(self.roles.classes)
-        sums = sums[~sums.isnan()]
-        rooms = {1.0: min(0.005 * classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * classes**0.5 + 0.5}
-        return next((w for w, room in rooms.items() if len(sums) and ((sums - w).abs() <= room).all()), None)
+        first = self.roles.first_scores
+        return 1.0 if self.roles.form == "positive" else whole_of(first.sum(axis=1), len(self.roles.classes))
 
     def _doubt_logits(self) -> None:
         """Warn if the first logits are all from 0 to 1, or sum to 1 or 100."""
-        batch = next(self.table.batches(numbers=self.roles.scores), None)
-        scores = torch.empty(0) if batch is None else matrix_of(self.path, batch, self.roles.scores).double()
-        is_in_unit = bool(((scores >= 0) & (scores <= 1)).all())
-        if len(scores) > 1 and (is_in_unit or (self.roles.form != "positive" and self._first_sum() is not None)):
+        first, is_one = self.roles.first_scores, self.roles.form == "positive"
+        is_in_unit = bool(((first >= 0) & (first <= 1)).all())
+        if len(first) > 1 and (is_in_unit or (not is_one and self._first_sum() is not None)):
             told = "the scores look like probabilities, but are read as logits: leave out --logits"
             warnings.warn(f"{self.path.name}: {told}", ProbabilitiesWarning, stacklevel=2)
 
-    def _checked(self, scores: Tensor, target: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    def _checked(self, scores: Tensor, target: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return probabilities and labels."""
         whole, tolerance = self._whole, max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
         wide = scores.double()
-        self._refuse_scores(wide, first, tolerance)
+        self._refuse_scores(wide, batch, tolerance)
         probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
         if target.ndim == 2 and target.shape[1]:
             return probs, target
         total = probs.sum(dim=1, keepdim=True)
         off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
-        rounded = None
-        if off.any() and not self.from_logits:
-            rounded = Sums.of(scores, total * whole, off, whole)
-        if rounded is not None:
-            self._sums = Sums.joined([self._sums, rounded])
-        elif off.any():
-            row = int(off.nonzero()[0])
-            if self.from_logits:
-                raise PredictionsError(self.path, "the logits must not all be -inf", row=first + row)
+        if not off.any():
+            return probs / total, target
+        row = int(off.nonzero()[0])
+        if self.from_logits:
+            raise batch.error("the logits must not all be -inf", row)
+        rounded = Sums.of(scores, total * whole, off, whole)
+        if rounded is None:
             problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
             several = "of independent probabilities of several labels, `mpcs detect` scores one"
-            raise PredictionsError(self.path, f"{problem}; {several}", row=first + row)
+            raise batch.error(f"{problem}; {several}", row)
+        self._sums = Sums.joined([self._sums, rounded])
         return probs / total, target
 
-    def _refuse_scores(self, scores: Tensor, first: int, tolerance: float) -> None:
-        if not scores.numel():
+    def _refuse_scores(self, scores: Tensor, batch: Batch, tolerance: float) -> None:
+        if self.from_logits:
+            self._refuse(~(scores < torch.inf), scores, batch, "must be a logit", self.roles.scores)
             return
-        lowest, highest = scores.aminmax()  # one pass; both are NaN if a score is
-        if self.from_logits and not highest < torch.inf:
-            self._refuse(~(scores < torch.inf), scores, first, "must be a logit", self.roles.scores)
-        if not self.from_logits and not (lowest >= 0 and highest <= self._whole * (1 + tolerance)):
-            bad = ~((scores >= 0) & (scores <= self._whole * (1 + tolerance)))
-            rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
-            self._refuse(bad, scores, first, rule if self._whole == 1 else "must be from 0 to 100", self.roles.scores)
+        bad = ~((scores >= 0) & (scores <= self._whole * (1 + tolerance)))
+        rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
+        self._refuse(bad, scores, batch, rule if self._whole == 1 else "must be from 0 to 100", self.roles.scores)
 
-    def _refuse(self, bad: Tensor, values: Tensor, first: int, rule: str, columns: Sequence[str]) -> None:
+    def _refuse(self, bad: Tensor, values: Tensor, batch: Batch, rule: str, columns: Sequence[str]) -> None:
         if bad.any():
             row, place = bad.nonzero()[0].tolist()
             value = values[row, place]
             column = columns[place] if len(columns) == values.shape[1] else f"{columns[0]}[{place}]"
             but = "is missing (--missing drop leaves such rows out)" if value.isnan() else f"is {value:g}"
-            raise PredictionsError(self.path, f"{rule}, but {but}", row=first + row, column=column)
+            raise batch.error(f"{rule}, but {but}", row, column)

@@ -37,7 +37,7 @@ def flat_record(record: Any) -> dict[str, Any]:
     if not isinstance(record, Mapping):
         return {"column 1": record}
     flat = dict[str, Any]()
-    texts = [name for name, value in record.items() if _are(value, str)]
+    texts = [name for name, value in record.items() if _are(value, (str,))]
     scores = [name for name, value in record.items() if _are(value, (int, float))]
     if len(texts) == len(scores) == 1 and len(labels := record[texts[0]]) == len(record[scores[0]]) == len({*labels}):
         by_label = dict(zip(labels, record[scores[0]], strict=True))
@@ -51,13 +51,9 @@ def flat_record(record: Any) -> dict[str, Any]:
     return flat
 
 
-def _are(value: Any, kinds: Any) -> bool:
+def _are(value: Any, kinds: Sequence[type]) -> bool:
     """Return whether a value is a list of values of some kinds."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(type(each) in (kinds if kinds is not str else (str,)) for each in value)
-    )
+    return isinstance(value, list) and bool(value) and all(type(each) in kinds for each in value)
 
 
 def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:

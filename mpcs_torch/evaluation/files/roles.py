@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import Kind, Table, kind_of, listed, number_of, text_of
+from mpcs_torch.evaluation.files.tables import Kind, Table, kind_of, listed, number_of, numbers_in, text_of
+from mpcs_torch.evaluation.files.words import TRUTH, WRITTEN, plain
+from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """A column of scores for each class; one column of lists of them; one of the positive class; predicted labels."""
@@ -26,6 +28,8 @@ class Roles(NamedTuple):
     scores: Sequence[str]
     """The columns of scores in the order of the classes, or the only column of them, or that of decisions."""
     classes: Sequence[str]
+    is_numbered: bool = False
+    """Whether the names of the columns of scores have the numbers of their classes."""
     label: str | None = None
     truth: Sequence[str] = ()
     """Columns with a degree of truth, or with votes, for each class in their order; or one column of lists."""
@@ -34,6 +38,8 @@ class Roles(NamedTuple):
     of_class: int = 1
     """Of one score: the number of its class."""
     unused: Sequence[str] = ()
+    first_scores: NDArray[np.float64] = np.empty((0, 0))
+    """Of the first rows that lack none, as the file has them: (n, columns)."""
 
     def in_words(self) -> str:
         """Return how the columns are read, in one line."""
@@ -65,6 +71,8 @@ class OpenColumns:
             raise NoRowsError(table.path, "has no rows" if not table.has_names else "has a header, but no rows")
         self.kinds: dict[str, Kind] = {name: kind_of(values) for name, values in self.values.items()}
         self.open = [name for name in table.names if name not in reading.columns]
+        self.is_written = {*WRITTEN} <= {*table.names}
+        """Whether `mpcs decide apply` wrote the file."""
 
     def of_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
         """Return the open columns, or some, of these kinds."""
@@ -83,11 +91,22 @@ class OpenColumns:
         return PredictionsError(self.table.path, problem, column=column)
 
     def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the numbers of the first rows, without rows that lack one: (n, columns)."""
-        rows = zip(*(self.values[name] for name in names), strict=True)
-        numbers = [[np.nan if (n := number_of(value)) is None else n for value in row] for row in rows]
-        matrix = np.array(numbers, dtype=np.float64).reshape(-1, len(names))
+        """Return the numbers of the first rows, or of their lists, without rows that lack one: (n, columns)."""
+        if len(names) == 1 and self.kinds[names[0]] == "list":
+            lists = [numbers for value in self.values[names[0]] if (numbers := numbers_in(value))]
+            rows = [numbers for numbers in lists if len(numbers) == len(lists[0])]
+        else:
+            values = zip(*(self.values[name] for name in names), strict=True)
+            rows = [[np.nan if (n := number_of(value)) is None else n for value in row] for row in values]
+        matrix = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
         return matrix[np.isfinite(matrix).all(axis=1)]
+
+
+def whole_of(sums: Any, num_classes: int) -> float | None:
+    """Return what sums of first rows are about: 1, 100 for percentages, or None; decimals may have been rounded."""
+    rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
+    fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))
+    return next(fitting, None)
 
 
 def span(names: Sequence[str]) -> str:
@@ -98,7 +117,7 @@ def span(names: Sequence[str]) -> str:
     return listed(names)
 
 
-def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[int]]]:
+def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield the columns whose names differ in a number, from 0 or from 1, in its order, and the numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
@@ -107,7 +126,13 @@ def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], l
     for family in families.values():
         numbers = sorted(family)
         if len(numbers) > 1 and numbers[0] in (0, 1) and numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
-            yield tuple(family[number] for number in numbers), numbers
+            yield tuple(family[number] for number in numbers), tuple(map(str, numbers))
+
+
+def split_truth(name: str) -> tuple[str, str] | None:
+    """Return the two parts of the name of a column with the degree of truth of a class, such as target_a."""
+    first, *rest = SEPARATOR.split(name, maxsplit=1)
+    return (first, rest[0]) if rest and rest[0] and plain(first) in TRUTH else None
 
 
 def label_numbers(roles: Roles) -> Callable[[Any], int | None]:

@@ -8,13 +8,8 @@ import numpy as np
 from mpcs_torch.concern.rules import MAX_CLASSES
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, number_or_text
-from mpcs_torch.evaluation.files.tables import distinct_texts, listed, number_of, numbers_in
-from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, words_of
-
-DECISION, REFERRAL = "decision", "refer"
-"""The column of decisions that `mpcs decide apply` writes, and the text there for a referral."""
-WRITTEN = (DECISION, "risk", "cost", "reason", "best")
-"""The columns that it adds to those of the predictions."""
+from mpcs_torch.evaluation.files.tables import choices, distinct_texts, listed, number_of, numbers_in
+from mpcs_torch.evaluation.files.words import DENIALS, MISSING, REFERRAL, polarity_of, words_of
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
@@ -23,9 +18,7 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
     others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
         problem = f"has one score {quoted(score)}, and {quoted(others[0])} with the values of the labels"
-        ways = (
-            f"--decision-column {others[0]} measures it, --score-columns {score} the probability of the positive class"
-        )
+        ways = f"--decision-column {others[0]} measures it, --score-columns {score} the probability of a class"
         raise columns.error(f"{problem}: {ways}")
 
 
@@ -35,9 +28,7 @@ def refuse_scores_of(columns: OpenColumns, classes: set[str], decision: str) -> 
     named = [name for name in columns.of_kind("number", "whole") if any(word in name.lower() for word in words)]
     if named:
         ways = f"--decision-column {decision} measures the labels, --score-columns names the scores"
-        problem = (
-            f"has predicted labels {quoted(decision)}, and {listed(named)}, which may be scores that do not sum to 1"
-        )
+        problem = f"has predicted labels {quoted(decision)}, and {listed(named)}, maybe scores that do not sum to 1"
         raise columns.error(f"{problem}: {ways}")
 
 
@@ -54,14 +45,12 @@ def roles_of_lists(columns: OpenColumns, name: str, label: str | None) -> Roles:
     classes = columns.class_names
     if classes is not None and len(classes) != size:
         raise columns.error(f"has lists of {size} scores, but there are {len(classes)} classes", column=name)
-    lists = [numbers for value in columns.values[name] if (numbers := numbers_in(value)) and len(numbers) == size]
-    falls = [bool((np.diff(numbers) <= 0).all()) and numbers[0] > numbers[-1] for numbers in lists]
+    lists = columns.matrix([name])
+    falls = (np.diff(lists, axis=1) <= 0).all(axis=1) & (lists[:, 0] > lists[:, -1])
     if len(falls) >= 20 and size > 2 and all(falls) and not columns.table.counts_from_0:
-        raise columns.error(
-            "has lists that always fall: of the best classes of each row? A score for each class is needed, in one "
-            "order; --decision-column measures the best one",
-            column=name,
-        )
+        problem = "has lists that always fall: of the best classes of each row?"
+        way = "A score for each class is needed, in one order; --decision-column measures the best one"
+        raise columns.error(f"{problem} {way}", column=name)
     return Roles("lists", [name], tuple(classes or classes_by_place(columns, label, size)))
 
 
@@ -69,10 +58,8 @@ def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list
     """Return the numbers of classes whose scores have no names; refuse labels that are names."""
     if label is not None and columns.kinds[label] == "text":
         words = ",".join(sorted(columns.texts(label)))
-        raise columns.error(
-            f"has scores without names, and labels that are names: which score is of which class? --classes {words} "
-            "names the classes in their order",
-        )
+        problem = "has scores without names, and labels that are names: which score is of which class?"
+        raise columns.error(f"{problem} --classes {words} names the classes in their order")
     first = first_number(columns, label, size)
     return [str(number) for number in range(first, first + size)]
 
@@ -87,9 +74,8 @@ def first_number(columns: OpenColumns, label: str | None, size: int) -> int:
             return int(0.0 not in numbers)
     if columns.class_names is not None:
         return 0
-    ways = " or ".join(f"--classes {','.join(map(str, range(first, first + size)))}" for first in (0, 1))
-    problem = f"is never 0 and never {size}, so the first class may be 0 or 1: choose by {ways}"
-    raise columns.error(problem, column=label)
+    ways = choices("--classes", [",".join(map(str, range(first, first + size))) for first in (0, 1)])
+    raise columns.error(f"is never 0 and never {size}, so the first class may be 0 or 1: {ways}", column=label)
 
 
 def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Roles:
@@ -113,8 +99,8 @@ def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Rol
     of_class = _named_class(name, classes)
     if of_class is None and {*words_of(name)} & DENIALS and not columns.options.classes:
         problem = f"may be the probability of {shown(classes[0])} or of {shown(classes[1])}"
-        ways = " or ".join(f"--classes {','.join(pair)}" for pair in (classes, classes[::-1]))
-        raise columns.error(f"{problem}: choose by {ways}, whose last class it is", column=name)
+        ways = choices("--classes", [",".join(pair) for pair in (classes, classes[::-1])])
+        raise columns.error(f"{problem}: {ways}, whose last class it is", column=name)
     scores, is_chosen = columns.matrix([name]), bool(columns.options.score_columns or columns.options.from_logits)
     is_high = len(scores) > 3 and scores.min() >= 0.5 and (label is None or len(columns.texts(label)) == 2)
     if is_high and not is_chosen:
@@ -150,11 +136,9 @@ def roles_of_decisions(columns: OpenColumns, label: str | None, decision: str) -
     elif missing and columns.options.missing == "error":
         problem = f"has {quoted(missing[0])}: --missing drop leaves such rows out, or, if it is a class, {some}"
     elif of_columns[0].isdisjoint(of_columns[-1]) and len(of_columns[-1]) > 1:
-        problem = (
-            f"has the predicted labels {listed(sorted(of_columns[0]))}, of which none is a label: write them alike"
-        )
+        problem = f"has predicted labels {listed(sorted(of_columns[0]))}, of which none is a label: write them alike"
     elif any(number % 1 for number in numbers) or (
-        0 < len(numbers) < len(classes) and columns.kinds[decision] == "whole"
+        columns.kinds[decision] == "whole" and 0 < len(numbers) < len(classes)
     ):
         problem = f"has values of several kinds, {listed(classes)}: {some}"
     else:

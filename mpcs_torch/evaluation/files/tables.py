@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, is_number, reading
 from mpcs_torch.evaluation.files.words import MISSING
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Column = Any
 """Of some rows: an arrow array of numbers, texts or lists; an array (n,) of numbers; or a tensor (n, k) of numbers."""
@@ -28,17 +32,142 @@ Kind = Literal["empty", "text", "whole", "number", "list"]
 
 
 class Batch(NamedTuple):
-    """Columns of consecutive rows."""
+    """Columns of consecutive rows; errors about their values name the file, the row and the column."""
 
     first_row: int
     """From 1, without the header."""
     columns: dict[str, Column]
     """By name. Those of numbers may be text where one of the numbers cannot be read."""
+    path: Path = Path()
+    """Of the file, for errors."""
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         return len(next(iter(self.columns.values()), ()))
+
+    def error(self, problem: str, place: int, column: str | None = None) -> PredictionsError:
+        """Return an error about a row, from 0, or about one of its values."""
+        return PredictionsError(self.path, problem, row=self.first_row + place, column=column)
+
+    def single(self, name: str) -> Column:
+        """Return a column; refuse one of several values in each row."""
+        values = self.columns[name]
+        if isinstance(values, Tensor):
+            problem = f"must have one value in each row, but has {values.shape[1]}"
+            raise PredictionsError(self.path, problem, column=name)
+        return values
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return the numbers of a column, as numbers or as text: float64 (n,), NaN where there is none.
+
+        Raises:
+            PredictionsError: If another value is there.
+        """
+        values = self.single(name)
+        if isinstance(values, np.ndarray) and values.dtype.kind != "U":
+            return np.array(values, dtype=np.float64)
+        import pyarrow
+        from pyarrow.types import is_floating, is_integer, is_string
+
+        values = decoded(pyarrow.array(values) if isinstance(values, np.ndarray) else values)
+        if is_string(values.type):
+            with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
+                values = values.cast(pyarrow.float64())
+        if (is_floating(values.type) or is_integer(values.type)) and not values.null_count:
+            return np.array(np.from_dlpack(values), dtype=np.float64)  # a copy: arrow's memory cannot be written
+        numbers = []
+        for place, value in enumerate(values.to_pylist()):
+            number = np.nan if is_gap(value) else number_of(value)
+            if number is None:
+                raise self.error(f"must be a number, but is {quoted(value)}", place, name)
+            numbers.append(number)
+        return np.array(numbers, dtype=np.float64)
+
+    def matrix(self, names: Sequence[str]) -> Tensor:
+        """Return columns of numbers, or one column of lists, as a matrix (n, columns).
+
+        Raises:
+            PredictionsError: If another value is there, or lists have different lengths.
+        """
+        first = self.columns[names[0]]
+        is_array = isinstance(first, np.ndarray)
+        values = [] if is_array or isinstance(first, Tensor) else first[:PEEKED_ROWS].to_pylist()
+        if len(names) > 1 or is_array or any(not is_gap(each) and numbers_in(each) is None for each in values):
+            return torch.from_numpy(np.stack([self.numbers(name) for name in names], axis=1))
+        if isinstance(first, Tensor):
+            return first
+        values = first.to_pylist()
+        lists = [numbers_in(value) for value in values]
+        size = len(lists[0] or ()) if lists else 0
+        for place, (value, numbers) in enumerate(zip(values, lists, strict=True)):
+            if numbers is None or len(numbers) != size:
+                rule = f"must be a list of {size} numbers as in row {self.first_row}"
+                raise self.error(f"{rule}, but is {quoted(value)}", place, names[0])
+        return torch.tensor(lists, dtype=torch.float64)
+
+    def texts(self, name: str) -> "pyarrow.Array":
+        """Return a column as texts (n,), those of whole numbers without decimals; null where one is missing."""
+        import pyarrow
+        from pyarrow import compute
+        from pyarrow.types import is_floating
+
+        values = self.single(name)
+        values = decoded(values if isinstance(values, pyarrow.Array) else pyarrow.array(values))
+        is_missing = compute.is_null(values, nan_is_null=True)
+        if is_floating(values.type):
+            with suppress(pyarrow.ArrowInvalid):
+                values = values.cast(pyarrow.int64())
+        texts = values.cast(pyarrow.string())
+        is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
+        is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
+        return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
+
+    def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
+        """Return the code of each value of a column, asking once for each distinct value: int64 (n,).
+
+        Args:
+            name: The column.
+            code_of: Returns the code of a value, or None if it has none.
+            rule: What a value must be, as the error begins.
+
+        Raises:
+            PredictionsError: If a value has no code.
+        """
+        places, distinct = _encoded(self.single(name))
+        codes = [code_of(value) for value in distinct]
+        bad = np.isin(places, [place for place, code in enumerate(codes) if code is None])
+        if bad.any():
+            value = distinct[places[int(bad.argmax())]]
+            but = f"is {quoted(value)}" if text_of(value) else "is missing (--missing drop leaves such rows out)"
+            raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
+        by_place: NDArray[np.int64] = np.array([code or 0 for code in codes], dtype=np.int64)
+        return torch.from_numpy(by_place[places])
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows of a file."""
+
+    first_row: int
+    scores: Tensor
+    """(n, C)."""
+    target: Tensor
+    """(n,) labels, or (n, C) soft labels; (n, 0) if the file has no labels."""
+    others: Batch
+    """Columns that were asked for, and that are neither scores nor labels: arrow arrays (n,)."""
+    kept: Tensor | None = None
+    """Of the rows read, bool: those of the chunk, if some were left out."""
+
+    @property
+    def is_soft(self) -> bool:
+        """True if each row has a label from 0 to 1 for each class."""
+        return self.target.ndim == 2 and self.target.shape[1] > 0
+
+    @property
+    def rows(self) -> Tensor:
+        """The numbers of the rows in the file: int64 (n,)."""
+        kept = torch.ones(len(self.scores), dtype=torch.bool) if self.kept is None else self.kept
+        return self.first_row + kept.nonzero().squeeze(1)
 
 
 Read = Callable[[Sequence[str], Collection[str], range | None], Iterator[Batch]]
@@ -85,7 +214,7 @@ class Table:
                 batch = next(read, None)
             if batch is None:
                 return
-            yield batch
+            yield batch._replace(path=self.path)
             row += batch.rows
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
@@ -124,6 +253,11 @@ def listed(names: Sequence[str], most: int = 10) -> str:
     """Return some names for a message."""
     shown = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+
+
+def choices(option: str, values: Iterable[str]) -> str:
+    """Return the next steps of a refusal: an option with each of some values."""
+    return "choose by " + " or ".join(f"{option} {shlex.quote(value)}" for value in values)
 
 
 def text_of(value: Any) -> str:
@@ -177,10 +311,9 @@ def column_of(values: Sequence[Any]) -> Column:
     """Return the column of values of Python: a tensor of lists of numbers of one length, else an arrow array."""
     import pyarrow
 
-    if len({len(numbers_in(value) or ()) if isinstance(value, list) else 0 for value in values} | {0}) == 2 and all(
-        isinstance(value, list) and numbers_in(value) for value in values
-    ):
-        return torch.tensor(values, dtype=torch.float64)
+    lists = [numbers_in(value) if isinstance(value, list) else None for value in values]
+    if lists and all(lists) and len({len(numbers or ()) for numbers in lists}) == 1:
+        return torch.tensor(lists, dtype=torch.float64)
     types = {type(value) for value in values if value is not None}
     if types <= {int, float}:
         with suppress(OverflowError, pyarrow.ArrowException):
@@ -189,96 +322,14 @@ def column_of(values: Sequence[Any]) -> Column:
 
 
 def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     return json.dumps(value) if isinstance(value, (list, dict, bool)) else str(value)
 
 
-def numbers_of(path: Path, values: Column, column: str, first_row: int) -> NDArray[np.float64]:
-    """Return the numbers of a column, as numbers or as text: float64 (n,), NaN where there is none.
+def decoded(values: Any) -> Any:
+    """Return a column of arrow without a dictionary."""
+    from pyarrow.types import is_dictionary
 
-    Raises:
-        PredictionsError: If another value is there.
-    """
-    if isinstance(values, np.ndarray) and values.dtype.kind != "U":
-        return np.array(values, dtype=np.float64)
-    import pyarrow
-    from pyarrow.types import is_dictionary, is_floating, is_integer, is_string
-
-    values = pyarrow.array(values) if isinstance(values, np.ndarray) else values
-    if isinstance(values, Tensor):
-        raise PredictionsError(path, f"must have one number in each row, but has {values.shape[1]}", column=column)
-    if is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if is_string(values.type):
-        with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
-            values = values.cast(pyarrow.float64())
-    if (is_floating(values.type) or is_integer(values.type)) and not values.null_count:
-        return np.array(np.from_dlpack(values), dtype=np.float64)  # a copy: arrow's memory cannot be written
-    numbers = []
-    for row, value in enumerate(values.to_pylist(), start=first_row):
-        number = np.nan if is_gap(value) else number_of(value)
-        if number is None:
-            raise PredictionsError(path, f"must be a number, but is {quoted(value)}", row=row, column=column)
-        numbers.append(number)
-    return np.array(numbers, dtype=np.float64)
-
-
-def matrix_of(path: Path, batch: Batch, names: Sequence[str]) -> Tensor:
-    """Return columns of numbers, or one column of lists, as a matrix (n, columns).
-
-    Raises:
-        PredictionsError: If another value is there, or lists have different lengths.
-    """
-    first = batch.columns[names[0]]
-    values = [] if isinstance(first, (Tensor, np.ndarray)) else first[:PEEKED_ROWS].to_pylist()
-    if len(names) > 1 or isinstance(first, np.ndarray) or any(not is_gap(v) and numbers_in(v) is None for v in values):
-        columns = [numbers_of(path, batch.columns[name], name, batch.first_row) for name in names]
-        return torch.from_numpy(np.stack(columns, axis=1))
-    if isinstance(first, Tensor):
-        return first
-    values = first.to_pylist()
-    lists = [numbers_in(value) for value in values]
-    size = len(lists[0] or ()) if lists else 0
-    for row, (value, numbers) in enumerate(zip(values, lists, strict=True), start=batch.first_row):
-        if numbers is None or len(numbers) != size:
-            rule = f"must be a list of {size} numbers as in row {batch.first_row}"
-            raise PredictionsError(path, f"{rule}, but is {quoted(value)}", row=row, column=names[0])
-    return torch.tensor(lists, dtype=torch.float64)
-
-
-def codes_of(
-    path: Path,
-    values: Column,
-    column: str,
-    first_row: int,
-    code_of: Callable[[Any], int | None],
-    rule: str,
-) -> Tensor:
-    """Return the code of each value of a column, asking once for each distinct value: int64 (n,).
-
-    Args:
-        path: The file, for errors.
-        values: The column.
-        column: Its name, for errors.
-        first_row: The number of its first row, for errors.
-        code_of: Returns the code of a value, or None if it has none.
-        rule: What a value must be, as the error begins.
-
-    Raises:
-        PredictionsError: If a value has no code.
-    """
-    check_single(path, values, column)
-    places, distinct = _encoded(values)
-    codes = [code_of(value) for value in distinct]
-    bad = np.isin(places, [place for place, code in enumerate(codes) if code is None])
-    if bad.any():
-        row = int(bad.argmax())
-        value = distinct[places[row]]
-        but = f"is {quoted(value)}" if text_of(value) else "is missing (--missing drop leaves such rows out)"
-        raise PredictionsError(path, f"{rule}, but {but}", row=first_row + row, column=column)
-    by_place: NDArray[np.int64] = np.array([code or 0 for code in codes], dtype=np.int64)
-    return torch.from_numpy(by_place[places])
+    return values.dictionary_decode() if is_dictionary(values.type) else values
 
 
 def _encoded(values: Column) -> tuple[NDArray[np.int64], list[Any]]:
@@ -288,16 +339,9 @@ def _encoded(values: Column) -> tuple[NDArray[np.int64], list[Any]]:
         return inverse.astype(np.int64), different.tolist()
     from pyarrow.types import is_dictionary
 
-    if is_dictionary(values.type) and values.null_count:
-        values = values.dictionary_decode()
+    values = decoded(values) if values.null_count else values
     encoded = values if is_dictionary(values.type) else values.dictionary_encode(null_encoding="encode")
     return np.asarray(np.from_dlpack(encoded.indices), dtype=np.int64), encoded.dictionary.to_pylist()
-
-
-def check_single(path: Path, values: Column, column: str) -> None:
-    """Refuse a column of several values in each row."""
-    if isinstance(values, Tensor):
-        raise PredictionsError(path, f"must have one value in each row, but has {values.shape[1]}", column=column)
 
 
 def distinct_texts(table: Table, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
@@ -308,8 +352,7 @@ def distinct_texts(table: Table, names: Sequence[str], most: int, *, has_gaps: b
     found = set[str]()
     for batch in table.batches(texts=names):
         for name in names:
-            check_single(table.path, batch.columns[name], name)
-            found |= {text_of(value) for value in batch.columns[name].unique().to_pylist()}
+            found |= {text_of(value) for value in batch.single(name).unique().to_pylist()}
             if len(found) > most:
                 problem = f"must have at most {most} different values, but has more"
                 raise PredictionsError(table.path, problem, column=name)

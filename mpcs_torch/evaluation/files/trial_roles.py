@@ -1,16 +1,14 @@
 """Find the columns of scores, labels and names of trials by their meaning."""
 
-import shlex
 from collections.abc import Collection, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
 from mpcs_torch.errors import printable, shown
-from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, label_text
-from mpcs_torch.evaluation.files.tables import Table, listed
+from mpcs_torch.evaluation.files.tables import Table, choices, listed
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, polarity_of
 
 PAIR = ("enrollment", "test")
@@ -39,13 +37,12 @@ def find_roles(
     Raises:
         PredictionsError: If there is none, or several readings are possible; the message names the options.
     """
-    if len(options.score_columns) > 1:
-        problem = f"one column has the scores, not {len(options.score_columns)}: --score-column"
-        raise PredictionsError(table.path, problem)
     groups = {name: column_named(table, name, "--by") for name in options.by}
     groups |= {} if options.cluster is None else {options.cluster: column_named(table, options.cluster, "--cluster")}
     columns = OpenColumns(table, options, None)
     columns.take([*groups.values()])
+    if len(options.score_columns) > 1:
+        raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
     given = [column_named(table, name, "--score-column") for name in options.score_columns]
     scores = (given or _possible_scores(columns)) if has_score else [""]
     if has_label is False:
@@ -60,12 +57,11 @@ def find_roles(
     if not pairs:
         raise columns.error(_no_reading(columns, is_score=has_score and not scores))
     if len(pairs) > 1 and (has_label or len({score for score, _ in pairs}) > 1):
-        ways = [
-            " and ".join(
-                f"{of} {names_shown(name)}" for of, name in zip(("scores", "labels"), pair, strict=True) if name
-            )
-            for pair in pairs[:4]
+        said = [
+            (f"scores {names_shown(score)}" * bool(score), f"labels {names_shown(label)}" * bool(label))
+            for score, label in pairs[:4]
         ]
+        ways = [" and ".join(filter(None, words)) for words in said]
         steps = " and ".join(["--score-column"] * has_score + ["--label-column"] * bool(has_label))
         raise columns.error(f"can be read as {', or as '.join(ways)}: choose with {steps}")
     return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]], groups)
@@ -88,11 +84,9 @@ def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
     known = [
         name for name in texts if (_is_label(texts[name]) if target is None else label_text(target) in texts[name])
     ]
+    pairs = [name for name, some in texts.items() if len(some) == 2 < len(columns.values[name])]
     two_words = [
-        name
-        for name, some in texts.items()
-        if len(some) == 2 < len(columns.values[name])
-        and all(text.isalpha() or (text.isdecimal() and len(text) == 1) for text in some)
+        name for name in pairs if all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts[name])
     ]
     named, other = named_as(columns.open, LABELS), POSITIVE | DECISIONS | IDS
     if named:
@@ -111,8 +105,8 @@ def _possible_scores(columns: OpenColumns) -> list[str]:
         ids = [
             name for name in numeric if len(texts[name]) == len(columns.values[name]) and "-" not in str(texts[name])
         ]
-        whole = [name for name in numeric if name not in ids and not _is_label(texts[name])]
-        return [name for name in numeric if name in fractions or name in whole] if fractions else numeric
+        other = [*ids, *(name for name in numeric if _is_label(texts[name]))]
+        return [name for name in numeric if name in fractions or name not in other] if fractions else numeric
     named = [name for name in named_as(columns.open, POSITIVE) if name in numeric or plain(name) not in DECISIONS]
     scores = [name for name in named if not _is_label(texts[name]) or plain(name) not in DECISIONS]
     others = [name for name in numeric if name in named or plain(name) not in LABELS | IDS | DECISIONS]
@@ -127,7 +121,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
     both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.of_kind("text")[::-1]]
     name, words = next((each for each in both if len(each[1]) == 2), ("", []))
-    ways = " or ".join(f"--target-label {shlex.quote(word)}" for word in words)
+    ways = choices("--target-label", words)
     example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
     known = "name it with --label-column, or the label of targets with --target-label, or give --labels FILE"
     return f"has no column of labels by name or content: {known}{example}; {has}"

@@ -1,8 +1,7 @@
 """Trials of detectors: the values of their columns, with labels of the same file or of a list of trials."""
 
-import shlex
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +14,10 @@ from mpcs_torch.errors import printable, quoted
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
-from mpcs_torch.evaluation.files.labels import NamedRows, match_rows, name_shown, names_of, repeated
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_text
-from mpcs_torch.evaluation.files.tables import Table, codes_of, listed, numbers_of, text_of
+from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.tables import Batch, Table, choices, listed
 from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_roles, in_words, names_shown, naming_of
 from mpcs_torch.evaluation.files.words import polarity_of
 from mpcs_torch.functional.detection.errors import missing_kind
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 
 MISSING = "is missing, or no number"
+COMPARED = 1000
+"""The number of names that are compared to find the columns by which two files match."""
 DROP = "--missing drop leaves out such rows"
 
 
@@ -85,30 +86,32 @@ def read_trials(
     read = labelled = read_columns(table, roles, coded, naming, advance)
     places = np.arange(len(read.scores), dtype=np.int32)
     if options.labels is not None:
-        labelled = _labels_apart(options.labels, options)
+        other, of_list = open_table(options.labels), options._replace(by=(), cluster=None, score_columns=())
+        list_roles = find_roles(other, of_list, has_score=False)
+        list_naming = naming_of(other, list_roles, options, is_matched=True)
+        labelled = read_columns(other, list_roles, [], list_naming, lambda _: None)
         names: tuple[str, ...] = ()
-        if naming or labelled.rows.naming or len(places) != len(labelled.codes[labelled.roles.label][1]):
-            names, places = match_rows(read.rows, labelled.rows)
+        if naming or labelled.naming or len(places) != len(labelled.texts[labelled.roles.label]):
+            names, places = match_trials(read, labelled)
     else:
         names = _unique_names(read) if named else max(naming, key=len, default=())
     targets, meaning = labelled.targets(options.target_label)
     targets = np.where(places < 0, np.int8(-1), targets[places])
     kept, words = _kept(read, labelled, names, places, targets, options)
-    scores = read.scores if kept.all() else read.scores[kept]
-    trials = Trials(
-        torch.from_numpy(-scores if options.lower_is_target else scores), torch.from_numpy(targets[kept] == 1)
-    )
+    values = read.scores if kept.all() else read.scores[kept]
+    scores = torch.from_numpy(-values if options.lower_is_target else values)
+    trials = Trials(scores, torch.from_numpy(targets[kept] == 1))
     if both_kinds and (missing := missing_kind(trials.labels)) is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
-        raise PredictionsError(labelled.rows.path, rule)
+        raise PredictionsError(labelled.table.path, rule)
     groups = {name: read.groups(of, kept, is_cluster=name == options.cluster) for name, of in roles.groups.items()}
     if all_columns:
         usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
         called = dict(zip(names, usual, strict=False))
         groups = {called.get(column, column): read.groups(column, kept) for column in coded}
-    texts = read.rows.ids(names).take(kept.nonzero()[0]) if named and names else None
+    texts = read.ids(names).ids.take(kept.nonzero()[0]) if named and names else None
     unread = [name for name in table.names if name not in {roles.score, roles.label, *coded, *names}]
-    source = f"of {printable(labelled.rows.path.name)}, " if is_apart else ""
+    source = f"of {printable(labelled.table.path.name)}, " if is_apart else ""
     words = [f"labels {source}{names_shown(labelled.roles.label)} ({meaning})", *words]
     return TrialTable(trials, texts, groups, in_words(table, roles.score, names, words, unread, options), unread)
 
@@ -119,14 +122,20 @@ class TrialColumns(NamedTuple):
     table: Table
     roles: TrialRoles
     scores: NDArray[np.float64]
-    codes: Mapping[str, tuple[list[str], NDArray[np.int32]]]
-    """By column, its different texts in the order in which they occur, and the place of each row among these."""
-    rows: NamedRows
+    naming: Sequence[tuple[str, ...]]
+    """Columns that may name rows together, the likeliest first."""
+    texts: dict[str, Any]
+    """By column: arrow dictionary arrays (N,), of which one text is null where there is none."""
+
+    def ids(self, names: Sequence[str]) -> RowIds:
+        """Return the names of the rows by some columns; refuse missing ones."""
+        return RowIds.of_columns(Batch(1, self.texts, self.table.path), names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
         """Return 1 for each target, 0 for each non-target, -1 without a label; and the meaning of labels in words."""
-        column, path = self.roles.label, self.rows.path
-        texts, codes = [label_text(text) for text in self.codes[column][0]], self.codes[column][1]
+        column, path = self.roles.label, self.table.path
+        codes = np.from_dlpack(self.texts[column].indices)
+        texts = [label_text(text) for text in self.texts[column].dictionary.to_pylist()]
         labels = list(dict.fromkeys(text for text in texts if text))
         kinds = {text: polarity_of(text) if target is None else int(text == label_text(target)) for text in labels}
         unknown = [text for text, kind in kinds.items() if kind is None]
@@ -136,8 +145,7 @@ class TrialColumns(NamedTuple):
         elif target is None and {"0", "-1"} <= {*labels}:
             problem = "has the labels 0 and -1: name that of targets with --target-label"
         elif unknown and len(labels) <= 2:
-            known = " or ".join(f"--target-label {shlex.quote(text)}" for text in labels)
-            problem = f"has the labels {listed(labels)}: pass {known}"
+            problem = f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
         elif unknown:
             rule = "must be a word of targets or of non-targets, such as 1, target, 0, nontarget"
             known = "name the label of targets with --target-label, and all others are non-targets"
@@ -149,66 +157,68 @@ class TrialColumns(NamedTuple):
         meaning = f"{listed(words)} = target" + ", all others are non-targets" * (target is not None)
         return np.array([kinds.get(text, -1) for text in texts], dtype=np.int8)[codes], meaning
 
+    def is_gap(self, column: str) -> NDArray[np.bool_]:
+        """Return which rows have no text in a column: (N,)."""
+        return np.asarray(self.texts[column].dictionary_decode().is_null())
+
     def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
         """Return the groups of the rows that are kept, in the order in which they occur; None keeps missing names."""
-        import pyarrow
-
-        texts, codes = self.codes[column]
-        if is_cluster and "" in texts and (is_gap := (codes == texts.index("")) & kept).any():
-            raise PredictionsError(self.rows.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
-        missing = "" if is_cluster is None else NO_GROUP
-        named = pyarrow.array([text or missing for text in texts]).take(pyarrow.array(codes[kept]))
-        encoded = named.dictionary_encode()
-        codes = np.array(encoded.indices, dtype=np.int64)
-        return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(codes))
+        if is_cluster and (is_gap := self.is_gap(column) & kept).any():
+            raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
+        texts = self.texts[column].filter(kept).dictionary_decode()
+        encoded = texts.fill_null("" if is_cluster is None else NO_GROUP).dictionary_encode()
+        return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(np.array(encoded.indices, dtype=np.int64)))
 
 
 def read_columns(
     table: Table, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
     """Read scores, labels and other columns of text of all rows, and the columns that may name the rows."""
-    path, score = table.path, [roles.score] * bool(roles.score)
-    scores, places = [np.empty(0)], {name: [np.empty(0, dtype=np.int32)] for name in (roles.label, *coded) if name}
-    numbers: dict[str, dict[str, int]] = {name: {} for name in places}
-    names: dict[str, list[Any]] = {name: [] for columns in naming for name in columns}
+    from pyarrow import chunked_array, dictionary, int32, string
 
-    for batch in table.batches(numbers=score, texts=[*places, *names]):
-        scores += [numbers_of(path, batch.columns[name], name, batch.first_row) for name in score]
-        for name, known in numbers.items():
-            code_of = partial(_code, known)
-            codes = codes_of(path, batch.columns[name], name, batch.first_row, code_of, "")
-            places[name].append(codes.numpy().astype(np.int32))
-        for name, parts in names.items():
-            parts.append(names_of(path, batch.columns[name], name, batch.first_row))
+    score, scores = [roles.score] * bool(roles.score), [np.empty(0)]
+    texts: dict[str, list[Any]] = {name: [] for name in (roles.label, *coded, *chain(*naming)) if name}
+    for batch in table.batches(numbers=score, texts=[*texts]):
+        scores += [batch.numbers(name) for name in score]
+        for name, parts in texts.items():
+            parts.append(batch.texts(name).dictionary_encode("encode"))
         advance(batch.rows)
-    codes_by_column = {name: (list(numbers[name]), np.concatenate(parts)) for name, parts in places.items()}
-    return TrialColumns(table, roles, np.concatenate(scores), codes_by_column, NamedRows(path, naming, names))
+    kind = dictionary(int32(), string())
+    whole = {name: chunked_array(parts, kind).unify_dictionaries().combine_chunks() for name, parts in texts.items()}
+    return TrialColumns(table, roles, np.concatenate(scores), naming, whole)
 
 
-def _code(known: dict[str, int], value: Any) -> int:
-    """Return the place of a text, which keeps its white space; a missing one is empty."""
-    text = value if isinstance(value, str) and value.strip() else text_of(value)
-    return known.setdefault(text, len(known))
+def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Return the columns by whose names trials match those of a list, and the place in the list of each, or -1.
 
-
-def _labels_apart(path: Path, options: ReadOptions) -> TrialColumns:
-    """Read a list of trials with labels."""
-    table = open_table(path)
-    roles = find_roles(table, options._replace(by=(), cluster=None, score_columns=()), has_score=False)
-    naming = naming_of(table, roles, options, is_matched=True)
-    return read_columns(table, roles, [], naming, lambda _: None)
+    Raises:
+        PredictionsError: If no names match, a name is repeated, or a trial of the list is missing.
+    """
+    best, chosen = (False, 0, 0), None
+    for pair in product(read.naming, listed.naming):
+        if len(pair[0]) == len(pair[1]) and best < (True, len(pair[0]), COMPARED):
+            known, some = listed.ids(pair[1]), read.ids(pair[0]).first(COMPARED)
+            number = int((some.among(known) >= 0).sum())
+            match = (not known.repeated(), len(pair[0]), number) if number else best
+            best, chosen = (match, pair) if match > best else (best, chosen)
+    if chosen is None:
+        example = "".join(f", such as {read.ids(names).named(0)}" for names in read.naming[:1])
+        problem = f"has no trial of {listed.table.path}{example}: name the columns of names with --id-column"
+        raise PredictionsError(read.table.path, problem)
+    known, ids = listed.ids(chosen[1]).check_different(), read.ids(chosen[0]).check_different()
+    known.all_among(ids)
+    return chosen[0], ids.among(known)
 
 
 def _unique_names(read: TrialColumns) -> tuple[str, ...]:
     """Return the first columns that name each trial once; refuse those of a header if they do not."""
-    naming = read.rows.naming
+    naming = read.naming
     for names in naming:
-        texts = read.rows.ids(names)
-        if not (row := repeated(texts)):
+        ids = read.ids(names)
+        if not ids.repeated():
             return names
     if naming and (read.table.has_names or len(naming) <= 2):
-        rule = f"must name each trial once, but {quoted(texts[row].as_py())} appears more than once"
-        raise PredictionsError(read.rows.path, f"{rule}: name other columns with --id-column")
+        ids.check_different(": name other columns with --id-column")
     return ()
 
 
@@ -223,24 +233,19 @@ def _kept(
     """Return the rows that are trials with a label and a score, and how many are not, in words."""
     kept, is_other = (targets >= 0) & ~np.isnan(read.scores), places < 0
     if options.cluster is not None and options.missing == "drop":
-        texts, codes = read.codes[read.roles.groups[options.cluster]]
-        kept &= np.array([bool(text) for text in texts])[codes]
+        kept &= ~read.is_gap(read.roles.groups[options.cluster])
     is_ignored = is_other & (read.table.dialect == MATRIX)
     is_left_out = ~kept & ~is_ignored
     if is_left_out.any() and options.missing == "error":
         row = int(is_left_out.argmax())
         if is_other[row]:
-            name = name_shown(read.rows.ids(names)[row])
-            raise PredictionsError(read.rows.path, f"the trial {name} is not in {labelled.rows.path}", row=row + 1)
+            problem = f"{read.ids(names).named(row)} is not in {labelled.table.path} ({DROP})"
+            raise PredictionsError(read.table.path, problem, row=row + 1)
         column = read.roles.score if np.isnan(read.scores[row]) else ""
         faulty, row = (read, row) if column else (labelled, int(places[row]))
-        raise PredictionsError(
-            faulty.rows.path,
-            f"{MISSING} ({DROP})",
-            row=row + 1,
-            column=column or faulty.roles.label,
-        )
+        column = column or faulty.roles.label
+        raise PredictionsError(faulty.table.path, f"{MISSING} ({DROP})", row=row + 1, column=column)
     if not kept.any():
-        raise PredictionsError(read.rows.path, "contains no rows")
+        raise PredictionsError(read.table.path, "contains no rows")
     words = {"scores of other pairs ignored": is_ignored, "rows without a label or a score left out": is_left_out}
     return kept, [f"{int(rows.sum())} {what}" for what, rows in words.items() if rows.any()]

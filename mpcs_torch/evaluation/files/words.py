@@ -54,6 +54,10 @@ NONTARGETS = _words(
     "non-mated different nonmatch non-match"
 )
 """The label of a target, or of a non-target, in any case."""
+DECISION, REFERRAL = "decision", "refer"
+"""The column of decisions that `mpcs decide apply` writes, and the text there for a referral."""
+WRITTEN = (DECISION, "risk", "cost", "reason", "best")
+"""The columns that it adds to those of the predictions."""
 
 
 def words_of(name: str) -> list[str]:

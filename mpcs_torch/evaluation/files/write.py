@@ -2,7 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -17,8 +17,8 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, check_matrix, write_matrix
-from mpcs_torch.evaluation.files.labels import repeated
-from mpcs_torch.evaluation.files.tables import Batch, Table
+from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.tables import Batch, Table, decoded, in_parts
 from mpcs_torch.evaluation.files.trial_roles import PAIR
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
@@ -29,6 +29,8 @@ ROWS = 2**16
 MAX_CHARACTERS = 10_000
 """Of a text: arrays of text take as much for each row as for the longest one."""
 RESERVED = ("score", "label", "scores", "labels")
+TABLES = (".csv", ".parquet", ".npz")
+"""The formats that hold all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (*SUFFIXES, *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
@@ -52,7 +54,7 @@ def copy_table(
     Raises:
         PredictionsError: If ``out`` names another format.
     """
-    are_arrays = check_copy(table, out)
+    check_copy(table, out)
 
     def copied() -> Iterator[Columns]:
         records = None if table.records is None else table.records()
@@ -62,21 +64,17 @@ def copy_table(
             yield kept | dict(change(batch if table.decimal == "." else _with_points(batch)))
             advance(batch.rows)
 
-    is_parquet = out.suffix.lower() == ".parquet"
     text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
-    arrays = partial(_write_arrays, is_torch=out.suffix.lower() == ".pt")
-    write = arrays if are_arrays else write_parquet if is_parquet else text
+    write = WRITERS.get(out.suffix.lower(), text)
     replace_whole(out, lambda file: write(file, copied()))
 
 
-def check_copy(table: Table, out: Path) -> bool:
-    """Refuse a file that names a format in which a table cannot be copied; return whether that is one of arrays."""
+def check_copy(table: Table, out: Path) -> None:
+    """Refuse a file that names a format in which a table cannot be copied."""
     has_arrays = table.path.suffix.lower() in ARRAYS
-    are_arrays = has_arrays and out.suffix.lower() in (".npz", ".pt")
-    if out.suffix.lower() in OTHER_FORMATS and not are_arrays:
+    if out.suffix.lower() in OTHER_FORMATS and not (has_arrays and out.suffix.lower() in WRITERS):
         other = ", or as arrays .npz or .pt" if has_arrays else ""
         raise PredictionsError(out, f"must end in .csv, .parquet, .tsv or .txt{other}")
-    return are_arrays
 
 
 def _write_arrays(file: BinaryIO, batches: Iterable[Columns], *, is_torch: bool = False) -> None:
@@ -101,7 +99,7 @@ def _with_points(batch: Batch) -> Batch:
     from pyarrow import compute, string
 
     replaced = partial(compute.replace_substring_regex, pattern=DECIMAL_COMMA, replacement=r"\1.\2")
-    return Batch(batch.first_row, {name: replaced(values.cast(string())) for name, values in batch.columns.items()})
+    return batch._replace(columns={name: replaced(values.cast(string())) for name, values in batch.columns.items()})
 
 
 def write_parquet(file: BinaryIO, batches: Iterable[Columns]) -> None:
@@ -149,6 +147,14 @@ def write_text(
         file.write(text.getvalue().encode())
 
 
+WRITERS: Mapping[str, Callable[[BinaryIO, Iterable[Columns]], None]] = {
+    ".parquet": write_parquet,
+    ".npz": _write_arrays,
+    ".pt": partial(_write_arrays, is_torch=True),
+}
+"""By suffix; anything else is text."""
+
+
 def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> list[str]:
     """Write trials so that `read_trials` reads them again. Files are replaced whole, and none if one fails.
 
@@ -169,37 +175,34 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
             raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
         rule = f"must have at most {MAX_CHARACTERS} characters and no zero character"
         _check_texts(path, column, group, rule, lambda text: "\0" not in text and len(text) <= MAX_CHARACTERS)
-    formats = {".csv": write_text, ".parquet": write_parquet, ".npz": _write_arrays}
-    write = formats.get(path.suffix.lower())
-    if write is not None:
+    if path.suffix.lower() in TABLES:
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for HDF5 and text")
+        write = WRITERS.get(path.suffix.lower(), write_text)
         replace_whole(path, lambda file: write(file, _batches(table)))
         return []
     if trials is None or trials.resolve() == path.resolve():
         rule = "holds no labels: give a file for the list of trials, --out-trials FILE"
         raise PredictionsError(path, rule if trials is None else f"{rule}, that is another one")
-    if trials.suffix.lower() in formats:
+    if trials.suffix.lower() in TABLES:
         raise PredictionsError(trials, "a list of trials must be HDF5 or text")
     _check_pairs(path, table)
     replace_together({trials: _writer_of(trials, table, "label"), path: _writer_of(path, table, "score")})
     return [name for name in table.groups if name not in PAIR]
 
 
-def _batches(table: TrialTable, columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+def _batches(table: TrialTable, names: Sequence[str] = ()) -> Iterator[Columns]:
     """Yield columns of some trials after others: those named, or else all of groups, the scores and the labels."""
-    import pyarrow
+    columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
+    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
+    for part in in_parts({name: columns[name] for name in names or columns}, ROWS):
+        yield {name: values if name == "score" else decoded(values) for name, values in part.columns.items()}
 
-    groups = {**table.groups, "label": Groups(["nontarget", "target"], table.trials.labels)}
-    texts = {name: pyarrow.array(group.names, pyarrow.string()) for name, group in groups.items()}
-    for start in range(0, len(table.trials.scores), ROWS):
-        rows = slice(start, start + ROWS)
-        yield {
-            name: table.trials.scores[rows]
-            if name == "score"
-            else texts[name].take(pyarrow.array(groups[name].codes[rows].long().numpy()))
-            for name in columns or (*table.groups, "score", "label")
-        }
+
+def _texts(groups: Groups) -> Any:
+    from pyarrow import DictionaryArray, array, string
+
+    return DictionaryArray.from_arrays(array(groups.codes.int().numpy()), array(groups.names, string()))
 
 
 def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
@@ -223,13 +226,8 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
 
 def _check_pairs(path: Path, table: TrialTable) -> None:
     """Refuse trials that enrollment and test do not name, or that appear twice."""
-    import pyarrow
-
     if not set(PAIR) <= table.groups.keys():
         rule = f"needs the columns {quoted(list(PAIR))}"
         raise PredictionsError(path, f"{rule}, but the trials have {quoted(list(table.groups))}")
-    enrollment, test = (table.groups[name] for name in PAIR)
-    row = repeated(pyarrow.array((enrollment.codes * len(test.names) + test.codes).numpy()))
-    if row:
-        pair = quoted(f"{enrollment.names[enrollment.codes[row]]} {test.names[test.codes[row]]}")
-        raise PredictionsError(path, f"must name each trial once, but {pair} appears more than once")
+    columns = {name: _texts(table.groups[name]) for name in PAIR}
+    RowIds.of_columns(Batch(1, columns, path), PAIR).check_different()

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from mpcs_torch.evaluation.files import chunks, delimited, open_table
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.delimited import TextRows
-from mpcs_torch.evaluation.files.tables import numbers_of
 
 NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
 NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]
@@ -56,10 +55,9 @@ def read(path: Path) -> list[tuple[float, str]] | str:
     """Return the number and the text of all rows, or the error."""
     found: list[tuple[float, str]] = []
     try:
-        for first, columns in open_table(path).batches(numbers=["number"], texts=["text"]):
-            assert first == len(found) + 1
-            numbers = numbers_of(path, columns["number"], "number", first)
-            found += zip(numbers.tolist(), columns["text"].to_pylist(), strict=True)
+        for batch in open_table(path).batches(numbers=["number"], texts=["text"]):
+            assert batch.first_row == len(found) + 1
+            found += zip(batch.numbers("number").tolist(), batch.columns["text"].to_pylist(), strict=True)
     except PredictionsError as error:
         return str(error)
     return found

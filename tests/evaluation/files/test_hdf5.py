@@ -62,7 +62,7 @@ def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
 
 def test_an_ndx_is_read_as_trials_without_labels() -> None:
     for name in ("sidekit-ndx", "pybosaris-ndx"):
-        [(_, columns)] = open_table(DATA / f"{name}.h5").batches(texts=["enrollment", "test", "label"])
+        [(_, columns, _)] = open_table(DATA / f"{name}.h5").batches(texts=["enrollment", "test", "label"])
         assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
         assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
         assert columns["label"].to_pylist() == ["target"] * 5
@@ -104,45 +104,50 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     key = write(tmp_path / "k.h5")
     few = {"modelset": np.array([b"bob"]), "score_mask": np.ones((1, 3), dtype=np.int8), "scores": np.ones((1, 3))}
     path = write(tmp_path / "s.h5", **few)
-    message = f"s.h5: has no scores for 2 trials of {key}, such as ann x"
+    message = f"s.h5: lacks 2 rows of {key}, such as 'ann x' in row 1"
     refused(message, path, key)
     (tmp_path / "list.txt").write_text(LIST)
     refused(message.replace("k.h5", "list.txt"), path, tmp_path / "list.txt")
     path = write(tmp_path / "s.h5", score_mask=np.array([[1, 0, 1], [1, 1, 1]]))
-    refused(f"s.h5: has no scores for 1 trials of {key}, such as ann y", path, key)
+    refused(f"s.h5: lacks 1 row of {key}, such as 'ann y' in row 2", path, key)
     other = {"segset": np.array([b"x", b"z"]), "score_mask": np.ones((2, 2), dtype=np.int8), "scores": np.ones((2, 2))}
     refused(
-        f"s.h5: has no scores for 2 trials of {key}, such as ann y",
+        f"s.h5: lacks 2 rows of {key}, such as 'ann y' in row 2",
         write(tmp_path / "s.h5", **other),
         key,
     )
+
+
+BOTH_NAMED = "as there are models and segments, but is "
+MASK_RULE = f"'trial_mask' must be a matrix (2, 3) of integers or bools, {BOTH_NAMED}"
+SCORES_RULE = f"'scores' must be a matrix (2, 3) of floating point numbers, {BOTH_NAMED}"
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"modelset": None}, "must have the names of models and segments: modelset and segset, or ID/row_ids"),
-        ({"segset": None}, "must have 'segset'"),
+        ({"segset": None}, "must have 'segset', a dataset with a shape"),
         ({"trial_mask": None}, "must be Scores, with scores or score_mat, or a Key, with trial_mask, or with tar_mask"),
         ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1, but has 2"),
-        ({"trial_mask": np.full((3, 2), 1)}, "'trial_mask' must have the shape (2, 3), as there are models and"),
-        ({"trial_mask": np.zeros(6, dtype=np.int8)}, "'trial_mask' must be a matrix, but has the shape (6,)"),
-        ({"trial_mask": np.zeros((2, 3))}, "'trial_mask' must contain integers or bools, but contains 'float64'"),
-        ({"scores": np.ones((2, 3), dtype=int)}, "'scores' must contain floating point numbers, but contains 'int64'"),
+        ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}'int64' of shape (3, 2)"),
+        ({"trial_mask": np.zeros(6, dtype=np.int8)}, f"{MASK_RULE}'int8' of shape (6,)"),
+        ({"trial_mask": np.zeros((2, 3))}, f"{MASK_RULE}'float64' of shape (2, 3)"),
+        ({"scores": np.ones((2, 3), dtype=int)}, f"{SCORES_RULE}'int64' of shape (2, 3)"),
         ({"scores": np.full((2, 3), np.nan)}, "the score of ann x must be a number, but is 'nan'"),
-        ({"scores": np.ones((2, 2))}, "'scores' must have the shape (2, 3)"),
+        ({"scores": np.ones((2, 2))}, f"{SCORES_RULE}'float64' of shape (2, 2)"),
         ({"segset": np.array([b"x", b"y", b"x"])}, "'segset' must have different names, but has 'x' twice"),
         ({"segset": np.array([b"x", b"", b"z"])}, "'segset' must have different names, but has an empty name"),
         ({"segset": np.array([b"x", b"\xff", b"z"])}, "cannot be read: 'utf-8' codec can't decode byte 0xff"),
         ({"segset": np.arange(3)}, "'segset' must be a list of names, but is 'int64' of shape (3,)"),
-        ({"segset": h5py.Empty("S1")}, "'segset' must be a dataset with a shape"),
+        ({"segset": h5py.Empty("S1")}, "must have 'segset', a dataset with a shape"),
         ({"segset": h5py.SoftLink("/modelset")}, "'segset' must be in the file itself, but is a soft or external link"),
         ({"scores": h5py.ExternalLink("/etc/passwd", "/x")}, "'scores' must be in the file itself, but is a soft or"),
         (
             {"modelset": np.array([(1, 2.0)] * 2)},
             "'modelset' must be a list of names, but is 'float64' of shape (2, 2)",
         ),
-        ({"scores": np.zeros((2, 3), dtype="f8,f8")}, "'scores' must contain floating point numbers, but contains"),
+        ({"scores": np.zeros((2, 3), dtype="f8,f8")}, SCORES_RULE),
     ],
 )
 def test_files_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:

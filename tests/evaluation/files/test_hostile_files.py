@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
+from pyarrow import feather, parquet
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation import calibration_files as calibrate
@@ -72,6 +74,9 @@ def test_no_file_runs_code(tmp_path: Path) -> None:
     assert mark.exists(), "the file is not malicious"
 
 
+NO_HEADER = "must be an array in numpy's npy format, with a header of at most 10000 bytes"
+
+
 def npy(header: bytes, version: bytes = b"\x01\x00", size: bytes | None = None) -> bytes:
     return b"\x93NUMPY" + version + (len(header).to_bytes(2, "little") if size is None else size) + header
 
@@ -81,14 +86,14 @@ def npy(header: bytes, version: bytes = b"\x01\x00", size: bytes | None = None) 
     [
         (
             npy(b"", b"\x02\x00", b"\xff\xff\xff\x7f"),
-            "the header must have at most 10000 bytes, but declares 2147483647",
+            f"{NO_HEADER}, but begins with b'",
         ),
         (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, -1), }"), "the sizes of the array must not be"),
         (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000, 99999999999), }"), "the file ends here"),
         (npy(b"{'descr': '<f8,<f8', 'fortran_order': False, 'shape': (2, 2), }"), "must contain numbers of at most 8"),
-        (npy(b"(" * 9000), "the header must describe an array, but is b'(((((("),
-        (npy(b"-" * 9000 + b"1"), "the header must describe an array, but is b'-----"),
-        (npy(b"'\\q'" + b"\x1b[31m"), "the header must describe an array, but is b\"'\\\\q'\\x1b[31m"),
+        (npy(b"(" * 9000), NO_HEADER),
+        (npy(b"-" * 9000 + b"1"), NO_HEADER),
+        (npy(b"'\\q'" + b"\x1b[31m"), NO_HEADER + ", but begins with b\"\\x93NUMPY\\x01\\x00\\t\\x00'\\\\q'\\x1b[31m"),
     ],
 )
 def test_odd_headers_of_arrays_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -97,6 +102,15 @@ def test_odd_headers_of_arrays_are_refused(tmp_path: Path, content: bytes, messa
     with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
         archive.writestr("preds.npy", content)
     refused(message, tmp_path / "p.npz")
+
+
+def test_texts_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    texts = pyarrow.array([b"a", b"\xff"]).view(pyarrow.string())
+    table = pyarrow.table({"target": texts, "a": [0.5, 0.5], "b": [0.5, 0.5]})
+    parquet.write_table(table, tmp_path / "p.parquet")
+    refused("p.parquet, row 1: cannot be read: Invalid UTF8 sequence", tmp_path / "p.parquet")
+    feather.write_feather(table, str(tmp_path / "p.arrow"))
+    refused("p.arrow, row 1: cannot be read: Invalid UTF8 sequence", tmp_path / "p.arrow")
 
 
 def test_tensors_that_repeat_one_value_are_refused(tmp_path: Path) -> None:

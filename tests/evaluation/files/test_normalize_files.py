@@ -72,7 +72,9 @@ def test_tables_keep_their_other_columns(tmp_path: Path, cohort: Path) -> None:
 def test_names_that_a_method_does_not_need_may_be_missing(tmp_path: Path, cohort: Path) -> None:
     (tmp_path / "s.txt").write_text("a unknown 1\n")
     assert normalized(tmp_path / "s.txt", cohort, "z").exists()
-    with pytest.raises(PredictionsError, match=r"cohort.txt: has no scores for 'unknown', which is in test of .*s.txt"):
+    with pytest.raises(
+        PredictionsError, match=r"cohort.txt: lacks rows of .*s.txt, such as 'unknown' in row 1 of column 2"
+    ):
         normalized(tmp_path / "s.txt", cohort, "s")
 
 
@@ -81,7 +83,12 @@ def test_names_that_a_method_does_not_need_may_be_missing(tmp_path: Path, cohort
     [
         ("s.txt", "1 1.5\n", None, "s.txt: must name enrollment and test: name two columns with --id-column A,B;"),
         ("s.csv", "test,score\nx,1\n", None, "s.csv: must name enrollment and test: name two columns with --id-column"),
-        ("s.csv", "test,score,enrollment\nx,1,\n", None, "s.csv, row 1, column enrollment: is missing"),
+        (
+            "s.csv",
+            "test,score,enrollment\nx,1,\n",
+            None,
+            "s.csv, row 1, column enrollment: must name the row, but is missing",
+        ),
         ("s.txt", SCORES, "a c 1\na c 2\n\nb c inf\n", "row 3, column 3: must be finite, but is inf"),
         ("s.txt", SCORES, "a c 1\na c nan\n", "cohort.txt, row 2, column 3: must be finite, but is nan"),
         ("s.txt", SCORES, "a c\n", "cohort.txt: has no column of scores by name or content: name it with"),
@@ -107,7 +114,7 @@ def test_errors_name_the_file_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,score\na,1\n,2\n", "cohort.csv, row 2, column name: is missing"),
+        ("name,score\na,1\n,2\n", "cohort.csv, row 2, column name: must name the row, but is missing"),
         ("id,score\na,1\n", "cohort.csv: has no column 'name'; it has id, score"),
         ("name,score\na,1\na,?\n", "cohort.csv, row 2, column score: must be a number, but is '?'"),
     ],

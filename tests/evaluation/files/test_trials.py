@@ -137,7 +137,7 @@ def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
         found = read(path, named=True, id_column=key)
         assert found.names is not None
         assert found.names.to_pylist() == names
-    with pytest.raises(PredictionsError, match="must name each trial once, but '1' appears more than once: name other"):
+    with pytest.raises(PredictionsError, match="each id must name one row, but '1' appears again: name other columns"):
         read(path, named=True, id_column="take")
     assert read(written(path, "score,label\n1,1\n0,0\n"), named=True).names is None
 
@@ -208,9 +208,17 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
             "row 2, column score: is missing, or no number (--missing drop leaves out such",
         ),
         ("score,label\n1,1\n2,\n", {}, "row 2, column label: is missing, or no number (--missing drop leaves out"),
-        ("score,label\n1,1\n1,2\n", {}, "column label: has the labels 1, 2: pass --target-label 1 or --target-label 2"),
-        ("score,label\n1,cat\n1,dog\n", {}, "has the labels cat, dog: pass --target-label cat or --target-label dog"),
-        ("0.5 cat\n0.7 dog\n", {}, '("column 2" has cat, dog: --target-label cat or --target-label dog)'),
+        (
+            "score,label\n1,1\n1,2\n",
+            {},
+            "column label: has the labels 1, 2: choose by --target-label 1 or --target-label 2",
+        ),
+        (
+            "score,label\n1,cat\n1,dog\n",
+            {},
+            "has the labels cat, dog: choose by --target-label cat or --target-label dog",
+        ),
+        ("0.5 cat\n0.7 dog\n", {}, '("column 2" has cat, dog: choose by --target-label cat or --target-label dog)'),
         (
             "score,label\n1,1\n2,0\n3,0\n1,x\n",
             {},
@@ -231,8 +239,12 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         ("score,label\n1,1\n0,0\n", {"by": ("site",)}, "has no column 'site' of --by; it has score, label"),
         ("score,label\n1,1\n0,0\n", {"label_column": "y"}, "has no column 'y' of --label-column; it has score, label"),
         ("score,label\n1,1\n0,0\n", {"score_columns": ("a", "b")}, "one column has the scores, not 2: --score-column"),
-        ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "row 2, column trial: is missing"),
-        ("score,label,trial\n1,1,a\n0,0,a\n", {"named": True}, "must name each trial once, but 'a' appears more than"),
+        ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "row 2, column trial: must name the row, but is missing"),
+        (
+            "score,label,trial\n1,1,a\n0,0,a\n",
+            {"named": True},
+            "row 2, column trial: each id must name one row, but 'a' appears again: name other columns",
+        ),
     ],
 )
 def test_errors_name_the_place_and_the_next_step(
@@ -245,14 +257,18 @@ def test_errors_name_the_place_and_the_next_step(
 @pytest.mark.parametrize(
     ("scores", "trials", "message"),
     [
-        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "s.txt, row 2: the trial c x is not in "),
-        ("a x 1\na x 2\n", "a x target\nb x nontarget\n", "s.txt, row 2: a x appears twice"),
-        ("a x 1\n", "a x target\nb y nontarget\n", "s.txt: has no scores for 1 trials of "),
-        ("a x 1\nb x 2\n", "a x 1\na x 0\n", "t.txt, row 2: a x appears twice"),
+        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "s.txt, row 2: 'c x' is not in "),
+        (
+            "a x 1\na x 2\n",
+            "a x target\nb x nontarget\n",
+            "s.txt, row 2: each id must name one row, but 'a x' appears again",
+        ),
+        ("a x 1\n", "a x target\nb y nontarget\n", "s.txt: lacks 1 row of "),
+        ("a x 1\nb x 2\n", "a x 1\na x 0\n", "t.txt, row 2: each id must name one row, but 'a x' appears again"),
         (
             "a x 1\nb x 2\n",
             "a x yes\nb x maybe\n",
-            '("column 3" has yes, maybe: --target-label yes or --target-label maybe)',
+            '("column 3" has yes, maybe: choose by --target-label yes or --target-label maybe)',
         ),
         ("a x 1.5\n", "b y 1\n", "has no trial of "),
         ("t 1.5\n", "t 1 x y z\n", "t.txt: "),
@@ -268,8 +284,8 @@ def test_labels_apart_must_match(scores: str, trials: str, message: str, tmp_pat
     [
         ({"labels": np.array([1, 0, 2, 0])}, "must be a word of targets or of non-targets"),
         ({"scores": np.array([0, 1, np.nan, 0])}, "s.npz, row 3, column scores: is missing, or no number"),
-        ({"scores": np.ones((4, 2))}, "s.npz, column scores: must have one number in each row, but has 2"),
-        ({"trial": np.array(["x", "", "z", "y"])}, "s.npz, row 2, column trial: is missing"),
+        ({"scores": np.ones((4, 2))}, "s.npz, column scores: must have one value in each row, but has 2"),
+        ({"trial": np.array(["x", "", "z", "y"])}, "s.npz, row 2, column trial: must name the row, but is missing"),
         ({"trial": np.array(["x" * 10_001] * 4)}, ""),
     ],
 )

@@ -171,16 +171,18 @@ def test_labels_of_another_file_are_joined(tmp_path: Path) -> None:
     labels.write_text("red\nred\ngreen\n")
     assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
     labels.write_text("cat\nowl\ndog\n")
-    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows below the header cat, but .*p.csv has more"):
+    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows below the header cat, but .*p.csv has 3"):
         scored(path, labels=labels)
     labels.write_text("red\nred\n")
-    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows, but .*p.csv has more"):
+    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows, but .*p.csv has 3"):
         scored(path, labels=labels)
     labels.write_text("id,label\nx1,red\nx1,red\n")
     with pytest.raises(PredictionsError, match="row 2, column id: each id must name one row, but 'x1' appears again"):
         scored(path, labels=labels)
     labels.write_text("id,label\nx1,red\n")
-    with pytest.raises(PredictionsError, match=r"p.csv, row 2: .*labels.csv has no row with the id 'x2'"):
+    with pytest.raises(
+        PredictionsError, match=r"labels.csv: lacks 2 rows of .*p.csv, such as 'x2' in row 2 of column id"
+    ):
         scored(path, labels=labels)
 
 
@@ -239,11 +241,14 @@ def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
     as_parquet(tmp_path / "B.csv")
     matched([first, tmp_path / "B.parquet"])
     cases = [
-        (written("C.csv", [3, 1]), r"lacks 2 rows of .*A.csv: those with the ids \['x1', 'x3'\]"),
-        (written("D.csv", [0, 1, 2, 3], "x9,0.5,0.5,a\n"), "row 5, column id: .*A.csv has no row with the id 'x9'"),
+        (written("C.csv", [3, 1]), r"C.csv: lacks 2 rows of .*A.csv, such as 'x1' in row 1 of column id"),
+        (
+            written("D.csv", [0, 1, 2, 3], "x9,0.5,0.5,a\n"),
+            "A.csv: lacks 1 row of .*D.csv, such as 'x9' in row 5 of column id",
+        ),
         (written("E.csv", [0, 1, 1]), "row 3, column id: each id must name one row, but 'x2' appears again"),
-        (written("F.csv", [0], ",0.5,0.5,a\n"), "row 2, column id: must be the id of the row, but is missing"),
-        (written("G.csv", [0], "x2,0.5,0.5,a\n"), "row 2: the label must be 'b' as in .* matched by their ids"),
+        (written("F.csv", [0], ",0.5,0.5,a\n"), "row 2, column id: must name the row, but is missing"),
+        (written("G.csv", [0, 2, 3], "x2,0.5,0.5,a\n"), "row 4: the label must be 'b' as in .* matched by their ids"),
     ]
     for path, message in cases:
         with pytest.raises(PredictionsError, match=message):
