@@ -1,6 +1,7 @@
 """The metrics that classifiers are evaluated by."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -94,6 +95,8 @@ def choose_metrics(
         ]
     if entries is None:
         entries = in_order(allowed, has_concern=concern is not None)
+    given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
+    entries = [each if given is None or each.is_registered else replace(each, takes=given) for each in entries]
     wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
     if wrong:
         kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
@@ -141,6 +144,10 @@ def inputs_of(probs: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     inputs = dict.fromkeys(takes, probs)
     if "decisions" in takes:
         inputs["decisions"] = probs.argmax(dim=1)
+    if "positive" in takes:
+        if probs.shape[1] != 2:
+            raise ValueError(f"a metric of two classes needs probabilities of two, but they are of {probs.shape[1]}.")
+        inputs["positive"] = probs[:, 1].contiguous()
     if "log_probabilities" in takes:
         inputs["log_probabilities"] = probs.log()
     return inputs

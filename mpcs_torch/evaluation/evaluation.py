@@ -1,7 +1,7 @@
 """Evaluate classifiers: values, intervals, groups and comparisons from sums, which merge."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
@@ -17,6 +18,7 @@ from mpcs_torch.evaluation.cautions import dearer_by_cost, repeating, uncalibrat
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
+from mpcs_torch.evaluation.metric_states import OfRows
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, SumLayout
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
@@ -30,7 +32,7 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry, settings_of
+from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, entry_of_metric, find_entry, settings_of
 
 MODEL = "model"
 """The name of a single model."""
@@ -43,6 +45,7 @@ REPEATED = (
     "expected concern, which would say what wrong decisions say."
 )
 Groups = Mapping[str, Sequence[object] | Tensor]
+Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
 
 
 class Evaluation:
@@ -55,7 +58,9 @@ class Evaluation:
         class_names: The names of the C classes, or C.
         concern: Which errors matter. With a `ConcernRange`, values are those of its middle, and `Result.over_costs`
             says what holds at all costs.
-        metrics: Names of the register, or entries of it. Default: all that the labels allow.
+        metrics: Names of `mpcs metrics`, Metrics of this package, of torchmetrics or of your own, which take
+            probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
+            and of functions of `Rows`, by name. Default: all of the register that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         is_soft: Whether labels are degrees of truth, (N, C).
         is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
@@ -83,7 +88,7 @@ class Evaluation:
         class_names: Sequence[str] | int,
         *,
         concern: ConcernSpec | ConcernRange | None = None,
-        metrics: Sequence[str | MetricEntry] | None = None,
+        metrics: Metrics | None = None,
         settings: Mapping[str, Any] | None = None,
         is_soft: bool = False,
         is_decided: bool = False,
@@ -103,7 +108,7 @@ class Evaluation:
             rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
-        entries = None if metrics is None else _entries(metrics)
+        entries = None if metrics is None else entries_of(metrics)
         known = {name for entry in ENTRIES for name in settings_of(entry.metric)}
         for name in settings or {}:
             if name not in known:
@@ -334,7 +339,7 @@ class Evaluation:
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
-        units, others = sums.layout.units(numbers, self._cluster), sums.values_of_others(column, code)
+        units, others = sums.layout.units(numbers, self._cluster), sums.others(column, code, self._cluster)
         confusion, names = sums.confusion if column == ALL else None, self.class_names
         scores = scores_of(sums.layout, numbers, units, names, others, confusion=confusion, intervals=self._intervals)
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
@@ -345,7 +350,7 @@ def evaluate(
     target: Tensor,
     *,
     concern: ConcernSpec | ConcernRange | None = None,
-    metrics: Sequence[str | MetricEntry] | None = None,
+    metrics: Metrics | None = None,
     groups: Groups | None = None,
     clusters: Sequence[object] | Tensor | None = None,
     class_names: Sequence[str] | int | None = None,
@@ -359,7 +364,9 @@ def evaluate(
             such as those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral.
         target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
         concern: Which errors matter; a `ConcernRange` as for `Evaluation`.
-        metrics: Names of the register, or entries of it. Default: all that the labels allow.
+        metrics: Names of `mpcs metrics`, Metrics of this package, of torchmetrics or of your own, which take
+            probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
+            and of functions of `Rows`, by name. Default: all of the register that the labels allow.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
         clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent.
         class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
@@ -419,12 +426,25 @@ def _weighs(concern: ConcernSpec) -> bool:
     return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())
 
 
-def _entries(metrics: Sequence[str | MetricEntry]) -> list[MetricEntry]:
-    """Return the entries of named metrics."""
+def entries_of(metrics: Metrics) -> list[MetricEntry]:
+    """Return the entries of metrics that are given in any way that `Evaluation` takes."""
     if isinstance(metrics, str) or not metrics:
         raise ValueError(f"metrics must be a list of one or more names, but got {quoted(metrics)}.")
-    entries = [find_entry(metric) if isinstance(metric, str) else metric for metric in metrics]
-    for entry in entries:
-        if not isinstance(entry, MetricEntry):
-            raise ValueError(f"metrics must be names or entries of the register, but got {quoted(entry)}.")
+    named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
+    entries = [_entry_of(metric, name) for name, metric in named]
+    repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
+    if repeated:
+        raise ValueError(f"metrics must have different names, as in {{'name': metric}}, but {quoted(repeated)} repeat.")
     return entries
+
+
+def _entry_of(metric: Any, name: str | None) -> MetricEntry:
+    if isinstance(metric, str | MetricEntry):
+        entry = find_entry(metric) if isinstance(metric, str) else metric
+        return entry if name is None else replace(entry, name=name)
+    if isinstance(metric, Metric):
+        return entry_of_metric(metric, name)
+    if callable(metric) and name is not None:
+        return entry_of_metric(OfRows(metric), name)
+    rule = "metrics must be names or entries of the register, Metrics, or functions by name, {'name': function}"
+    raise ValueError(f"{rule}, but got {quoted(metric)}.")

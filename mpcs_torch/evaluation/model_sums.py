@@ -6,21 +6,24 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import quoted, works_for
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, inputs_of
-from mpcs_torch.evaluation.intervals import Units
+from mpcs_torch.evaluation.intervals import Reason, Units
+from mpcs_torch.evaluation.left_out import LeftOut, interval_of_left_out
+from mpcs_torch.evaluation.metric_states import BITS, FEWEST_BITS, BinnedStates
 from mpcs_torch.evaluation.ranges import RangeSums
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import Takes
-from mpcs_torch.metrics.metric_set import States, numbers_in
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
-WAITING = 2**17
-"""Scores that wait until they are measured (1 MiB): few rows at a time would take long."""
+WAITING, WAITING_IN_PARTS = 2**17, 2**21
+"""Scores that wait until they are measured (1 and 16 MiB): few rows at a time, or in each part, would take long."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The most numbers that the bins of all groups of a column hold: 128 MiB."""
 MOST_NUMBERS = 2**27
@@ -77,8 +80,11 @@ class ModelSums:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
         """By column; the first holds all rows."""
-        self._states = {column: dict[int, States]() for column in self.tables}
+        self._states = {column: dict[int, list[BinnedStates]]() for column in self.tables}
+        """Of the metrics that no sums determine: of each group of them, by column and code."""
         self._waiting: list[Rows] = []
+        self._waiting_in_parts: list[Rows] = []
+        self._left_out = dict[tuple[str, str, int], LeftOut | tuple[float, Reason]]()
         self.rows = 0
         classes = layout.chosen.num_classes
         chosen = layout.chosen
@@ -92,11 +98,17 @@ class ModelSums:
         """Add rows; raise a ValueError if there are too many groups."""
         self.rows += len(rows.probs)
         self._waiting.append(rows)
-        if sum(each.probs.numel() for each in self._waiting) >= WAITING:
-            self.measure()
+        if _scores_in(self._waiting) >= WAITING:
+            self._measure_sums()
+        if _scores_in(self._waiting_in_parts) >= WAITING_IN_PARTS:
+            self._measure_others()
 
     def measure(self) -> None:
         """Measure the rows that wait."""
+        self._measure_sums()
+        self._measure_others()
+
+    def _measure_sums(self) -> None:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -110,9 +122,9 @@ class ModelSums:
             self.over_costs.add(rows.probs, rows.target)
         self._add_sums(rows, inputs)
         if self._others.groups:
-            self._add_others(rows)
+            self._waiting_in_parts.append(rows)
         for column in rows.groups:
-            numbers = sum(map(numbers_in, self._states[column].values()))
+            numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
             if numbers > MOST_NUMBERS or self.tables[column].exceeds(MOST_NUMBERS):
                 most = f"{8 * MOST_NUMBERS >> 30} GiB"
                 raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
@@ -131,28 +143,47 @@ class ModelSums:
             self.over_costs.merge(other.over_costs)
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
-        for column, states in other._states.items():
-            for code, added in states.items():
+        for column, by_code in other._states.items():
+            for code, added in by_code.items():
                 here = int(codes[column][code]) if column in codes else code
-                self._others.load(self._states[column].get(here))
-                self._others.merge(added)
-                self._states[column][here] = self._others.states()
+                for states, others in zip(self._states_of(column, here), added, strict=True):
+                    states.merge(others)
 
-    def values_of_others(self, column: str, code: int) -> dict[str, float]:
-        """Return the values of the metrics of a group that no sums determine."""
-        if not self._others.groups:
-            return {}
-        self._others.load(self._states[column][code])
-        metrics = self._others.metrics()
-        return {entry.name: entry.value(metrics[entry.name]) for entry in self._others.entries}
+    def others(self, column: str, code: int, cluster: str | None) -> dict[str, tuple[float, Interval | Reason]]:
+        """Return the values of the metrics of a group that no sums determine, with intervals or why there is none."""
+        unit = "rows" if cluster is None else "clusters"
+        found = dict[str, tuple[float, Interval | Reason]]()
+        for entry in self._others.entries:
+            left = self.left_out(entry.name, column, code)
+            if isinstance(left, LeftOut):
+                metric = self._others.metrics()[entry.name]
+                limits = getattr(metric, "plot_lower_bound", None), getattr(metric, "plot_upper_bound", None)
+                found[entry.name] = left.whole.item(), interval_of_left_out(left, limits, unit)
+            else:
+                found[entry.name] = left
+        return found
+
+    def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
+        """Return the values of a metric without parts of the rows of a group; or its value, and why there are none."""
+        if (key := (name, column, code)) not in self._left_out:
+            entry = next(each for each in self._others.entries if each.name == name)
+            place, group = next(each for each in enumerate(self._others.groups) if name in each[1].metrics)
+            states = self._states[column][code][place]
+
+            def value_of(metric: Metric) -> Tensor:
+                metric = metric if len(group.metrics) == 1 else self._others.metrics()[name]
+                return torch.tensor(entry.value(metric), dtype=torch.float64)
+
+            whole = value_of(states.loaded())
+            reason = entry.no_interval or states.reason
+            self._left_out[key] = (whole.item(), reason) if reason else states.leave_out(value_of, whole)
+        return self._left_out[key]
 
     def probability_means(self) -> dict[str, Any]:
         """Return the reported and the measured means of all rows by name, if they are measured."""
-        if self._others.groups:
-            self._others.load(self._states[ALL][0])
-            for metric in self._others.metrics().values():
-                if isinstance(metric, ProbabilityAccuracy):
-                    return {"reported": metric.reported(), "measured": metric.bins()}
+        for states in self._states[ALL].get(0, ()):
+            if isinstance(metric := states.loaded(), ProbabilityAccuracy):
+                return {"reported": metric.reported(), "measured": metric.bins()}
         return {}
 
     def _add_sums(self, rows: Rows, inputs: Mapping[Takes, Tensor]) -> None:
@@ -169,14 +200,35 @@ class ModelSums:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
 
-    def _add_others(self, rows: Rows) -> None:
-        for column, states in self._states.items():
+    def _measure_others(self) -> None:
+        if not self._waiting_in_parts:
+            return
+        waiting, self._waiting_in_parts = self._waiting_in_parts, []
+        rows = Rows.joined(waiting)
+        self._left_out.clear()
+        for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
-                in_group = groups == code if column else slice(None)
-                self._others.load(states.get(code))
-                self._others.update(inputs_of(rows.probs[in_group], self._others.takes), rows.target[in_group])
-                states[code] = self._others.states()
+                part = rows.at(groups == code) if column else rows
+                inputs = inputs_of(part.probs, self._others.takes)
+                for group, states in zip(self._others.groups, self._states_of(column, code), strict=True):
+                    with works_for(*(f"metrics.{name}" for name in group.metrics)):
+                        states.add(part.ids, inputs[group.takes], part.target)
+
+    def _states_of(self, column: str, code: int) -> list[BinnedStates]:
+        """Return the states of each group of metrics of a group of rows, which may be new."""
+        if code not in self._states[column]:
+            no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}
+            bits = 0 if not self._keeps_bins else FEWEST_BITS if column else BITS
+            self._states[column][code] = [
+                BinnedStates(group.first, bits=0 if no_intervals.issuperset(group.metrics) else bits)
+                for group in self._others.groups
+            ]
+        return self._states[column][code]
+
+
+def _scores_in(parts: Sequence[Rows]) -> int:
+    return sum(each.probs.numel() for each in parts)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import CONFIDENCE, RATE, Units, difference_of, interval_of, rate_interval, whole_of
+from mpcs_torch.evaluation.left_out import LeftOut, difference_of_left_out
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
@@ -19,15 +20,13 @@ from mpcs_torch.functional.concern.expected_concern import constant_classes
 from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.metrics.concern.expected_concern import cost_matrix
 
-NOT_ADDITIVE = "its value is not known as a function of sums"
-
 
 def scores_of(
     layout: SumLayout,
     numbers: Tensor,
     units: Units,
     class_names: list[str],
-    others: Mapping[str, float],
+    others: Mapping[str, tuple[float, Interval | str]],
     *,
     confusion: Tensor | None = None,
     intervals: bool,
@@ -39,12 +38,13 @@ def scores_of(
         numbers: ``(B, K)`` the sums of each bin.
         units: The bins.
         class_names: C names.
-        others: The values of the metrics that no sums determine.
+        others: The values of the metrics that no sums determine, with intervals or why they have none.
         confusion: ``(C, C)``, int64, rows true classes: adds the intervals of the rates of classes.
         intervals: Whether values get intervals.
     """
     entries, has_classes = {entry.name: entry for entry in layout.chosen.entries}, intervals and confusion is not None
-    values, intervals_or_reasons = dict[str, float](others), dict[str, Interval | str]()
+    values = {name: value for name, (value, _) in others.items()}
+    intervals_or_reasons = {name: interval for name, (_, interval) in others.items()}
     for name, metric, bins in layout.of_metrics(numbers):
         value = metric.value_of(whole_of(bins, units)).item()
         values[name] = round(value) if entries[name].is_count else value
@@ -53,9 +53,7 @@ def scores_of(
     if intervals and "destructive_rate" in values and layout.chosen.concern is None:
         intervals_or_reasons["destructive_rate"] = "without a concern, every error is dangerous"
     by_metric = {
-        name: intervals_or_reasons.get(name, entry.no_interval or NOT_ADDITIVE)
-        for name, entry in entries.items()
-        if intervals
+        name: intervals_or_reasons.get(name, entry.no_interval) for name, entry in entries.items() if intervals
     }
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
@@ -126,6 +124,13 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
         if not entry.compared_as or is_repeated or entry.repeats in names:
             continue
         for a, b in combinations(by_model, 2):
+            if entry.name not in by_model[a]:
+                measure = Measure(entry.compared_as, entry.direction == "min")
+                one, other = (models[name].left_out(entry.name) for name in (a, b))
+                if isinstance(one, LeftOut) and isinstance(other, LeftOut):
+                    apart = difference_of_left_out(one, other)
+                    rows += [] if apart is None else [(a, b, measure, apart)]
+                continue
             (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
             measure = Measure(entry.compared_as, entry.direction == "min", is_rate)

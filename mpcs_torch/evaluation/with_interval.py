@@ -1,15 +1,20 @@
 """WithInterval: a Metric that gives another one an interval, in a training loop too."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from math import nan
 from typing import Any
 
 import torch
 from torch import Tensor
 from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
 
-from mpcs_torch.evaluation.bins import BUDGET, ids_of_names
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
 from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
+from mpcs_torch.evaluation.left_out import interval_of_left_out
+from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, joins_of
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -17,21 +22,24 @@ from mpcs_torch.functional.inputs.labels import Bins, in_bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 NO_CLUSTER = -1
+PARTS, MOST_UPDATES = 2**BITS, 16
+"""Parts of the rows with states of their own, and the most among which a batch of independent rows is divided."""
 
 
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    It holds the sums of the metric for each row while that takes less than 16 MiB, then of rows together; with
-    clusters, for each of them.
+    Of a metric of this package that is one value of sums, such as `MetaPatternConcernScore`, it holds the sums for each
+    row while that takes less than 16 MiB, then of rows together; with clusters, for each of them. Of any other metric
+    whose states are sums, minima, maxima or collected samples, as most of torchmetrics are, it holds the states of up
+    to 128 parts of the rows; each `update` is then up to 16 updates of the metric, with clusters one for each part.
 
     Args:
-        metric: A metric of this package that is one value of sums, such as `MetaPatternConcernScore`. Its settings
-            count; samples are added to the wrapper alone.
+        metric: The metric. Its settings count; samples are added to the wrapper alone.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: If the metric is not computed from sums; as the metric's `update` does; from `update`, if
+        ValueError: If the states of the metric do not merge; as the metric's `update` does; from `update`, if
             ``clusters`` are given for some batches alone; and from `compute`, if no batch was seen.
 
     Example:
@@ -41,33 +49,96 @@ class WithInterval(Metric):
         >>> accuracy.update(torch.tensor([0, 1, 2, 0]).repeat(20), torch.tensor([0, 1, 2, 2]).repeat(20))
         >>> print({name: f"{value:.3f}" for name, value in accuracy.compute().items()})
         {'value': '0.750', 'low': '0.641', 'high': '0.840'}
+        >>> from torchmetrics.classification import MulticlassCohenKappa
+        >>> kappa = WithInterval(MulticlassCohenKappa(num_classes=3))
+        >>> kappa.update(torch.tensor([0, 1, 2, 0]).repeat(200), torch.tensor([0, 1, 2, 2]).repeat(200))
+        >>> print(f"{kappa.compute()['value']:.3f}")
+        0.636
     """
 
     full_state_update = False
     is_differentiable = False
 
+    rows: Tensor
+    """(P,), int64: the number of rows of each part, for a metric that is not made of sums."""
+    clustered_rows: Tensor
+    """Scalar, int64: how many of them have a cluster."""
     clusters: list[Tensor]
     """(B,), int64, for each part: identifiers of clusters, -1 where rows are independent."""
     sums: list[Tensor]
     """(B, K) for each part: the numbers of rows and of wrong decisions (NaN for soft labels), and the metric's sums."""
 
-    def __init__(self, metric: AdditiveMetric, **kwargs: Any) -> None:
+    def __init__(self, metric: Metric, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not isinstance(metric, AdditiveMetric):
-            raise ValueError(f"metric must be computed from sums, but got {type(metric).__name__}.")
-        self.metric = metric
-        self.add_state("clusters", [], dist_reduce_fx="cat")
-        self.add_state("sums", [], dist_reduce_fx="cat")
+        if not isinstance(metric, Metric):
+            raise ValueError(f"metric must be a torchmetrics Metric, but got {type(metric).__name__}.")
+        self.metric: Any = metric
+        if isinstance(metric, AdditiveMetric):
+            self.add_state("clusters", [], dist_reduce_fx="cat")
+            self.add_state("sums", [], dist_reduce_fx="cat")
+            return
+        self.metric = deepcopy(metric)  # which measures one part of the rows after another
+        self.metric.sync_on_compute = False  # states are here already when it computes
+        if reason := BinnedStates(metric).reason:
+            raise ValueError(f"metric must have states that merge, but {type(metric).__name__} has none: {reason}.")
+        self.add_state("rows", torch.zeros(PARTS, dtype=torch.int64), dist_reduce_fx="sum")
+        self.add_state("clustered_rows", torch.tensor(0), dist_reduce_fx="sum")
+        for name, default in metric._defaults.items():
+            if isinstance(default, list):
+                self.add_state(f"of_parts_{name}", [], dist_reduce_fx="cat")
+                self.add_state(f"parts_of_{name}", [], dist_reduce_fx="cat")
+            else:
+                states = default.unsqueeze(0).repeat(PARTS, *[1] * default.ndim)
+                self.add_state(f"of_parts_{name}", states, dist_reduce_fx=metric._reductions[name])
 
-    def update(self, preds: Tensor, target: Tensor, clusters: Sequence[object] | Tensor | None = None) -> None:
+    def update(
+        self,
+        preds: Tensor,
+        target: Tensor | None = None,
+        clusters: Sequence[object] | Tensor | None = None,
+        **further: Tensor,
+    ) -> None:
         """Add a batch.
 
         Args:
             preds: ``(N, ...)``, as the metric takes them.
-            target: ``(N, ...)``, as the metric takes it.
+            target: ``(N, ...)``, as the metric takes it; None if it takes no target.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
+            **further: ``(N, ...)`` arguments of a metric of others, such as ``indexes``.
         """
-        preds, target, _ = as_tensors(preds, target)
+        if isinstance(self.metric, AdditiveMetric):
+            self._add_sums(*as_tensors(preds, target)[:2], clusters)
+            return
+        number, first = len(preds), int(self.rows.sum())
+        places = (first + torch.arange(number) % MOST_UPDATES) % PARTS
+        if clusters is not None:
+            places = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
+        if first and bool(self.clustered_rows) != (clusters is not None):
+            raise ValueError("clusters must be given for every batch or for none.")
+        inputs = [preds] if target is None else [preds, target]
+        added, joins = dict[str, Any](self.metric_state), joins_of(self.metric)
+        for part in places.unique().tolist():
+            rows = (places == part).nonzero().squeeze(1).to(preds.device)
+            self.metric.reset()
+            self.metric.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in further.items()})
+            for name, state in self.metric.metric_state.items():
+                known, join = added[f"of_parts_{name}"], joins[name]
+                if isinstance(state, list):
+                    values = [each if each.ndim else each.unsqueeze(0) for each in state]
+                    added[f"of_parts_{name}"] = [*known, *values]
+                    codes = [torch.full((len(each),), part, device=each.device) for each in values]
+                    added[f"parts_of_{name}"] = [*added[f"parts_of_{name}"], *codes]
+                else:
+                    joined = join([known[part], state]).unsqueeze(0)
+                    added[f"of_parts_{name}"] = torch.cat([known[:part], joined, known[part + 1 :]])
+        self.metric.reset()
+        added["rows"] = self.rows + places.bincount(minlength=PARTS).to(self.rows.device)
+        added["clustered_rows"] = self.clustered_rows + number * (clusters is not None)
+        for name, state in added.items():
+            setattr(self, name, state)
+
+    def _add_sums(self, preds: Tensor, target: Tensor, clusters: Sequence[object] | Tensor | None) -> None:
+        assert isinstance(self.metric, AdditiveMetric)
         samples, number = self.metric.samples_of(preds, target), len(target)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
@@ -94,9 +165,11 @@ class WithInterval(Metric):
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
-        """Return ``value``, ``low`` and ``high``: float64 scalars, the ends NaN where there is no interval."""
-        if not len(self.sums):
+        """Return ``value``, ``low`` and ``high``, float64, of the metric's shape; ends are NaN without an interval."""
+        if not (len(self.sums) if isinstance(self.metric, AdditiveMetric) else self.rows.sum()):
             raise ValueError("WithInterval.compute needs at least one batch: call update first.")
+        if not isinstance(self.metric, AdditiveMetric):
+            return self._of_parts()
         clusters, numbers = self._joined()
         numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
@@ -106,6 +179,40 @@ class WithInterval(Metric):
         ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
         return {"value": self.metric.value_of(whole_of(bins, units)), "low": low, "high": high}
+
+    def _of_parts(self) -> dict[str, Tensor]:
+        """Return the value and its interval from the states of parts."""
+        held: dict[str, Any] = dict(self.metric_state)
+        parts = dict[int, dict[str, Any]]()
+        for part in self.rows.nonzero().squeeze(1).tolist():
+            parts[part] = {name: held[f"of_parts_{name}"] for name in self.metric._defaults}
+            for name, default in self.metric._defaults.items():
+                if isinstance(default, list):
+                    values, codes = (dim_zero_cat(held[f"{of}_{name}"]) for of in ("of_parts", "parts_of"))
+                    parts[part][name] = [values[codes == part]]
+                else:
+                    parts[part][name] = held[f"of_parts_{name}"][part]
+        states = BinnedStates(self.metric, parts=parts)
+
+        def value_of(metric: Any) -> Tensor:
+            value = metric.compute()
+            if not isinstance(value, Tensor):
+                raise ValueError(f"metric must compute a tensor, but {type(metric).__name__} computes {quoted(value)}.")
+            return value.detach().cpu().double()
+
+        whole = value_of(states.loaded())
+        left = states.leave_out(value_of, whole)
+        self.metric.reset()
+        limits = getattr(self.metric, "plot_lower_bound", None), getattr(self.metric, "plot_upper_bound", None)
+        unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()
+        for place in range(whole.numel()):
+            one = left.mapped(
+                lambda each, at=place: each.flatten(each.ndim - whole.ndim)[..., at] if whole.ndim else each
+            )
+            interval = interval_of_left_out(one, limits, unit)
+            ends.append((nan, nan) if isinstance(interval, str) else interval)
+        low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
+        return {"value": whole, "low": low, "high": high}
 
     def _joined(self) -> tuple[Tensor, Tensor]:
         """Return the clusters of all bins, (B,), -1 for independent rows, and their sums, (B, K)."""

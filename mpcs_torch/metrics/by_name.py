@@ -3,8 +3,10 @@
 The trainer, ``mpcs score``, ``mpcs select``, the laws and the documentation read it. A new metric is one line here.
 """
 
+import ast
 import inspect
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,11 +18,12 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.io.packaged import import_attribute
 
-Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels", "trials"]
+Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "trials"]
 """The input of a metric: the arguments of ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
-``"log_probabilities"``: their logarithms. ``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
+``"log_probabilities"``: their logarithms. ``"positive"``: those of the second of two classes, (N,), and labels (N,).
+``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Direction = Literal["min", "max"]
@@ -65,7 +68,9 @@ class MetricEntry:
     """A metric that says the same about a difference of models."""
     undefined: Undefined | None = None
     no_interval: str = ""
-    """Why it never has an interval; empty if its class says how it gets one."""
+    """Why it never has an interval; empty if its class says how it gets one, or its states do."""
+    made: Metric | None = None
+    """A metric of the user's own, which is copied; the settings are its own."""
 
     @property
     def direction(self) -> Direction | None:
@@ -73,6 +78,11 @@ class MetricEntry:
         if self.given_direction is not None or self.metric.higher_is_better is None:
             return self.given_direction
         return "max" if self.metric.higher_is_better else "min"
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the metric is of this package, which says what it takes."""
+        return any(entry.metric is self.metric for entry in ENTRIES)
 
     @property
     def needs_matrix(self) -> bool:
@@ -90,6 +100,8 @@ class MetricEntry:
         Raises:
             ValueError: If a setting breaks a rule of the metric.
         """
+        if self.made is not None:
+            return deepcopy(self.made)
         around = {"num_classes": num_classes, **_OF_INPUT.get(self.takes, {}), **given}
         known = settings_of(self.metric)
         return self.metric(**{**{name: value for name, value in around.items() if name in known}, **self.settings})
@@ -98,9 +110,9 @@ class MetricEntry:
         """Return the value of a metric that this entry has made."""
         computed = metric.compute()
         number = computed[self.key] if self.key is not None else computed
-        if isinstance(number, Tensor) and number.numel() != 1:
-            shape = tuple(number.shape)
-            raise ValueError(f"metric {self.name} must compute a scalar to be recorded, but has shape {shape}.")
+        if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
+            what = f"shape {tuple(number.shape)}" if isinstance(number, Tensor) else f"a {type(number).__name__}"
+            raise ValueError(f"metric {self.name} must compute a scalar to be recorded, but has {what}.")
         return int(number) if self.is_count else float(number)
 
 
@@ -116,19 +128,52 @@ def find_entry(text: str) -> MetricEntry:
         return entry_of_path(text)
     meant = did_you_mean(text, BY_NAME)
     known = "metrics have a name of `mpcs metrics`" if meant else f"metrics are {', '.join(BY_NAME)}"
-    raise ValueError(f"{known}, or package.module:Class, but got {quoted(text)}{f': {meant}' if meant else '.'}")
+    rule = f"{known}, or [name=]package.module:Class(setting=value)"
+    raise ValueError(f"{rule}, but got {quoted(text)}{f': {meant}' if meant else '.'}")
 
 
 def entry_of_path(path: str) -> MetricEntry:
-    """Make an entry for ``package.module:Class``; it takes probabilities, and is named after its class.
+    """Make an entry for ``package.module:Class``, ``package.module:Class(setting=value)`` or ``name=...`` of these.
+
+    Its name is that of its class, unless one is given, and it takes probabilities. A value of a setting is a number, a
+    quoted text, True, False, None, or any other word as text.
 
     Raises:
-        ValueError: If the path does not name a torchmetrics `Metric`.
+        ValueError: If the path does not name a torchmetrics `Metric`, or settings are written in another way.
     """
-    metric = import_attribute(path)
+    given_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
+    where, _, given = path.removesuffix(")").partition("(")
+    metric = import_attribute(where)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
         raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
-    return MetricEntry(metric.__name__, metric, "probabilities")
+    pairs = [pair.partition("=") for pair in given.split(",")] if given else []
+    if bool(given) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
+        raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
+    settings = {setting.strip(): _value_of(value.strip()) for setting, _, value in pairs}
+    name = given_name.strip() or metric.__name__
+    return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
+
+
+def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
+    """Make an entry for a metric that the user has made; its name is that of its class, unless one is given."""
+    kind = type(metric)
+    takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _takes_of(kind))
+    if takes == "probabilities" and getattr(metric, "from_logits", False):
+        takes = "log_probabilities"  # which are logits, too
+    name = kind.__name__ if name is None else name
+    return MetricEntry(name, kind, takes, made=metric, compared_as=name)
+
+
+def _takes_of(metric: type[Metric]) -> Takes:
+    """Return what a metric that is not registered takes; the names of torchmetrics say which are for two classes."""
+    return "positive" if metric.__name__.startswith("Binary") else "probabilities"
+
+
+def _value_of(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def settings_of(metric: type[Metric]) -> frozenset[str]:

@@ -12,11 +12,6 @@ from mpcs_torch.errors import works_for
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
 
-States = list[dict[str, Any] | Metric]
-"""Of each group of metrics: its state by name, or a metric of the user's own with all that it holds."""
-PACKED = 1000
-"""Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
-
 
 class Group(NamedTuple):
     """Metrics whose states are equal after any batches: only the first of them is updated."""
@@ -82,36 +77,6 @@ class MetricSet:
             with works_for(*(f"metrics.{name}" for name in group.metrics)):
                 group.first.update(inputs[group.takes], target, *weights)
 
-    def states(self) -> States:
-        """Return the states of the metrics, to `load` them later; large ones that are mostly 0 are packed."""
-        return [
-            {name: _packed(state) for name, state in group.first.metric_state.items()}
-            if isinstance(group.first, SumMetric)
-            else group.first  # what else it holds is not known
-            for group in self.groups
-        ]
-
-    def load(self, states: States | None) -> None:
-        """Restore saved states, or reset: much quicker than making the metrics of each group of samples."""
-        if states is None:
-            by_name = {entry.name: entry for entry in self.entries}
-            for group in self.groups:
-                if not isinstance(group.first, SumMetric):
-                    group.metrics.update({name: self._made(by_name[name]) for name in group.metrics})
-            self.reset()
-            return
-        for group, saved in zip(self.groups, states, strict=True):
-            if isinstance(saved, Metric):
-                group.metrics.update(dict.fromkeys(group.metrics, saved))
-            else:
-                assert isinstance(group.first, SumMetric)
-                group.first.__dict__.update(_unpacked(saved))
-
-    def merge(self, states: States) -> None:
-        """Add states of other samples to those of the metrics."""
-        for group, other in zip(self.groups, states, strict=True):
-            group.first.merge_state(other if isinstance(other, Metric) else _unpacked(other))
-
     def _made(self, entry: MetricEntry) -> Metric:
         metric = entry.make(**self._around).to(self._device)
         metric.sync_on_compute = metric._to_sync = False  # `values` gathers the states of each group once
@@ -150,29 +115,3 @@ def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
     if not isinstance(metric, SumMetric):
         return id(metric)
     return entry.takes, type(metric).update, tuple(metric.settings.tolist())
-
-
-def numbers_in(states: States) -> int:
-    """Return how many numbers states hold, without those of a user's own metrics."""
-    of_ours = [state for group in states if isinstance(group, dict) for state in group.values()]
-    return sum(part.numel() for state in of_ours for part in _parts(state))
-
-
-def _parts(state: Any) -> list[Tensor]:
-    if isinstance(state, Tensor):
-        return [state.indices(), state.values()] if state.is_sparse else [state]
-    return list(state)
-
-
-def _packed(state: Any) -> Any:
-    if isinstance(state, Tensor):
-        is_wide = state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
-        return state.to_sparse() if is_wide else state
-    return state
-
-
-def _unpacked(states: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: state.to_dense() if isinstance(state, Tensor) and state.is_sparse else state
-        for name, state in states.items()
-    }

@@ -110,8 +110,14 @@ def test_a_users_metric_is_found_by_import_path() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("xyz", r"metrics are accuracy, misclassification_rate, .* or package.module:Class, but got 'xyz'"),
-        ("acuracy", r"a name of `mpcs metrics`, or package.module:Class, but got 'acuracy': did you mean accuracy"),
+        (
+            "xyz",
+            r"metrics are accuracy, misclassification_rate, .* or .*Class\(setting=value\), but got 'xyz'",
+        ),
+        (
+            "acuracy",
+            r"a name of `mpcs metrics`, or .*Class\(setting=value\), but got 'acuracy': did you mean accuracy",
+        ),
         ("torch:nothing", r"path must read package.module:attribute, but 'torch:nothing'"),
         ("torch:Tensor", r"path must name a torchmetrics Metric class, but 'torch:Tensor' names"),
     ],

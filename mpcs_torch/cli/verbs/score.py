@@ -1,5 +1,6 @@
 """``mpcs score``: compute the metrics of a file of predictions."""
 
+import re
 import sys
 from dataclasses import replace
 from functools import partial
@@ -44,7 +45,7 @@ def score(
 
     Args:
         predictions: One file for each model.
-        metrics: Names of `mpcs metrics` or package.module:Class, with commas between.
+        metrics: Names of `mpcs metrics`, or [name=]package.module:Class(setting=value), with commas between.
         k: MPCS: number of classes to look at.
         t: MPCS: number of intervals.
         concession: MPCS, instead of --t: how far confidences may fall short of certainty.
@@ -78,7 +79,7 @@ def score(
     if metrics is not None and ":" in metrics:
         sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     with options.refused_values(option="--metrics"):
-        entries = None if metrics is None else [find_entry(name.strip()) for name in metrics.split(",")]
+        entries = None if metrics is None else [find_entry(name.strip()) for name in re.split(r",(?![^(]*\))", metrics)]
     alone = reading._replace(by=(), cluster=None, labels=None)
     risks: dict[str, RowRisks] = {}
     with joined() as world:

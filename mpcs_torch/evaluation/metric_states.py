@@ -1,0 +1,228 @@
+"""The states of any Metric for parts of the rows, which merge: its value, interval and differences come from them.
+
+Each part of the rows, drawn by the hash of what is independent (a row, or its cluster), has states of its own. Sums,
+minima, maxima and collected samples merge as torchmetrics merges them between processes, so the value of all rows but
+some parts is computed without the rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from types import MappingProxyType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
+
+from mpcs_torch.evaluation.bins import in_bits
+from mpcs_torch.evaluation.intervals import FEWEST
+from mpcs_torch.evaluation.left_out import LeftOut, folds_of
+from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.metrics.base import SumMetric
+
+BITS, BITS_OF_SAMPLES, FEWEST_BITS = 7, 6, 5
+"""For 128 parts, 64 of collected samples, which take long to join, and at least 32, of which groups have no more."""
+MOST_NUMBERS = 2**22
+"""The most numbers (32 MiB) that the states of all parts of a metric may hold, beside collected samples."""
+PACKED = 1000
+"""Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
+PROBED = 1000
+"""The rows that show whether the states of a metric of others merge."""
+OF_WRAPPERS = "it wraps other metrics, so it has no states of its own that merge"
+OF_OTHERS = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
+
+
+class BinnedStates:
+    """The states of a metric in parts of the rows.
+
+    Args:
+        metric: A metric that is updated and computed here alone; it may be shared with other `BinnedStates`.
+        bits: Of the hash that names a part: the number of parts is at most 2 to this power; 0 for none.
+        parts: The states of each part that has rows already.
+    """
+
+    def __init__(
+        self, metric: Metric, *, bits: int = BITS, parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
+    ) -> None:
+        self.metric = metric
+        self.reason = "" if bits else "intervals were not asked for"
+        """Why parts cannot be left out; empty if they can."""
+        joins = joins_of(metric)
+        if not metric._defaults:
+            self.reason = OF_WRAPPERS
+        elif None in joins.values():
+            self.reason = OF_OTHERS
+        self._whole: Metric | None = None
+        """Of a metric whose states do not merge in parts: one of its own, of all rows."""
+        self._bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        self._parts = dict(parts)
+        """The states of each part that has rows."""
+
+    def add(self, ids: Tensor, *inputs: Tensor) -> None:
+        """Add rows: their identifiers (n,), int64, and the inputs of the metric, (n, ...) each."""
+        if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
+            self.reason = "" if _merges(self.metric, [each[:PROBED] for each in inputs]) else OF_OTHERS
+        if self.reason in (OF_WRAPPERS, OF_OTHERS):
+            self._whole = deepcopy(self.metric) if self._whole is None else self._whole
+            self._whole.update(*inputs)
+            return
+        parts = in_bits(ids, None, self._bits)
+        order = parts.argsort(stable=True)
+        codes, counts = parts[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
+        for code, rows in zip(codes.tolist(), order.split_with_sizes(counts.tolist()), strict=True):
+            self.metric.reset()
+            self.metric.update(*(each[rows] for each in inputs))
+            self._join(code, self.metric.metric_state)
+        self.metric.reset()
+        self._limit()
+
+    def merge(self, other: Self) -> None:
+        """Add the states of other rows."""
+        if other._whole is not None:
+            if self._whole is None:
+                self._whole = deepcopy(other._whole)
+            else:
+                self._whole.merge_state(other._whole)
+        self._fold(other._bits)
+        for code, states in other._parts.items():
+            self._join(code >> (other._bits - self._bits), states)
+        self._limit()
+
+    @property
+    def parts(self) -> list[int]:
+        """The parts that have rows, in order."""
+        return sorted(self._parts)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held, beside collected samples."""
+        states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
+        return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
+
+    def loaded(self, parts: Sequence[int] | None = None) -> Metric:
+        """Return the metric with the states of some parts, or of all."""
+        if self._whole is not None:
+            return self._whole
+        chosen = [self._parts[part] for part in (self._parts if parts is None else parts)]
+        self.metric.reset()
+        for name, join in joins_of(self.metric).items():
+            # A metric of ours takes its states from __dict__, past the checks of names.
+            self.metric.__dict__[name] = join([_dense(states[name]) for states in chosen])
+        self.metric._update_count, self.metric._computed = 1, None
+        return self.metric
+
+    def leave_out(self, value_of: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
+        """Return the values without parts of the rows, as ``value_of`` computes them; none if there are few parts."""
+        parts = self.parts
+        if len(parts) < FEWEST:
+            none = whole.new_zeros(0, *whole.shape)
+            return LeftOut(whole, none.unsqueeze(0), none, whole, len(parts))
+        folds = folds_of(len(parts))
+
+        def without(codes: Tensor, *left_out: int) -> Tensor:
+            kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
+            return value_of(self.loaded(kept))
+
+        number = int(folds[0].max()) + 1
+        singles = torch.stack([torch.stack([without(codes, fold) for fold in range(number)]) for codes in folds])
+        pairs = torch.stack([without(folds[0], fold, fold + 1) for fold in range(0, number - 1, 2)])
+        quarters = torch.stack([without(folds[0] % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
+        return LeftOut(whole, singles, pairs, quarters.mean(0), len(parts))
+
+    def _join(self, code: int, states: Mapping[str, Any]) -> None:
+        known = self._parts.get(code)
+        if known is not None:
+            joins = joins_of(self.metric)
+            states = {name: joins[name]([_dense(known[name]), _dense(each)]) for name, each in states.items()}
+        self._parts[code] = {name: _held(state) for name, state in states.items()}
+
+    def _limit(self) -> None:
+        """Join parts whose states would take too much memory; with fewer than 32, none are kept apart."""
+        while self._bits and self.numbers > MOST_NUMBERS:
+            if self._bits == FEWEST_BITS:
+                size = max(self.numbers // len(self._parts), 1)
+                self.reason = f"states of {size} numbers for each of {2**FEWEST_BITS} parts of the rows take too much"
+            self._fold(self._bits - 1 if self._bits > FEWEST_BITS else 0)
+
+    def _fold(self, bits: int) -> None:
+        if bits < self._bits:
+            states, shift = self._parts, self._bits - bits
+            self._parts, self._bits = {}, bits
+            for code, state in states.items():
+                self._join(code >> shift, state)
+
+
+class OfRows(Metric):
+    """A function of rows as a Metric: it collects all of them."""
+
+    full_state_update = False
+    probs: list[Tensor]
+    target: list[Tensor]
+
+    def __init__(self, function: Callable[[Rows], Any]) -> None:
+        super().__init__()
+        self.function = function
+        for name in ("probs", "target"):
+            self.add_state(name, [], dist_reduce_fx="cat")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add rows."""
+        self.probs.append(preds)
+        self.target.append(target)
+
+    def compute(self) -> Tensor:
+        """Return the value of the function."""
+        probs, target = (dim_zero_cat(part) for part in (self.probs, self.target))
+        value = self.function(Rows(probs, target, torch.arange(len(target))))
+        return torch.as_tensor(value, dtype=torch.float64)
+
+
+def _merges(metric: Metric, inputs: Sequence[Tensor]) -> bool:
+    """Return whether the states of two halves of some rows, merged, have the value of all: of a metric of others."""
+    whole, halves = deepcopy(metric), [deepcopy(metric) for _ in range(2)]
+    whole.update(*inputs)
+    for place, half in enumerate(halves):
+        half.update(*(each[place::2].contiguous() for each in inputs))
+    merged = deepcopy(metric)
+    for name, join in joins_of(metric).items():
+        merged.__dict__[name] = join([half.metric_state[name] for half in halves])
+    merged._update_count = 1
+    one, other = whole.compute(), merged.compute()
+    both = [each.values() if isinstance(each, dict) else [each] for each in (one, other)]
+    pairs = [[torch.as_tensor(value) for value in pair] for pair in zip(*both, strict=True)]
+    return all(a.shape == b.shape and torch.allclose(a.double(), b.double(), equal_nan=True) for a, b in pairs)
+
+
+def _held(state: Any) -> Any:
+    """Return a state to hold: lists, which torchmetrics empties in place, as they are; wide tensors of zeros packed."""
+    if isinstance(state, list):
+        return list(state)
+    is_wide = state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
+    return state.to_sparse() if is_wide else state
+
+
+def _dense(state: Any) -> Any:
+    return state.to_dense() if isinstance(state, Tensor) and state.is_sparse else state
+
+
+def _collected(states: Sequence[Any]) -> Any:
+    if all(isinstance(state, list) for state in states):
+        return [each for state in states for each in state]
+    return dim_zero_cat([each for state in states for each in (state if isinstance(state, list) else [state])])
+
+
+def joins_of(metric: Metric) -> dict[str, Any]:
+    """Return, by state, the function that merges several ones as torchmetrics does; None where none does."""
+    return {
+        name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
+        for name, join in metric._reductions.items()
+    }
+
+
+_JOINS: Mapping[Any, Callable[[Sequence[Any]], Any]] = {
+    dim_zero_sum: lambda states: torch.stack(list(states)).sum(0),
+    dim_zero_min: lambda states: torch.stack(list(states)).amin(0),
+    dim_zero_max: lambda states: torch.stack(list(states)).amax(0),
+    dim_zero_cat: _collected,
+}

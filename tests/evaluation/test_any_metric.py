@@ -1,0 +1,242 @@
+"""Any Metric has the value of torchmetrics, and an interval where one holds: in `evaluate` and in `WithInterval`."""
+
+import json
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torchmetrics import MeanMetric, Metric, MinMaxMetric
+from torchmetrics.classification import (
+    BinaryAUROC,
+    MulticlassAccuracy,
+    MulticlassAUROC,
+    MulticlassAveragePrecision,
+    MulticlassCalibrationError,
+    MulticlassCohenKappa,
+    MulticlassConfusionMatrix,
+    MulticlassF1Score,
+    MulticlassMatthewsCorrCoef,
+    MulticlassRecall,
+)
+from torchmetrics.regression import MeanSquaredError, PearsonCorrCoef, R2Score
+
+from mpcs_torch import Evaluation, WithInterval, evaluate
+from mpcs_torch.evaluation.result import Result
+from mpcs_torch.metrics import MetaPatternConcernScore
+from mpcs_torch.metrics.by_name import MetricEntry
+from tests.cli.test_cli import run
+
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 900, replacement=True, generator=GENERATOR)
+PROBS, OTHER = (
+    (torch.randn(900, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET]).softmax(1).double() for skill in (1, 1.6)
+)
+SITES = [("north", "south")[row % 3 == 0] for row in range(900)]
+OURS: dict[str, Any] = {
+    "kappa": lambda: MulticlassCohenKappa(3, weights="quadratic"),
+    "auroc": lambda: MulticlassAUROC(3),
+    "precision": lambda: MulticlassAveragePrecision(3),
+    "f1": lambda: MulticlassF1Score(3, average="macro"),
+    "mcc": lambda: MulticlassMatthewsCorrCoef(3),
+}
+
+
+class MeanSize(Metric):
+    """Hold a number that is no state, so that states of parts do not merge."""
+
+    batches = 0
+    samples: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("samples", torch.tensor(0), dist_reduce_fx="sum")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        self.samples += len(target)
+        self.batches += 1
+
+    def compute(self) -> Tensor:
+        return self.samples / self.batches
+
+
+def measured(**arguments: Any) -> Result[Any]:
+    metrics = {name: make() for name, make in OURS.items()}
+    return evaluate(**{"preds": {"A": PROBS, "B": OTHER}, "target": TARGET, "metrics": metrics, **arguments})
+
+
+def value(make: Any, probs: Tensor = PROBS, target: Tensor = TARGET) -> float:
+    metric = make()
+    metric.update(probs, target)
+    return float(metric.compute())
+
+
+def test_values_are_those_of_torchmetrics_in_groups_too_and_lie_in_their_intervals() -> None:
+    found = measured(groups={"site": SITES})
+    in_south = torch.tensor([site == "south" for site in SITES])
+    for name, make in OURS.items():
+        for model, probs in (("A", PROBS), ("B", OTHER)):
+            assert found.value(name, model) == pytest.approx(value(make, probs))
+            south = found.find(name, model, ("site", "south"))
+            assert south[0] == pytest.approx(value(make, probs[in_south], TARGET[in_south]))
+            assert south[1] is not None
+            assert south[1][0] < south[0] < south[1][1]
+    assert [row.better for row in found.comparisons] == ["B"] * len(OURS)
+
+
+def test_the_interval_is_near_that_of_the_jackknife_of_single_rows() -> None:
+    found = evaluate(PROBS, TARGET, metrics={"theirs": MulticlassMatthewsCorrCoef(3), "ours": "mcc"})
+    (low, high), ours = found.first.intervals["theirs"], found.first.intervals["ours"]
+    assert (low, high) == pytest.approx(ours, abs=0.2 * (ours[1] - ours[0]))
+
+
+def test_swapped_models_differ_with_the_other_sign() -> None:
+    one, other = (
+        evaluate(preds, TARGET, metrics=[MulticlassCohenKappa(3)]).comparisons[0].paired
+        for preds in ({"A": PROBS, "B": OTHER}, {"B": OTHER, "A": PROBS})
+    )
+    assert (one.difference, one.low, one.high) == pytest.approx((-other.difference, -other.high, -other.low))
+    assert one.p_value == pytest.approx(other.p_value)
+
+
+def test_a_group_of_all_rows_has_the_value_of_all() -> None:
+    found = measured(groups={"site": ["all"] * 900})
+    for name in OURS:
+        assert found.value(name, "A", ("site", "all")) == pytest.approx(found.value(name, "A"))
+
+
+@pytest.mark.parametrize("clusters", [None, [f"patient {row // 3}" for row in range(900)]])
+def test_halves_merge(clusters: list[str] | None) -> None:
+    whole = measured(clusters=clusters)
+    parts = []
+    for rows in (slice(0, 450), slice(450, 900)):
+        parts.append(Evaluation(3, metrics={name: make() for name, make in OURS.items()}))
+        units = None if clusters is None else clusters[rows]
+        parts[-1].update({"A": PROBS[rows], "B": OTHER[rows]}, TARGET[rows], clusters=units)
+    parts[0].merge(pickle.loads(pickle.dumps(parts[1])))
+    merged = parts[0].result()
+    for name in OURS:
+        assert merged.value(name, "A") == pytest.approx(whole.value(name, "A"))
+        expected = whole.interval(name, "A")
+        # Rows of the second half have other numbers, and so other parts, unless they have clusters.
+        room = 1e-9 if clusters else 0.4 * (expected[1] - expected[0])
+        assert merged.interval(name, "A") == pytest.approx(expected, abs=room)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        (lambda rows: rows.probs.max(), "few rows make the value"),
+        (lambda rows: rows.probs[:, 0].median(), "it changes in steps as rows are left out"),
+        (MulticlassCalibrationError(3), "it changes in steps|it depends on the number of rows"),
+        (lambda rows: len(rows.target) > 0, "all rows agree"),
+        (MinMaxMetric(MulticlassAccuracy(3)), "it wraps other metrics"),
+        (MeanSize(), "its states are not sums"),
+    ],
+)
+def test_what_has_no_valid_interval_says_why(metric: Any, reason: str) -> None:
+    calibrated = torch.rand(900, 3, generator=GENERATOR).softmax(1).double()
+    target = torch.multinomial(calibrated, 1, generator=GENERATOR).squeeze(1)
+    if isinstance(metric, MinMaxMetric):
+        metric = MetricEntry("m", MinMaxMetric, "probabilities", key="raw", made=metric)
+    found = evaluate(calibrated, target, metrics={"m": metric})
+    assert found.interval("m") is None
+    assert re.match(reason, found.find("m")[2])
+    assert np.isfinite(found.value("m"))
+
+
+def test_metrics_take_what_there_is() -> None:
+    two = torch.stack([1 - PROBS[:, 0], PROBS[:, 0]], dim=1)
+    first = (TARGET == 0).long()
+    assert evaluate(two, first, metrics=[BinaryAUROC()]).value("BinaryAUROC") == pytest.approx(
+        float(BinaryAUROC()(PROBS[:, 0], first))
+    )
+    decided = evaluate(PROBS.argmax(1), TARGET, metrics=[MulticlassCohenKappa(3)], class_names=3)
+    assert decided.value("MulticlassCohenKappa") == pytest.approx(value(lambda: MulticlassCohenKappa(3)))
+    soft = torch.nn.functional.one_hot(TARGET, 3).double()
+    found = evaluate(PROBS, soft, metrics=[MeanSquaredError()])
+    assert found.value("MeanSquaredError") == pytest.approx(float((PROBS - soft).square().mean()))
+    ours = evaluate(PROBS, TARGET, metrics={"logits": MetaPatternConcernScore(3), "named": "mpcs"})
+    assert ours.value("logits") == pytest.approx(ours.value("named"))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ([MeanSquaredError(), MeanSquaredError()], r"metrics must have different names, as in \{'name': metric\}"),
+        ([len], "functions by name"),
+        ({"m": 3}, "metrics must be names"),
+        ([MulticlassRecall(3, average=None)], r"MulticlassRecall must compute a scalar .* has shape \(3,\)"),
+        ([BinaryAUROC()], "needs probabilities of two, but they are of 3"),
+    ],
+)
+def test_bad_metrics_are_refused(metrics: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(PROBS, TARGET, metrics=metrics)
+
+
+def test_the_command_takes_metrics_with_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
+    kappa = "kappa=torchmetrics.classification:MulticlassCohenKappa(weights=quadratic, ignore_index=-1)"
+    options = ("--metrics", f"{kappa},mpcs", "--json", "--require", "kappa > 0.2")
+    assert run("score", tmp_path / "p.npz", *options) == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]
+    assert found["kappa"] == pytest.approx(value(OURS["kappa"]))
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
+@pytest.mark.parametrize("clusters", [None, torch.arange(900) // 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        OURS["kappa"],
+        OURS["auroc"],
+        lambda: MulticlassRecall(3, average=None),
+        lambda: MulticlassConfusionMatrix(3, normalize="true"),
+    ],
+)
+def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> None:
+    whole, parts, plain = WithInterval(make()), [WithInterval(make()) for _ in range(2)], make()
+    for number, rows in enumerate(torch.arange(900).split(100)):
+        units = None if clusters is None else clusters[rows]
+        for metric in (whole, parts[number % 2]):
+            metric.update(PROBS[rows], TARGET[rows], units)
+        plain.update(PROBS[rows], TARGET[rows])
+    parts[0].merge_state(parts[1])
+    found, merged, expected = whole.compute(), parts[0].compute(), plain.compute().double()
+    for each in (found, merged):
+        torch.testing.assert_close(each["value"], expected)
+        assert (each["low"] < expected).all()
+        assert (each["high"] > expected).all()
+    whole.reset()
+    with pytest.raises(ValueError, match="at least one batch"):
+        whole.compute()
+
+
+def test_with_interval_takes_values_and_targets_of_any_kind() -> None:
+    with pytest.raises(ValueError, match="must have states that merge, but PearsonCorrCoef has none"):
+        WithInterval(PearsonCorrCoef())
+    mean = WithInterval(MeanMetric())
+    for values in PROBS[:, 0].split(100):
+        mean.update(values)
+    found = mean.compute()
+    half = 1.96 * PROBS[:, 0].std() / 30
+    assert found["value"].item() == pytest.approx(PROBS[:, 0].mean().item(), rel=1e-6)
+    assert (found["high"] - found["low"]).item() == pytest.approx(2 * half.item(), rel=0.25)
+    fit = WithInterval(R2Score())
+    fit.update(PROBS[:, 0], (TARGET == 0).double())
+    assert fit.compute()["low"] < fit.compute()["value"]
+
+
+def test_a_batch_that_a_metric_refuses_adds_nothing() -> None:
+    metric = WithInterval(MulticlassCohenKappa(3))
+    metric.update(PROBS, TARGET)
+    before = metric.compute()
+    with pytest.raises(RuntimeError, match=r"shape|Detected"):
+        metric.update(PROBS, TARGET + 1)
+    metric._computed = None
+    assert metric.compute() == before
