@@ -29,6 +29,8 @@ class ChosenMetrics(NamedTuple):
     """Whether predictions are decisions."""
     refers: bool = False
     """Whether these may be referrals or coarse answers."""
+    is_weighted: bool = False
+    """Whether rows have weights."""
     ranges: ConcernRange | None = None
     """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
 
@@ -42,6 +44,8 @@ class ChosenMetrics(NamedTuple):
         if not is_default:
             return []
         notes = []
+        if self.is_weighted:
+            notes.append("metrics that take no weights, such as measured probabilities, are left out")
         if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.refers and has_free_errors(self.concern):
@@ -61,6 +65,7 @@ def choose_metrics(
     is_soft: bool = False,
     is_decided: bool = False,
     refers: bool = False,
+    is_weighted: bool = False,
 ) -> ChosenMetrics:
     """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
@@ -94,6 +99,7 @@ def choose_metrics(
             and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
         ]
     if entries is None:
+        allowed = [entry for entry in allowed if entry.takes_weights or not is_weighted]
         entries = in_order(allowed, has_concern=concern is not None)
     given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     entries = [each if given is None or each.is_registered else replace(each, takes=given) for each in entries]
@@ -107,12 +113,19 @@ def choose_metrics(
         has = "predicted labels alone" if unscored else "referrals or coarse answers among its decisions"
         needs = "the probability of each class" if unscored else "a class for each row"
         raise ValueError(f"has {has}, but {', '.join(unfit)} must have {needs}")
+    unweighted = [entry.name for entry in entries if is_weighted and not entry.takes_weights]
+    if unweighted or (is_weighted and ranges is not None):
+        needs = (
+            "costs that are known" if ranges is not None else f"weights in update: {', '.join(unweighted)} take none"
+        )
+        raise ValueError(f"has weights of rows, which need {needs}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
         raise ValueError(f"{rule}, but has {num_classes}")
     ranges = None if refers and not _has_referral_cost(concern) else ranges
-    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft, is_decided, refers, ranges)
+    kinds = is_soft, is_decided, refers, is_weighted
+    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, *kinds, ranges)
 
 
 def takes_referrals(entry: MetricEntry) -> bool:

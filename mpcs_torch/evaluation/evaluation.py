@@ -29,7 +29,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.groups import row_names
+from mpcs_torch.functional.inputs.groups import row_names, row_weights
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, entry_of_metric, find_entry, settings_of
@@ -40,6 +40,12 @@ INDEPENDENT = (
     "95 % intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
+WEIGHTED = (
+    "Rows are weighted: they say as much as {:.0f} rows of equal weight. Intervals take the weights as given; those of "
+    "rates and costs allow for further rows of the largest weight."
+)
+SUM_TOLERANCE = 1e-3
+"""How far the sum of shares of classes may be from 1."""
 REPEATED = (
     "Without a concern, every error is dangerous and costs the same: models are not compared by dangerous errors and "
     "expected concern, which would say what wrong decisions say."
@@ -66,6 +72,7 @@ class Evaluation:
         is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
             and -1 for a referral. Each true class is then a group of the column "true class".
         refers: Whether decisions may be referrals or coarse answers: metrics of a class for each row are left out.
+        is_weighted: Whether rows have weights; metrics that take none are left out.
         intervals: Whether values get intervals and models are compared.
 
     Raises:
@@ -93,6 +100,7 @@ class Evaluation:
         is_soft: bool = False,
         is_decided: bool = False,
         refers: bool = False,
+        is_weighted: bool = False,
         intervals: bool = True,
     ) -> None:
         if isinstance(class_names, str):
@@ -116,7 +124,14 @@ class Evaluation:
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
         self.chosen: ChosenMetrics = choose_metrics(
-            len(names), concern, entries, settings, is_soft=is_soft, is_decided=is_decided, refers=refers
+            len(names),
+            concern,
+            entries,
+            settings,
+            is_soft=is_soft,
+            is_decided=is_decided,
+            refers=refers,
+            is_weighted=is_weighted,
         )
         self._notes = self.chosen.notes(is_default=metrics is None)
         self._intervals = intervals
@@ -139,6 +154,7 @@ class Evaluation:
         *,
         groups: Groups | None = None,
         clusters: Sequence[object] | Tensor | None = None,
+        weights: Sequence[float] | Tensor | None = None,
     ) -> None:
         """Add a batch of rows.
 
@@ -148,6 +164,8 @@ class Evaluation:
             target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
             groups: ``(N,)`` names of the group of each row, by column.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
+            weights: ``(N,)`` at least 0, such as 1 / the probability with which a row was sampled: how much each
+                counts. Intervals take the weights as given, and count how many rows of equal weight say as much.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
@@ -160,9 +178,46 @@ class Evaluation:
             raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
         rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
         ids = None if clusters is None else ids_of_names(row_names("clusters", clusters, len(labels)))
+        checked_weights = None if weights is None else row_weights(weights, len(labels))
         codes = {column: self.codes_of(column, names) for column, names in rows.items()}
         for name, (probs, target_of_rows) in checked.items():
-            self.add(name, probs, target_of_rows, codes, ids=ids, cluster=None if clusters is None else "clusters")
+            cluster = None if clusters is None else "clusters"
+            self.add(name, probs, target_of_rows, codes, ids=ids, cluster=cluster, weights=checked_weights)
+
+    def weights_by_class(
+        self,
+        target: Tensor,
+        prevalence: Mapping[str, float] | Sequence[float] | Tensor,
+        weights: Sequence[float] | Tensor | None = None,
+    ) -> Tensor:
+        """Return weights by which the classes of rows have other shares: (N,), float64, with the sum N.
+
+        Args:
+            target: ``(N,)``, as `update` takes it: of all rows.
+            prevalence: ``(C,)``, or by name: the share of each class, with the sum 1.
+            weights: ``(N,)``: other weights of rows, which are multiplied by these. Default: 1.
+
+        Raises:
+            ValueError: If the shares do not name the classes, or do not sum to 1, or a class with a share has no rows.
+        """
+        labels, names = self._labels(target), self.class_names
+        if isinstance(prevalence, Mapping):
+            if {*map(str, prevalence)} != {*names}:
+                rule = f"prevalence must name all classes, {quoted(names)}"
+                raise ValueError(f"{rule}, but names {quoted(list(prevalence))}.")
+            prevalence = [{str(name): share for name, share in prevalence.items()}[name] for name in names]
+        shares = as_tensor(prevalence, "prevalence").double()
+        if shares.shape != (len(names),) or not (shares >= 0).all() or abs(shares.sum().item() - 1) > SUM_TOLERANCE:
+            rule = f"prevalence must be {len(names)} shares with the sum 1"
+            raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
+        if labels.ndim != 1:
+            raise ValueError("prevalence needs one class for each row, but target has soft labels.")
+        given = torch.ones(len(labels), dtype=torch.float64) if weights is None else row_weights(weights, len(labels))
+        present = labels.bincount(given, len(names))
+        lacking = [name for name, share, rows in zip(names, shares, present, strict=True) if share > 0 and rows == 0]
+        if lacking:
+            raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
+        return len(labels) * given * (shares / present.clamp(min=1e-300))[labels]
 
     def add(
         self,
@@ -173,6 +228,7 @@ class Evaluation:
         *,
         ids: Tensor | None = None,
         cluster: str | None = None,
+        weights: Tensor | None = None,
     ) -> None:
         """Add checked rows of one model.
 
@@ -183,6 +239,7 @@ class Evaluation:
             groups: ``(N,)`` codes of `codes_of` by column.
             ids: ``(N,)``, int64: identifiers of the clusters, or of the rows. Default: their numbers.
             cluster: What rows with the same identifier share; None if rows are independent.
+            weights: ``(N,)``, float64, at least 0. Default: all rows count alike.
 
         Raises:
             ValueError: If the columns differ from those before, or there are too many groups.
@@ -193,14 +250,19 @@ class Evaluation:
         sums = self._models[model]
         if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
+        if self.chosen.is_weighted != (weights is not None):
+            raise ValueError(
+                "weights must be given for every batch if the rows are weighted (is_weighted), else for none."
+            )
         self._cluster, self._is_numbered = cluster, ids is None
         if cluster is not None and ids is not None and target.ndim == 1:
             for label in set(target.tolist()):
                 if len(known := self._clusters_of[label]) < FEWEST_OF_CLASS:
                     known.update(islice(set(ids[target == label].tolist()), FEWEST_OF_CLASS))
         ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
-        rows, step = Rows(probs, target, ids, groups), max(1, WAITING // probs.shape[1])
-        for start in range(0, len(probs), step):
+        rows, step = Rows(probs, target, ids, groups, weights), max(1, WAITING // probs.shape[1])
+        rows = rows if weights is None else rows.at(weights > 0)
+        for start in range(0, len(rows.ids), step):
             sums.add(rows.at(slice(start, start + step)))
 
     def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
@@ -257,6 +319,8 @@ class Evaluation:
             notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)
+        if self.chosen.is_weighted:
+            notes.append(WEIGHTED.format(next(iter(self._models.values())).effective_rows))
         is_compared = self._intervals and len(models) > 1 and not self.chosen.is_soft
         comparisons = compare(self._models, self._cluster) if is_compared else []
         has_concern = self.chosen.concern is not None
@@ -282,7 +346,7 @@ class Evaluation:
                 told = [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
                 by_cost, usual = (scores.intervals.get(each) for each in ("least_concern_cost", "expected_concern"))
                 found += told or ([] if by_cost is None or usual is None else dearer_by_cost(by_cost, usual, about))
-        units, counts = "samples", None if sums.confusion is None else sums.confusion.sum(1)
+        units, counts = "samples", None if sums.confusion is None else sums.class_rows
         if self._cluster is not None and not self.chosen.is_soft:
             units = f"clusters ({self._cluster}) with samples"
             counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
@@ -296,7 +360,7 @@ class Evaluation:
     def _arguments(self) -> tuple[object, ...]:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
         chosen = self.chosen
-        kinds = chosen.is_soft, chosen.is_decided, chosen.refers
+        kinds = chosen.is_soft, chosen.is_decided, chosen.refers, chosen.is_weighted
         return self.class_names, names, chosen.concern, chosen.ranges, dict(chosen.settings), kinds, self._intervals
 
     def _labels(self, target: Any) -> Tensor:
@@ -339,7 +403,8 @@ class Evaluation:
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
-        units, others = sums.layout.units(numbers, self._cluster), sums.others(column, code, self._cluster)
+        units = sums.layout.units(numbers, self._cluster, is_weighted=self.chosen.is_weighted)
+        others = sums.others(column, code, self._cluster)
         confusion, names = sums.confusion if column == ALL else None, self.class_names
         scores = scores_of(sums.layout, numbers, units, names, others, confusion=confusion, intervals=self._intervals)
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
@@ -353,6 +418,8 @@ def evaluate(
     metrics: Metrics | None = None,
     groups: Groups | None = None,
     clusters: Sequence[object] | Tensor | None = None,
+    weights: Sequence[float] | Tensor | None = None,
+    prevalence: Mapping[str, float] | Sequence[float] | Tensor | None = None,
     class_names: Sequence[str] | int | None = None,
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
@@ -369,6 +436,9 @@ def evaluate(
             and of functions of `Rows`, by name. Default: all of the register that the labels allow.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
         clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent.
+        weights: ``(N,)`` at least 0: how much each row counts; see `Evaluation.update`.
+        prevalence: ``(C,)``, or by name, the share of each class where the model is used, if the rows have other ones,
+            such as those of a test set with more severe cases: rows of a class are weighted alike.
         class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether values get intervals and models are compared.
@@ -409,9 +479,12 @@ def evaluate(
         refers=is_decided and any(_refers(as_tensor(decisions, "preds"), classes) for decisions in models),
         is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(target)) == 2,
         is_decided=is_decided,
+        is_weighted=weights is not None or prevalence is not None,
         intervals=intervals,
     )
-    evaluation.update(preds, target, groups=groups, clusters=clusters)
+    if prevalence is not None:
+        weights = evaluation.weights_by_class(target, prevalence, weights)
+    evaluation.update(preds, target, groups=groups, clusters=clusters, weights=weights)
     return evaluation.result()
 
 

@@ -52,6 +52,8 @@ class Units(NamedTuple):
     """(B,): how many bins are like this one: 1, but for the cells of a confusion matrix."""
     cluster: str | None
     """The column of clusters; None if rows are independent."""
+    weights: Tensor | None = None
+    """(B,): the sum of the weights of the rows of each; None if all rows count alike."""
 
     @property
     def name(self) -> str:
@@ -60,7 +62,9 @@ class Units(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The most rows of a bin that are not independent of each other."""
+        """The most rows, or the largest weight, of a bin that are not independent of each other."""
+        if self.weights is not None:
+            return self.weights.max().item()
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
@@ -127,12 +131,12 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
 def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
     """Return the interval of a rate from its numerators and denominators in bins (B,); None without any."""
     wanted, total = (round((summed * units.counts).sum().item()) for summed in (right, of))
-    if total == 0:
+    if not (of * units.counts).sum() > 0:
         return None
-    if units.cluster is None:
+    if units.cluster is None and units.weights is None:
         return clopper_pearson(wanted, total, confidence=CONFIDENCE)
     most = of.max().item()
-    low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None)))
+    low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None, weights=None)))
     return max(0.0, low), min(1.0, high)
 
 
@@ -142,7 +146,11 @@ def whole_of(bins: Any, units: Units) -> Any:
 
 
 def _seen(is_wanted: Tensor, units: Units) -> float:
-    return (is_wanted * units.counts).sum().item()
+    """Return how many bins are wanted; of weighted rows, how many of equal weight would say as much (Kish)."""
+    if units.weights is None:
+        return (is_wanted * units.counts).sum().item()
+    weights = is_wanted * units.weights
+    return (weights.sum().square() / weights.square().sum().clamp(min=1e-300)).item()
 
 
 def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:

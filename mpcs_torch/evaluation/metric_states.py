@@ -159,22 +159,25 @@ class OfRows(Metric):
     full_state_update = False
     probs: list[Tensor]
     target: list[Tensor]
+    weights: list[Tensor]
 
     def __init__(self, function: Callable[[Rows], Any]) -> None:
         super().__init__()
         self.function = function
-        for name in ("probs", "target"):
+        for name in ("probs", "target", "weights"):
             self.add_state(name, [], dist_reduce_fx="cat")
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add rows."""
         self.probs.append(preds)
         self.target.append(target)
+        self.weights += [] if sample_weight is None else [sample_weight]
 
     def compute(self) -> Tensor:
         """Return the value of the function."""
         probs, target = (dim_zero_cat(part) for part in (self.probs, self.target))
-        value = self.function(Rows(probs, target, torch.arange(len(target))))
+        weights = dim_zero_cat(self.weights) if len(self.weights) else None
+        value = self.function(Rows(probs, target, torch.arange(len(target)), weights=weights))
         return torch.as_tensor(value, dtype=torch.float64)
 
 

@@ -28,21 +28,28 @@ BUDGET_OF_GROUPS = 8 * BUDGET
 """The most numbers that the bins of all groups of a column hold: 128 MiB."""
 MOST_NUMBERS = 2**27
 """The most numbers (1 GiB) that all groups of a column may hold."""
-OF_ROWS = 3
+OF_ROWS = 4
 """The numbers of a bin that are no sums of metrics. Models with other labels have other rows."""
 ALL = ""
 """Stands for no column: all rows are one group."""
 
 
 class SumLayout:
-    """The order of the sums of a bin: the numbers of rows and of errors, the sum of the labels, then each metric's."""
+    """The order of the sums of a bin: rows, errors, the sums of labels and of weights, then those of each metric."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
 
-    def sums_of(self, inputs: Mapping[Takes, Tensor], target: Tensor, wrong: Tensor, bins: Bins) -> Tensor:
+    def sums_of(
+        self,
+        inputs: Mapping[Takes, Tensor],
+        target: Tensor,
+        wrong: Tensor,
+        bins: Bins,
+        weights: Tensor | None = None,
+    ) -> Tensor:
         """Return the numbers of each bin: (B, K), float64.
 
         Args:
@@ -50,11 +57,15 @@ class SumLayout:
             target: ``(n,)``, or ``(n, C)`` soft labels.
             wrong: ``(n,)`` whether decisions are wrong; NaN for soft labels.
             bins: Of the n rows.
+            weights: ``(n,)``, float64; None if all rows count alike.
         """
         labels = (target.sum(1) if target.ndim == 2 else target).double()
-        numbers = [bins.sum(torch.stack([torch.ones_like(labels), wrong.double(), labels], dim=1))]
+        ones = torch.ones_like(labels)
+        of_rows = [ones, wrong.double(), labels, ones if weights is None else weights]
+        numbers = [bins.sum(torch.stack(of_rows, dim=1))]
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
-            numbers.append(kernel.packed(kernel.binned_sums(inputs[group.takes], target, bins)).double())
+            sums = kernel.binned_sums(inputs[group.takes], target, bins, weights)
+            numbers.append(kernel.packed(sums).double())
         return torch.cat(numbers, dim=1)
 
     def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
@@ -68,9 +79,10 @@ class SumLayout:
                 yield name, cast("AdditiveMetric", metric), sums
 
     @staticmethod
-    def units(numbers: Tensor, cluster: str | None) -> Units:
-        """Return the sizes and errors of bins."""
-        return Units(numbers[:, 0], numbers[:, 1], torch.ones(len(numbers), dtype=torch.float64), cluster)
+    def units(numbers: Tensor, cluster: str | None, *, is_weighted: bool = False) -> Units:
+        """Return the sizes, errors and weights of bins."""
+        rows, errors, _, weights = numbers[:, :OF_ROWS].unbind(1)
+        return Units(rows, errors, torch.ones_like(rows), cluster, weights if is_weighted else None)
 
 
 class ModelSums:
@@ -90,7 +102,11 @@ class ModelSums:
         chosen = layout.chosen
         has_decisions = not chosen.refers and any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
-        """(C, C), rows true classes; None if no metric counts decisions."""
+        """(C, C), rows true classes, with weights float64; None if no metric counts decisions."""
+        self.class_rows = torch.zeros(classes, dtype=torch.int64)
+        """(C,): the number of rows of each class."""
+        self.weight_squares: float | None = None
+        """The sum of the squares of weights; None if all rows count alike."""
         self.over_costs = None if chosen.ranges is None else RangeSums(chosen)
         """Of the decisions, where ranges of costs are known."""
 
@@ -117,7 +133,10 @@ class ModelSums:
         if self.confusion is not None:
             classes = len(self.confusion)
             pairs = rows.target * classes + inputs["decisions"]
-            self.confusion += pairs.bincount(minlength=classes**2).view(classes, classes)
+            self.confusion = self.confusion + pairs.bincount(rows.weights, classes**2).view(classes, classes)
+            self.class_rows += rows.target.bincount(minlength=classes)
+        if rows.weights is not None:
+            self.weight_squares = (self.weight_squares or 0) + rows.weights.square().sum().item()
         if self.over_costs is not None:
             self.over_costs.add(rows.probs, rows.target)
         self._add_sums(rows, inputs)
@@ -138,7 +157,10 @@ class ModelSums:
         other.measure()
         self.rows += other.rows
         if self.confusion is not None and other.confusion is not None:
-            self.confusion += other.confusion
+            self.confusion = self.confusion + other.confusion
+            self.class_rows += other.class_rows
+        if other.weight_squares is not None:
+            self.weight_squares = (self.weight_squares or 0) + other.weight_squares
         if self.over_costs is not None and other.over_costs is not None:
             self.over_costs.merge(other.over_costs)
         for column, table in other.tables.items():
@@ -148,6 +170,12 @@ class ModelSums:
                 here = int(codes[column][code]) if column in codes else code
                 for states, others in zip(self._states_of(column, here), added, strict=True):
                     states.merge(others)
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of equal weight would say as much as those that are weighted (Kish)."""
+        [(_, _, numbers)] = self.tables[ALL].by_group()
+        return (numbers[:, OF_ROWS - 1].sum().square() / (self.weight_squares or 1)).item()
 
     def others(self, column: str, code: int, cluster: str | None) -> dict[str, tuple[float, Interval | Reason]]:
         """Return the values of the metrics of a group that no sums determine, with intervals or why there is none."""
@@ -195,7 +223,7 @@ class ModelSums:
         if rows.target.ndim == 1:
             decisions = inputs["decisions"]
             wrong = (decisions != rows.target) & (decisions >= 0) & (decisions < self.layout.chosen.num_classes)
-        numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)))
+        numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)), rows.weights)
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
@@ -211,9 +239,10 @@ class ModelSums:
             for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
                 part = rows.at(groups == code) if column else rows
                 inputs = inputs_of(part.probs, self._others.takes)
+                weights = () if part.weights is None else (part.weights,)
                 for group, states in zip(self._others.groups, self._states_of(column, code), strict=True):
                     with works_for(*(f"metrics.{name}" for name in group.metrics)):
-                        states.add(part.ids, inputs[group.takes], part.target)
+                        states.add(part.ids, inputs[group.takes], part.target, *weights)
 
     def _states_of(self, column: str, code: int) -> list[BinnedStates]:
         """Return the states of each group of metrics of a group of rows, which may be new."""

@@ -31,18 +31,22 @@ class Rows(NamedTuple):
     """(n,), int64: identifiers of what is independent, a row or its cluster, by which models are paired."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
     """(n,), int64 codes by column."""
+    weights: Tensor | None = None
+    """(n,), float64, at least 0; None if all rows count alike."""
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return some of the rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
-        return Rows(self.probs[places], self.target[places], self.ids[places], groups)
+        weights = None if self.weights is None else self.weights[places]
+        return Rows(self.probs[places], self.target[places], self.ids[places], groups, weights)
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
         """Return the rows of one or more parts with the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
-        return Rows(probs, target, ids, groups)
+        weights = [each.weights for each in parts if each.weights is not None]
+        return Rows(probs, target, ids, groups, torch.cat(weights) if weights else None)
 
 
 class KeptRows:

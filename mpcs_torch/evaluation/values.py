@@ -47,7 +47,7 @@ def scores_of(
     intervals_or_reasons = {name: interval for name, (_, interval) in others.items()}
     for name, metric, bins in layout.of_metrics(numbers):
         value = metric.value_of(whole_of(bins, units)).item()
-        values[name] = round(value) if entries[name].is_count else value
+        values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
             intervals_or_reasons[name] = interval_of(metric, bins, units)
     if intervals and "destructive_rate" in values and layout.chosen.concern is None:
@@ -111,7 +111,8 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
     """
     tables = _same_bins([sums.tables[ALL] for sums in models.values()])
     chosen = next(iter(models.values())).layout.chosen
-    units = SumLayout.units(tables[0].sums, cluster)
+    is_weighted = next(iter(models.values())).weight_squares is not None
+    units = SumLayout.units(tables[0].sums, cluster, is_weighted=is_weighted)
     by_model = {
         name: {metric: (made, bins) for metric, made, bins in models[name].layout.of_metrics(table.sums)}
         for name, table in zip(models, tables, strict=True)
@@ -150,6 +151,6 @@ def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
         copies.append(copy)
     first = copies[0]
     for other in copies[1:]:
-        if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, [0, 2]], other.sums[:, [0, 2]]):
+        if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, [0, 2, 3]], other.sums[:, [0, 2, 3]]):
             raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
     return copies

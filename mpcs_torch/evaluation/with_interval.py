@@ -66,7 +66,8 @@ class WithInterval(Metric):
     clusters: list[Tensor]
     """(B,), int64, for each part: identifiers of clusters, -1 where rows are independent."""
     sums: list[Tensor]
-    """(B, K) for each part: the numbers of rows and of wrong decisions (NaN for soft labels), and the metric's sums."""
+    """(B, K) for each part: the numbers of rows and of wrong decisions (NaN for soft labels), the sum of weights,
+    and the sums of the metric."""
 
     def __init__(self, metric: Metric, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -104,10 +105,10 @@ class WithInterval(Metric):
             preds: ``(N, ...)``, as the metric takes them.
             target: ``(N, ...)``, as the metric takes it; None if it takes no target.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
-            **further: ``(N, ...)`` arguments of a metric of others, such as ``indexes``.
+            **further: ``(N, ...)`` further arguments of the metric, such as ``sample_weight`` or ``indexes``.
         """
         if isinstance(self.metric, AdditiveMetric):
-            self._add_sums(*as_tensors(preds, target)[:2], clusters)
+            self._add_sums(*as_tensors(preds, target, further.get("sample_weight")), clusters)
             return
         number, first = len(preds), int(self.rows.sum())
         places = (first + torch.arange(number) % MOST_UPDATES) % PARTS
@@ -137,9 +138,10 @@ class WithInterval(Metric):
         for name, state in added.items():
             setattr(self, name, state)
 
-    def _add_sums(self, preds: Tensor, target: Tensor, clusters: Sequence[object] | Tensor | None) -> None:
-        assert isinstance(self.metric, AdditiveMetric)
-        samples, number = self.metric.samples_of(preds, target), len(target)
+    def _add_sums(
+        self, preds: Tensor, target: Tensor, weight: Tensor | None, clusters: Sequence[object] | Tensor | None
+    ) -> None:
+        samples, number = self.metric.samples_of(preds, target, weight), len(target)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
         ids = torch.full((number,), NO_CLUSTER)
@@ -152,11 +154,12 @@ class WithInterval(Metric):
         counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
         bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
         sums = self.metric.sums_of(in_bins(samples, bins))
-        of_rows = torch.stack([counted, counted & _wrong(preds, target)], 1).to(sums[0].dtype)
+        weights = torch.ones_like(counted) if weight is None else weight.reshape(-1)
+        of_rows = torch.stack([counted, counted & _wrong(preds, target), counted * weights], 1).to(sums[0].dtype)
         if target.is_floating_point():  # soft labels have no wrong decisions
             of_rows[:, 1] = nan
         rows = torch.cat([bins.sum(of_rows), self.metric.packed(sums)], dim=1)
-        is_counted = rows[:, 0] > 0  # ignored rows say nothing
+        is_counted = rows[:, 2] > 0  # ignored rows, and those of weight 0, say nothing
         if not bool(is_counted.any()):
             return
         self.clusters.append(ids.to(target.device)[is_counted])
@@ -173,8 +176,9 @@ class WithInterval(Metric):
         clusters, numbers = self._joined()
         numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
-        units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None)
-        bins = self.metric.unpacked(numbers[:, 2:])
+        weights = None if numbers[:, 0].equal(numbers[:, 2]) else numbers[:, 2]
+        units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None, weights)
+        bins = self.metric.unpacked(numbers[:, 3:])
         interval = interval_of(self.metric, bins, units)
         ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)

@@ -65,9 +65,9 @@ class AdditiveMetric(SumMetric):
     def value_of(self, sums: Any) -> Tensor:
         """Return the value of sums (...), or the values of those of bins (B, ...): (B,)."""
 
-    def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins) -> Any:
+    def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
         """Return the sums of each bin of a batch, whose values are not checked: tensors (B, ...)."""
-        return self.sums_of(in_bins(self.samples_of(preds, target), bins))
+        return self.sums_of(in_bins(self.samples_of(preds, target, sample_weight), bins))
 
     def packed(self, sums: Any) -> Tensor:
         """Return the sums of bins, (B, ...) each, as a row of numbers for each bin: (B, K)."""

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import as_tensor
+
 
 class Groups(NamedTuple):
     """A column that says to which group each row belongs, such as a speaker or a recording condition."""
@@ -33,6 +35,21 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     if missing is not None:
         raise ValueError(f"{argument} must name something for every row, but row {missing} (from 0) has none.")
     return [str(name) for name in names]
+
+
+def row_weights(values: Any, number: int) -> Tensor:
+    """Return the weight of each row: (n,), float64.
+
+    Raises:
+        ValueError: If there is not one for each of the rows, one is negative or not finite, or all are 0.
+    """
+    weights = as_tensor(values, "weights").double()
+    if weights.shape != (number,):
+        raise ValueError(f"weights must be (N,) for the {number} rows, but have shape {tuple(weights.shape)}.")
+    if bad := (~((weights >= 0) & (weights < torch.inf))).nonzero().tolist():
+        row = bad[0][0]
+        raise ValueError(f"weights must be at least 0 and finite, but that of row {row} (from 0) is {weights[row]:g}.")
+    return weights.cpu()
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:

@@ -1,0 +1,141 @@
+"""Weights of rows and shares of classes: values are those of scikit-learn, and laws tie intervals to repeated rows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss, matthews_corrcoef
+from torchmetrics.classification import MulticlassCohenKappa
+
+from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
+from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
+
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = torch.multinomial(torch.tensor([0.4, 0.3, 0.3]), 300, replacement=True, generator=GENERATOR)
+PROBS, OTHER = (
+    (torch.randn(300, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[TARGET]).softmax(1)
+    for skill in (1.5, 2)
+)
+WEIGHTS = torch.rand(300, generator=GENERATOR).double() + 0.1
+CONCERN = ConcernSpec(list("abc"), weights=[[0, 1, 1], [1, 0, 1], [20, 2, 0]], dangerous=5)
+SITES = ["north" if row % 3 else "south" for row in range(300)]
+
+
+def measured(**arguments: Any) -> Any:
+    return evaluate(**{"preds": PROBS, "target": TARGET, "concern": CONCERN, **arguments})
+
+
+def test_values_are_those_of_scikit_learn() -> None:
+    found, decided = measured(weights=WEIGHTS, groups={"site": SITES}), PROBS.argmax(1)
+    south = np.array([site == "south" for site in SITES])
+    assert found.value("accuracy") == pytest.approx(accuracy_score(TARGET, decided, sample_weight=WEIGHTS))
+    of_south = accuracy_score(TARGET[south], decided[south], sample_weight=WEIGHTS[south])
+    assert found.value("accuracy", group=("site", "south")) == pytest.approx(of_south)
+    f1 = f1_score(TARGET, decided, average="macro", sample_weight=WEIGHTS)
+    assert found.value("f1_macro") == pytest.approx(f1)
+    assert found.value("mcc") == pytest.approx(matthews_corrcoef(TARGET, decided, sample_weight=WEIGHTS))
+    assert found.value("cross_entropy") == pytest.approx(log_loss(TARGET, PROBS, sample_weight=WEIGHTS))
+    expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
+    torch.testing.assert_close(found.first.confusion, torch.from_numpy(expected))
+    assert found.first.rows == 300
+
+
+def test_weights_of_1_change_nothing_but_rates_have_bounds_of_sums() -> None:
+    plain, weighted = measured(), measured(weights=np.ones(300))
+    for name, value in weighted.first.values.items():
+        assert value == pytest.approx(plain.value(name)), name
+        ends = plain.interval(name)
+        if ends is not None:
+            assert weighted.interval(name) == pytest.approx(ends, rel=1e-4), name
+
+
+def test_whole_weights_are_repeated_rows_clustered_by_the_row() -> None:
+    repeats = torch.arange(300) % 3 + 1
+    weighted = measured(weights=repeats.double(), preds={"A": PROBS, "B": OTHER})
+    rows = torch.arange(300).repeat_interleave(repeats)
+    repeated = measured(preds={"A": PROBS[rows], "B": OTHER[rows]}, target=TARGET[rows], clusters=rows)
+    names = [name for name in weighted.models["A"].intervals if name in repeated.models["A"].intervals]
+    assert len(names) > 12
+    for name in names:
+        assert weighted.value(name, "A") == pytest.approx(repeated.value(name, "A")), name
+        assert weighted.interval(name, "A") == pytest.approx(repeated.interval(name, "A"), rel=1e-6), name
+    for one, other in zip(weighted.comparisons, repeated.comparisons, strict=True):
+        assert one.paired.difference == pytest.approx(other.paired.difference)
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_only_ratios_of_weights_count(scale: float) -> None:
+    one, other = measured(weights=WEIGHTS), measured(weights=scale * WEIGHTS)
+    for name, ends in one.first.intervals.items():
+        if name != "dangerous":  # a count
+            assert other.interval(name) == pytest.approx(ends, rel=1e-6), name
+
+
+def test_rows_of_weight_0_say_nothing() -> None:
+    weights = torch.where(torch.arange(300) < 200, WEIGHTS, 0)
+    one, other = (
+        measured(weights=weights),
+        measured(preds=PROBS[:200], target=TARGET[:200], weights=WEIGHTS[:200]),
+    )
+    for name, ends in one.first.intervals.items():
+        assert other.value(name) == pytest.approx(one.value(name))
+        assert other.interval(name) == pytest.approx(ends, rel=1e-9)
+
+
+def test_parts_merge() -> None:
+    parts = [Evaluation(3, concern=CONCERN, is_weighted=True) for _ in range(2)]
+    for part, rows in zip(parts, (slice(0, 100), slice(100, 300)), strict=True):
+        part.update(PROBS[rows], TARGET[rows], weights=WEIGHTS[rows])
+    parts[0].merge(parts[1])
+    whole = measured(weights=WEIGHTS)
+    for name, ends in parts[0].result().first.intervals.items():
+        assert ends == pytest.approx(whole.interval(name)), name
+
+
+def test_shares_of_classes_weight_an_enriched_set_back() -> None:
+    shares = {"a": 0.9, "b": 0.08, "c": 0.02}
+    found = measured(prevalence=shares)
+    recall = [found.value(f"recall[{name}]") for name in "abc"]
+    assert found.value("accuracy") == pytest.approx(sum(a * b for a, b in zip(shares.values(), recall, strict=True)))
+    assert found.first.confusion.sum(1) / 300 == pytest.approx(torch.tensor([0.9, 0.08, 0.02]))
+    assert "say as much as" in "".join(found.all_notes())
+    both = measured(prevalence=[0.9, 0.08, 0.02], weights=WEIGHTS)
+    assert both.first.confusion.sum(1) / 300 == pytest.approx(torch.tensor([0.9, 0.08, 0.02]))
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
+@pytest.mark.parametrize("metric", [Accuracy(3), MetaPatternConcernScore(3, from_logits=False)])
+def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
+    wrapped = WithInterval(metric)
+    for rows in torch.arange(300).split(70):
+        units = None if clusters is None else clusters[rows]
+        wrapped.update(PROBS[rows], TARGET[rows], units, sample_weight=WEIGHTS[rows])
+    name = "accuracy" if isinstance(metric, Accuracy) else "mpcs"
+    found = evaluate(PROBS, TARGET, metrics=[name], weights=WEIGHTS, clusters=clusters)
+    ends = {key: value.item() for key, value in wrapped.compute().items()}
+    assert ends["value"] == pytest.approx(found.value(name))
+    assert (ends["low"], ends["high"]) == pytest.approx(found.interval(name))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weights": [1.0]}, r"weights must be \(N,\) for the 300 rows, but have shape \(1,\)"),
+        ({"weights": -WEIGHTS}, r"weights must be at least 0 and finite, but that of row 0 \(from 0\) is -0"),
+        ({"prevalence": {"a": 1}}, "prevalence must name all classes"),
+        ({"prevalence": [0.5, 0.5, 0.5]}, "prevalence must be 3 shares with the sum 1"),
+        ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
+        (
+            {"weights": WEIGHTS, "metrics": [MulticlassCohenKappa(3)]},
+            "weights in update: MulticlassCohenKappa take none",
+        ),
+        ({"weights": torch.zeros(300)}, "result needs at least one row"),
+    ],
+)
+def test_bad_weights_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measured(**arguments)
+    evaluation = Evaluation(3)
+    with pytest.raises(ValueError, match="weights must be given for every batch if the rows are weighted"):
+        evaluation.update(PROBS, TARGET, weights=WEIGHTS)
