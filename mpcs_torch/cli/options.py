@@ -72,6 +72,7 @@ READING: Mapping[str, Any] = {
     "missing": Annotated[Missing, typer.Option(help=_MISSING)],
     "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
     "cluster": _column(_CLUSTER),
+    "weight": _column("Weights of rows, such as 1 / the probability with which each was sampled."),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),

@@ -56,7 +56,7 @@ def open_models(
     ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # which must be equal
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
-        several = [reading, *[reading._replace(by=(), cluster=None)] * (len(paths) - 1)]
+        several = [reading, *[reading._replace(by=(), cluster=None, weight=None)] * (len(paths) - 1)]
         columns = [*reading.columns, *ids]
         return [
             Predictions(path, options, class_names=classes, decisions=numbers, texts=columns)
@@ -131,7 +131,7 @@ def score_models(
         OtherProcessError: If another process has raised such an error.
     """
     first = next(iter(opened.values()))
-    by, cluster = first.reading.by, first.reading.cluster
+    by, cluster, weight = first.reading.by, first.reading.cluster, first.reading.weight
     identifier = first.reading.id_column if len(opened) > 1 else None
     part = _own_part(opened, identifier, world)
 
@@ -154,13 +154,14 @@ def score_models(
                 settings=settings,
                 is_soft=chunk.is_soft,
                 is_decided=predictions.decides,
+                is_weighted=weight is not None,
                 refers=any(each.refers for each in opened.values()),
                 intervals=intervals,
             )
             if check is not None:
-                trial = deepcopy(evaluation)
+                trial, ones = deepcopy(evaluation), torch.ones(1, dtype=torch.float64)
                 for name in opened:
-                    trial.add(name, chunk.scores[:1], chunk.target[:1], {})
+                    trial.add(name, chunk.scores[:1], chunk.target[:1], {}, weights=None if weight is None else ones)
                 check(trial.result())
             return evaluation
 
@@ -178,10 +179,11 @@ def score_models(
                 places, codes = rows.add(predictions, chunk)
                 ids = places + (0 if part is None else part.start)
                 ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
-                read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by})
+                weights = rows.weights_of(chunk, weight, places)
+                read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by}, weights)
                 if part is not None or number % world.size == world.rank:
                     with values_of(predictions.path):
-                        evaluation.add(name, chunk.scores, chunk.target, read.groups, ids=ids, cluster=cluster)
+                        evaluation.add(name, *read[:2], read.groups, ids=ids, cluster=cluster, weights=weights)
                 if name in risks:
                     risks[name].add(read)
                 advance(len(chunk.scores) * (1 if part is None else world.size))

@@ -1,5 +1,7 @@
 """Weights of rows and shares of classes: values are those of scikit-learn, and laws tie intervals to repeated rows."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from torchmetrics.classification import MulticlassCohenKappa
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
+from tests.cli.test_cli import run
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = torch.multinomial(torch.tensor([0.4, 0.3, 0.3]), 300, replacement=True, generator=GENERATOR)
@@ -139,3 +142,50 @@ def test_bad_weights_are_refused(arguments: dict[str, Any], message: str) -> Non
     evaluation = Evaluation(3)
     with pytest.raises(ValueError, match="weights must be given for every batch if the rows are weighted"):
         evaluation.update(PROBS, TARGET, weights=WEIGHTS)
+
+
+def written(path: Path, probs: Any, rows: Any, **columns: Any) -> Path:
+    names = ["id", *"abc", "label", *columns]
+    values = zip(
+        rows.tolist(), *probs[rows].T.tolist(), ["abc"[label] for label in TARGET[rows]], *columns.values(), strict=True
+    )
+    lines = [",".join(map(str, row)) for row in values]
+    path.write_text("\n".join([",".join(names), *lines]) + "\n")
+    return path
+
+
+def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = torch.arange(300)
+    one = written(tmp_path / "a.csv", PROBS, rows, w=WEIGHTS.tolist())
+    other = written(tmp_path / "b.csv", OTHER, rows.flip(0))
+    options = ("--weight", "w", "--id-column", "id", "--json")
+    assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,f1_macro") == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = measured(
+        preds={"a": PROBS, "b": OTHER}, concern=None, weights=WEIGHTS, metrics=["accuracy", "mpcs", "f1_macro"]
+    )
+    for model in "ab":
+        for name, value in expected.models[model].values.items():
+            assert found["models"][model]["metrics"][name] == pytest.approx(value)
+            assert found["models"][model]["intervals"][name] == pytest.approx(expected.interval(name, model))
+    assert "weights w" in found["read"][0]
+    assert run("score", one, "--weight", "w", "--require", "accuracy > 0.2") == 0
+    assert "say as much as" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("weight", "options", "message"),
+    [
+        (-1, (), "column w: a weight must be at least 0, but is -1"),
+        ("", (), "column w: a weight must be at least 0, but is nan"),
+        ("heavy", (), "column w: must be a number, but is 'heavy'"),
+        (1, ("--weight", "v"), "has no column 'v' of --weight"),
+        (1, ("--html", "report.html"), "its pictures count all rows alike"),
+    ],
+)
+def test_the_command_refuses_bad_weights(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], weight: Any, options: Any, message: str
+) -> None:
+    path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=[1] * 299 + [weight])
+    assert run("score", path, *("--weight", "w"), *options) != 0
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())

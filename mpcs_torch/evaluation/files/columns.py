@@ -43,6 +43,7 @@ def roles_of(
     table.check_columns([reading.id_column], "--id-column")
     table.check_columns(reading.by, "--by")
     table.check_columns([reading.cluster], "--cluster")
+    table.check_columns([reading.weight], "--weight")
     _check_uses(table, reading, [reading.label_column, reading.decision_column])
     class_names = reading.classes or class_names or table.classes or None
     columns = OpenColumns(table, reading, class_names)

@@ -86,6 +86,7 @@ class MatchedRows:
         self._ids: RowIds | None = None
         self._places = torch.empty(0, dtype=torch.int64)
         """Of the rows of the file that is read, among those of the first; by ids."""
+        self._weights = list[Tensor]()
         self._rows = self._read = 0
         """The number of rows of the first file, and those of the present one that were read."""
         self._is_soft = False
@@ -119,6 +120,20 @@ class MatchedRows:
         rows = torch.arange(start, self._read) if self._identifier is None else self._places[start : self._read]
         self._check(self._first, predictions, chunk, rows)
         return rows, {name: column.codes[rows] for name, column in self.columns.items()}
+
+    def weights_of(self, chunk: Chunk, column: str | None, rows: Tensor) -> Tensor | None:
+        """Return the weights of the next rows: those of the first file, whose ``column`` they are; None without any."""
+        if column is None:
+            return None
+        if column not in chunk.others.columns:
+            return torch.cat(self._weights)[rows]
+        weights = torch.from_numpy(chunk.others.numbers(column))
+        bad = ~((weights >= 0) & (weights < torch.inf))
+        if bad.any():
+            place = int(bad.nonzero()[0])
+            raise chunk.others.error(f"a weight must be at least 0, but is {weights[place]:g}", place, column)
+        self._weights += [weights] if self._holds else []
+        return weights
 
     def end(self, predictions: Predictions) -> None:
         """Refuse a file that had fewer rows than the first one."""

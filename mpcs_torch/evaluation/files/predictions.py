@@ -127,7 +127,7 @@ class Predictions:
         self._sums, self._whole = Sums(), 1.0
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
         """The columns that are read besides."""
-        self._numbers = [name for name in self.table.names if name in numbers]
+        self._numbers = [name for name in self.table.names if name in {*numbers, self.reading.weight}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
         self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
@@ -165,8 +165,9 @@ class Predictions:
         percent = "; percentages, divided by 100" if self._whole != 1 else ""
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
         place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
+        weights = "" if self.reading.weight is None else f"; weights {listed([self.reading.weight])}"
         best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
-        return f"{self.path.name}{dialect}: {self.roles.in_words()}{percent}{votes}{place}{best}"
+        return f"{self.path.name}{dialect}: {self.roles.in_words()}{percent}{votes}{weights}{place}{best}"
 
     def notes(self) -> list[str]:
         """Return which numbers were changed and which rows left out, in sentences."""

@@ -26,6 +26,8 @@ class ReadOptions(NamedTuple):
     """Columns whose groups are measured too; a missing value is the group "(none)"."""
     cluster: str | None = None
     """A column whose values say which rows are not independent."""
+    weight: str | None = None
+    """A column of numbers from 0 on: how much each row counts."""
     missing: Missing = "error"
     """Whether a row without a label or a score is an error, or left out and counted."""
     from_logits: bool = False
