@@ -19,6 +19,7 @@ from torch import Tensor
 
 from mpcs_torch.functional import PairedDifference, bounded_mean_interval, bounded_mean_test, clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
+from mpcs_torch.functional.quality.confusion import ClassCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
@@ -30,6 +31,11 @@ FEWEST_WRONG = {"mean": 10, "smooth": 5}
 """The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
 FEWEST_OF_CLASS = {"rows": 2, "clusters": 5}
 """The fewest bins with samples of each class that an average over classes needs."""
+FEWEST_OF_RATE, FEWEST_HEAVY = 10, 5
+"""The fewest bins with right decisions, and with misses, of each class, and those that have half of the spread of a
+mean, by which the jackknife judges: with fewer, rates of classes have bounds, and means too, if any."""
+MOST_CLASS_BOUNDS = 100
+"""The most classes whose rates over clusters are bounded, which takes time for each."""
 WIDEST = 0.1
 """The share of the possible values beyond which Gaffke's bound of a mean is of no use."""
 RATE = [(0, 1), (1, 1)]
@@ -76,13 +82,17 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
         return "without a value, there is none"
     if metric.interval_rule == "bounded":
         return _bounded(metric, bins, whole, units)
+    if isinstance(bins, ClassCounts) and metric.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
+        return _of_class_rates(metric, bins, whole, units)
     fewest = FEWEST_WRONG[metric.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
-    if is_hard and _seen(units.errors > 0, units) < fewest:
+    is_rare = is_hard and _seen(units.errors > 0, units) < fewest
+    if is_rare or (metric.interval_rule == "mean" and _few_make_the_spread(*metric.ratio_of(bins, whole), units)):
         interval = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
         ends = sorted(metric.of_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
         if isinstance(interval, str) or interval[1] - interval[0] > WIDEST * (ends[-1] - ends[0]):
-            return f"fewer than {fewest} {units.name} have a wrong decision, so rare ones may make the value"
+            few = f"fewer than {fewest} {units.name} have a wrong decision" if is_rare else f"few {units.name} make it"
+            return f"{few}, so rare ones may make the value"
         return interval
     return _jackknife(metric, bins, whole, units)
 
@@ -187,6 +197,53 @@ def _counted(
 
 def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
     return bounded_mean_interval(values, counts, per=per, confidence=CONFIDENCE)
+
+
+def _few_make_the_spread(numerator: Tensor, per: Tensor, units: Units) -> bool:
+    """Return whether fewer than `FEWEST_HEAVY` bins have half of the squared deviations, such as saturated losses."""
+    mean = (units.counts @ numerator) / (units.counts @ per)
+    squares, order = (numerator - mean * per).square().sort(descending=True)
+    counts = units.counts[order]
+    heavy = (counts * squares).cumsum(0) <= 0.5 * (counts * squares).sum()
+    return bool((counts * heavy).sum() < FEWEST_HEAVY)
+
+
+def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
+    """Return whether few bins have right decisions, or misses, of a class: the jackknife would give it no variance."""
+    seen = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
+    is_present = bins.true.sum(0) > 0
+    return bool(((torch.minimum(*seen) < FEWEST_OF_RATE) & is_present).any())
+
+
+def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units) -> Interval | Reason:
+    """Return the interval of a function of the share and recall of each class and of the rate of false alarms for it.
+
+    Square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures, Statistics in
+    Medicine 27, 2008): each rate has its own interval, and the changes of the value as it moves to an end are combined.
+    """
+    classes, rows = whole.true.shape[-1], whole.true.sum()
+    if units.name == "clusters" and classes > MOST_CLASS_BOUNDS:
+        return f"rates of classes with few {units.name} are bounded for at most {MOST_CLASS_BOUNDS} classes"
+    value, squares = metric.value_of(whole), torch.zeros(2, dtype=torch.float64)
+    of_rows = bins.true.sum(-1)
+    for label in range(classes):
+        right, true, predicted = (each[:, label] for each in (bins.right, bins.true, bins.predicted))
+        rates = rate_interval(right, true, units), rate_interval(predicted - right, of_rows - true, units)
+        share = rate_interval(true, of_rows, units)
+        if None in rates or share is None:
+            continue
+        (recall, alarms, share) = torch.tensor([*rates, share], dtype=torch.float64)
+        moved = whole.counts.repeat(6, 1, 1)
+        moved[:2, 0, label] = recall * whole.true[label]
+        moved[2:4, 2, label] = whole.right[label] + alarms * (rows - whole.true[label])
+        moved[4:, :2, label] *= (share * rows / whole.true[label]).unsqueeze(1)
+        moved[:, 2, label] += moved[:, 0, label] - whole.right[label]
+        change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(3, 2)
+        squares += torch.stack([change.amin(1).clamp(max=0), change.amax(1).clamp(min=0)]).square().sum(1)
+    below, above = squares.sqrt().tolist()
+    least, most = metric.plot_lower_bound, metric.plot_upper_bound
+    low, high = value.item() - below, value.item() + above
+    return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
 def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:

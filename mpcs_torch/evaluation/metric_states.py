@@ -201,7 +201,7 @@ def _held(state: Any) -> Any:
     """Return a state to hold: lists, which torchmetrics empties in place, as they are; wide tensors of zeros packed."""
     if isinstance(state, list):
         return list(state)
-    is_wide = state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
+    is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
     return state.to_sparse() if is_wide else state
 
 
