@@ -200,12 +200,12 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
 
 
 def _few_make_the_spread(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether fewer than `FEWEST_HEAVY` bins have half of the squared deviations, such as saturated losses."""
+    """Return whether fewer than 5 bins, or 1 of 50, have half of the squared deviations, such as saturated losses."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
     heavy = (counts * squares).cumsum(0) <= 0.5 * (counts * squares).sum()
-    return bool((counts * heavy).sum() < FEWEST_HEAVY)
+    return bool((counts * heavy).sum() < min(FEWEST_HEAVY, counts.sum().item() // 50))
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:

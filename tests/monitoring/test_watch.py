@@ -238,11 +238,11 @@ def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_log_without_a_column_of_labels_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.csv", [["good", "1"]], ["decision", "Outcome"])
+    path = write(tmp_path / "log.csv", [["good", "1"], ["good", "0"]], ["decision", "Outcome"])
     with pytest.raises(PredictionsError, match=r"must have a column of labels.*--label-column COLUMN names it"):
         piece_of(path)
     [(piece, _)] = LogReader(RULE, groups={}, reading=ReadOptions("Outcome")).pieces(path, Place())
-    assert piece.target.tolist() == [1]
+    assert piece.target.tolist() == [1, 0]
 
 
 def test_the_same_log_by_another_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, numbered_families, split_truth
 from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
-from mpcs_torch.evaluation.files.tables import Table, choices, listed, number_of
+from mpcs_torch.evaluation.files.tables import Table, choices, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 
 
@@ -38,25 +38,30 @@ def roles_of(
     Raises:
         PredictionsError: If columns of scores or labels are missing, or several readings are possible.
     """
-    table.check_columns([reading.label_column], "--label-column")
+    table.check_columns([reading.label_column] * (reading.labels is None), "--label-column")
     table.check_columns([reading.decision_column], "--decision-column")
     table.check_columns([reading.id_column], "--id-column")
     table.check_columns(reading.by, "--by")
     table.check_columns([reading.cluster], "--cluster")
     table.check_columns([reading.weight], "--weight")
-    _check_uses(table, reading, [reading.label_column, reading.decision_column])
-    class_names = reading.classes or class_names or table.classes or None
+    _check_uses(table, reading, [table.label or reading.label_column, reading.decision_column])
     columns = OpenColumns(table, reading, class_names)
     columns.take([*texts, *(WRITTEN[1:] if columns.is_written else ())])
-    truth = {} if reading.label_column is not None else _truth(columns)
-    label = _label(columns, [*truth.values()]) if needs_labels or table.has_names else reading.label_column
-    if label is None and not needs_labels:  # which may come later
+    label = table.label or reading.label_column
+    truth = {} if label is not None else table.truth or _truth(columns)
+    if label is None and not table.truth and (needs_labels or table.has_names):
+        label = _label(columns, [*truth.values()])
+    if label is None and not truth and not needs_labels:  # which may come later
         label = next(iter(columns.of_kind("empty", among=named_as(columns.open, LABELS))), None)
     truth = truth if label is None else {}
-    columns.take([*truth.values(), *([] if label is None else [label])])
+    of_labels = [*truth.values(), *([] if label is None else [label])]
+    both = next((name for name in (*reading.score_columns, reading.decision_column) if name in of_labels), None)
+    if both is not None:
+        raise columns.error("cannot be labels and predictions, too", column=both)
+    columns.take(of_labels)
     decisions = [reading.decision_column] if reading.decision_column else _decisions(columns)
     roles = scores_of(columns, label, truth, decisions)
-    if class_names is None and not table.has_names and roles.form == "columns":
+    if columns.class_names is None and not table.has_names and roles.form == "columns":
         roles = roles._replace(classes=classes_by_place(columns, label, len(roles.scores)))
     if label is None and not truth:
         unread = [name for name in named_as(columns.open, LABELS) if name not in roles.scores]
@@ -64,12 +69,12 @@ def roles_of(
             label = named[0]  # an unread column with the name of labels has bad ones, which its rows then say
             if plain(label) not in LABELS and _is_best(columns, roles, label):
                 problem = f"has {quoted(label)}, always the class of the highest score: are these the predicted labels?"
-                ways = f"--label-column {label} takes it for the labels, --labels FILE gives a file of labels"
+                ways = f"{way('--label-column', [label])} takes it for the labels, --labels FILE gives a file of labels"
                 raise columns.error(f"{problem} {ways}")
         elif needs_labels:
             _check_uses(table, reading, named_as(reading.columns, LABELS))
             read = f" ({table.dialect})" if table.dialect else ""
-            has = f"has no column of labels that is known by its name{read}; it has {listed(table.names)}"
+            has = f"has no column of labels that is known by its name{read}; {table.it_has()}"
             raise columns.error(f"{has}: --label-column COLUMN names it, --labels FILE gives a file of labels")
     used = {*roles.scores, *truth.values(), label, *reading.columns, *texts}
     roles = roles._replace(label=label, unused=[name for name in table.names if name not in used])
@@ -82,7 +87,7 @@ def roles_of(
             problem = f"has degrees of truth for {listed([*truth])}, but scores for {listed(roles.classes)}"
             raise columns.error(problem)
         return roles._replace(truth=in_order)
-    return roles if label is None else _with_base(columns, roles, label)
+    return _with_called(columns, roles, label)
 
 
 def _check_uses(table: Table, reading: ReadOptions, names: Sequence[str | None]) -> None:
@@ -94,8 +99,6 @@ def _check_uses(table: Table, reading: ReadOptions, names: Sequence[str | None])
 
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
     """Return the column of labels by its name, if it has no degrees of truth; refuse several."""
-    if columns.options.label_column is not None:
-        return columns.options.label_column
     if not columns.table.has_names:
         whole = columns.of_kind("whole", "text")
         return whole[0] if len(whole) == 1 and columns.of_kind("number", "list") else None
@@ -132,8 +135,12 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Return the columns of predicted labels by their names: that of `mpcs decide apply` alone if it is there."""
-    named = columns.of_kind("text", "whole", among=named_as(columns.open, DECISIONS))
+    """Return the columns of predicted labels by their names: that of `mpcs decide apply` alone if it is there.
+
+    Beside a file of labels, one that is called as labels are has predicted ones.
+    """
+    known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
+    named = columns.of_kind("text", "whole", among=known)
     return [DECISION] if DECISION in named and columns.is_written else named
 
 
@@ -151,21 +158,27 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
     return labels == [roles.classes[place] for place in np.argmax(scores, axis=1)]
 
 
-def _with_base(columns: OpenColumns, roles: Roles, label: str) -> Roles:
-    """Return the roles with the label of the first class, where labels are numbers and classes have names."""
-    is_open = roles.form == "decisions" and columns.class_names is None
-    if is_open or columns.kinds[label] != "whole" or columns.texts(label) <= {*roles.classes}:
+def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
+    """Return the roles with what labels call the classes: as the user says, or numbers beside names of classes."""
+    if columns.called:
+        return roles._replace(called=columns.called)
+    named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]
+    numbered = [name for name in columns.of_kind("whole", among=named) if not columns.texts(name) <= {*roles.classes}]
+    if not numbered or all(number_of(name) is not None for name in roles.classes):
         return roles
-    if all(number_of(name) is not None for name in roles.classes):
+    if roles.form == "decisions" and columns.class_names is None:
         return roles
-    is_ordered = columns.class_names is not None or bool(columns.options.score_columns)
-    kinds = [polarity_of(name) for name in roles.classes]
-    if not is_ordered and kinds == [1, 0]:
-        return roles._replace(scores=roles.scores[::-1], classes=roles.classes[::-1], base=0)
-    if not is_ordered and kinds != [0, 1]:
-        some = ",".join(roles.scores[:5]) + ",..." * (len(roles.scores) > 5)
-        problem = "has labels that are numbers, and classes that have names: which class is 0?"
-        way = f"--score-columns {some} names the columns in the order of their classes"
-        raise columns.error(f"{problem} {way}", column=label)
-    families = [numbers for family, numbers in numbered_families(roles.scores) if len(family) == len(roles.scores)]
-    return roles._replace(base=int(families[0][0]) if families else first_number(columns, label, len(roles.classes)))
+    family = next((numbers for each, numbers in numbered_families(roles.scores) if {*each} == {*roles.scores}), None)
+    if family is not None and columns.table.has_names:
+        return roles._replace(called=family)
+    scores = roles.scores if roles.form == "columns" else ()
+    first = first_number(columns, numbered, len(roles.classes), scores)
+    if columns.class_names is None and not columns.options.score_columns:
+        polarities = [polarity_of(name) for name in roles.classes]
+        if first == 1 or {*polarities} != {0, 1}:
+            ways = f"{way('--score-columns', roles.scores)} names the columns in the order of their classes"
+            problem = f"has labels that are numbers, and classes that have names: which class is {first}? {ways}"
+            raise columns.error(problem, column=label)
+        if polarities == [1, 0]:
+            roles = roles._replace(scores=roles.scores[::-1], classes=roles.classes[::-1])
+    return roles._replace(called=[str(first + place) for place in range(len(roles.classes))])

@@ -20,6 +20,7 @@ SNIFFED_ROWS = 50
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
 """Stands for any white space between fields."""
+QUOTED = re.compile(r'"([^"]*)"(?!\S)|(\S+)')
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -97,10 +98,15 @@ def sniff(path: Path, start: bytes, *, is_whole: bool) -> Dialect:
 
 def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     if delimiter == SPACE:
-        return [fields for line in lines if (fields := line.split())]
+        return [fields for line in lines if (fields := _fields(line))]
     with suppress(csv.Error):  # a field is too long
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
     return []
+
+
+def _fields(line: str) -> list[str]:
+    """Return the fields between white space; one in quotes may have some, and is without them."""
+    return ["".join(field) for field in QUOTED.findall(line)] if '"' in line else line.split()
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
@@ -195,7 +201,7 @@ class TextRows:
         with io.TextIOWrapper(self._opened(), encoding=dialect.encoding, newline="") as file:
             lines = islice(lines_of(file, self._path), dialect.first_lines, None)
             is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
-            split: Any = map(str.split, lines) if is_space else csv.reader(lines, delimiter=delimiter)
+            split: Any = map(_fields, lines) if is_space else csv.reader(lines, delimiter=delimiter)
             for number, row in enumerate(islice((row for row in split if row), start - 1, None), start):
                 if len(row) < len(names):
                     problem = f"is missing: the row has {len(row)} of {len(names)} values"

@@ -1,4 +1,4 @@
-"""Give a table the labels that another file has for its rows."""
+"""Give a table the labels, and columns of groups, that another file has for its rows: it replaces no column."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -12,17 +12,18 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.roles import split_truth
 from mpcs_torch.evaluation.files.row_ids import RowIds, shared_ids
-from mpcs_torch.evaluation.files.tables import Batch, Column, Table, decoded, listed
-
-LABELS = "labels"
-"""The name of the only column of a file of labels that does not name it."""
+from mpcs_torch.evaluation.files.score_columns import by_class
+from mpcs_torch.evaluation.files.tables import Batch, Column, Table, choices, decoded, kind_of, listed
+from mpcs_torch.evaluation.files.words import LABELS, is_index, named_as
 
 
 def with_labels(table: Table, reading: ReadOptions) -> Table:
-    """Return a table with the columns of the file of labels, whose rows are matched by ids, or by their order.
+    """Return a table with the labels of a file of labels, and with its columns of groups that the table lacks.
 
-    Without ``id_column``, the only id that both tables name is taken; tables without ids are matched by their order.
+    Rows are matched by ``id_column``, or the only id that both tables name, or without ids by their order. A label that
+    is called as a column of the table gets another name.
 
     Raises:
         PredictionsError: If a row has no label, an id is missing or repeated, or the numbers of rows differ.
@@ -33,16 +34,22 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
     identifier = reading.id_column or _shared_id(table, other)
     for each in (table, other):
         each.check_columns([identifier], "--id-column")
-    columns = _whole(other)
-    if not other.has_names and len(columns) == 1:
-        columns = {LABELS: next(iter(columns.values()))}
+    of_class = _labels_in(other, reading, identifier, table.names)
+    groups = [name for name in reading.columns if name in other.names and name not in table.names]
+    columns = _whole(other, [*([] if identifier is None else [identifier]), *of_class.values(), *groups])
+    added = dict(zip(groups, groups, strict=True))
+    for class_name, name in of_class.items():
+        joined = name if other.has_names or len(other.names) > 1 else "labels"
+        while joined in table.names:
+            joined += f" of {other.path.name}"
+        added[joined] = name
+        of_class[class_name] = joined
     if identifier is None:
         places = _places_in_order(table, other, len(next(iter(columns.values()))))
     else:
         known = RowIds.of_columns(Batch(1, columns, other.path), [identifier]).check_different()
         ids, may_lack = RowIds.of(table, identifier), reading.missing == "drop"
         places = ids.among(known) if may_lack else ids.all_among(known, " (--missing drop leaves such rows out)")
-    added = [name for name in columns if name != identifier]
 
     def read(wanted: Sequence[str], numbers: Collection[str], part: range | None) -> Iterator[Batch]:
         inner = [name for name in wanted if name not in added]
@@ -51,12 +58,47 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
             rows = places[batch.first_row - 1 :][: batch.rows]
             if len(rows) < batch.rows:
                 raise PredictionsError(table.path, f"had {len(places)} rows when it was opened, but now has more")
-            taken = {name: _take(columns[name], rows) for name in wanted if name in added}
-            yield Batch(batch.first_row, batch.columns | taken)
+            joined = {name: _take(columns[added[name]], rows) for name in wanted if name in added}
+            yield Batch(batch.first_row, batch.columns | joined)
 
     how = f"labels of {other.path.name} by {'the order of rows' if identifier is None else quoted(identifier)}"
-    names = [name for name in table.names if name not in added] + added
-    return replace(table, names=names, read=read, records=None, dialect=", ".join(filter(None, [table.dialect, how])))
+    return replace(
+        table,
+        names=[*table.names, *added],
+        joined=[*added],
+        label=of_class.pop("", None),
+        truth=of_class,
+        read=read,
+        records=None,
+        dialect=", ".join(filter(None, [table.dialect, how])),
+    )
+
+
+def _labels_in(other: Table, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
+    """Return the column of labels of a file, as that of class "", or its columns of degrees of truth by class.
+
+    Labels have the column of the option, one that is called so, or the only one; degrees of truth are named after
+    columns of scores.
+    """
+    other.check_columns([reading.label_column], "--label-column")
+    free = [name for name in other.names if name not in (identifier, *reading.columns) and not is_index(name)]
+    kinds = {name: kind_of(values) for name, values in other.peek().items()}
+    only = free if len(free) == 1 and (kinds[free[0]] != "number" or not other.has_names) else []
+    labels = [reading.label_column] if reading.label_column is not None else named_as(free, LABELS) or only
+    if len(labels) == 1:
+        return {labels[0] if kinds[labels[0]] == "list" else "": labels[0]}
+    if labels:
+        ways = choices("--label-column", labels[:2])
+        raise PredictionsError(other.path, f"has several columns that may be the labels, {listed(labels)}: {ways}")
+    truth = dict[str, str]()
+    for name in free if other.has_names else ():
+        _, class_name = split_truth(name) or ("", name)
+        if kinds[name] in ("whole", "number") and any(True for _ in by_class(scores, [class_name])):
+            truth[class_name] = name
+    if not truth:
+        has = f"has no column of labels that is known by its name; {other.it_has()}"
+        raise PredictionsError(other.path, f"{has}: --label-column COLUMN names it")
+    return truth
 
 
 def _shared_id(table: Table, other: Table) -> str | None:
@@ -78,18 +120,18 @@ def _places_in_order(table: Table, other: Table, count: int) -> NDArray[np.int32
     return np.arange(rows, dtype=np.int32)
 
 
-def _whole(table: Table) -> dict[str, Column]:
-    """Return all columns of all rows, as text, so that labels stay as they are."""
+def _whole(table: Table, names: Sequence[str]) -> dict[str, Column]:
+    """Return columns of all rows, as text, so that labels stay as they are."""
     import pyarrow
 
-    parts = list(table.batches(texts=table.names))
+    parts = list(table.batches(texts=names))
     if not parts:
         raise PredictionsError(table.path, "has no rows")
     return {
         name: torch.cat([part.columns[name] for part in parts])
         if isinstance(parts[0].columns[name], Tensor)
         else pyarrow.concat_arrays([decoded(part.columns[name]) for part in parts])
-        for name in table.names
+        for name in names
     }
 
 

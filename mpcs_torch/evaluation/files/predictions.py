@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, whole_of
-from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of
+from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.evaluation.files.words import REFERRAL
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
 from mpcs_torch.processes.world import World
@@ -132,8 +132,6 @@ class Predictions:
         self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
         self.class_names = list(self.roles.classes)
-        if class_names is not None and self.class_names != [*class_names]:
-            raise PredictionsError(path, f"--classes must be {listed(class_names)}, in this order")
         self.decides = self.roles.form == "decisions"
         """Whether chunks have decisions instead of probabilities: the most probable classes, if the file has scores."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
@@ -263,9 +261,10 @@ class Predictions:
         scores = batch.matrix(self.roles.scores)
         if self.roles.form == "positive":
             if not self.from_logits:
-                bad, rule = (scores < 0) | (scores > 1), "must be a probability (--logits reads logits)"
+                bad = (scores < 0) | (scores > self._whole)
+                rule = "must be a probability (--logits reads logits; divide percentages by 100)"
                 self._refuse(bad, scores, batch, rule, self.roles.scores)
-            other = torch.zeros_like(scores) if self.from_logits else 1 - scores
+            other = torch.zeros_like(scores) if self.from_logits else self._whole - scores
             return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
         if scores.shape[1] != len(self.roles.classes):
             problem = f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
@@ -289,11 +288,11 @@ class Predictions:
             return self._degrees(batch)
         if roles.label is None:
             return torch.empty(batch.rows, 0)
-        rule = f"must be a class, one of {listed(classes)} (--label-column and --score-columns name other columns)"
+        known = listed(roles.called or classes)
+        rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
         if roles.form == "columns" and [*classes] == [*map(str, range(1, len(classes) + 1))]:
-            shifted = ",".join(map(str, range(len(classes))))
-            first = f"--score-columns {','.join(roles.scores)} --classes {shifted}"
-            rule += f"; if the first column is class 0, pass {first}"
+            shifted = way("--classes", [*map(str, range(len(classes)))])
+            rule += f"; if the first column is class 0, pass {way('--score-columns', roles.scores)} {shifted}"
         return self._codes(batch, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
 
     def _codes(
@@ -336,8 +335,9 @@ class Predictions:
 
     def _first_sum(self) -> float | None:
         """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
-        first = self.roles.first_scores
-        return 1.0 if self.roles.form == "positive" else whole_of(first.sum(axis=1), len(self.roles.classes))
+        if self.roles.form == "positive":
+            return 100.0 if self.roles.is_percent else 1.0
+        return whole_of(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
 
     def _doubt_logits(self) -> None:
         """Warn if the first logits are all from 0 to 1, or sum to 1 or 100."""

@@ -21,7 +21,7 @@ class ReadOptions(NamedTuple):
     labels: Path | None = None
     """A file of the labels, matched by ``id_column``, else by the order of rows. Of detectors, a list of trials."""
     classes: Sequence[str] = ()
-    """The names of the classes, in their order."""
+    """The names of the classes, in their order; where they are known, as from a concern, what the file calls them."""
     by: Sequence[str] = ()
     """Columns whose groups are measured too; a missing value is the group "(none)"."""
     cluster: str | None = None

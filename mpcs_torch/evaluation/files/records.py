@@ -14,8 +14,8 @@ def records_of(value: Any) -> list[Any]:
         if all(isinstance(each, list) for each in value.values()) and len({*map(len, value.values())}) == 1:
             return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
         if all(isinstance(each, dict) for each in value.values()):
-            rows = [str(row) for row in range(len(next(iter(value.values()))))]
-            if all([*each] == rows for each in value.values()):  # as pandas writes columns
+            rows = next(iter(value.values())).keys()
+            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # as of pandas
                 return [{name: each[row] for name, each in value.items()} for row in rows]
             return [{"id": name, **record} for name, record in value.items()]
         if {"columns", "data"} <= {*value}:  # as pandas splits a table

@@ -33,10 +33,12 @@ class Roles(NamedTuple):
     label: str | None = None
     truth: Sequence[str] = ()
     """Columns with a degree of truth, or with votes, for each class in their order; or one column of lists."""
-    base: int | None = None
-    """The label of the first class, where labels are numbers and classes have names."""
+    called: Sequence[str] = ()
+    """What labels call the classes, in their order, if not by their names: numbers, or as the user says."""
     of_class: int = 1
     """Of one score: the number of its class."""
+    is_percent: bool = False
+    """Of one score: whether it is a percentage."""
     unused: Sequence[str] = ()
     first_scores: NDArray[np.float64] = np.empty((0, 0))
     """Of the first rows that lack none, as the file has them: (n, columns)."""
@@ -56,16 +58,24 @@ class Roles(NamedTuple):
             scores = f"probability of class {shown(self.classes[self.of_class])} {first}"
         else:
             scores = f"predicted labels {first}"
-        numbered = "" if self.base is None else f" ({self.base} is {shown(self.classes[0])})"
+        called = f" ({shown(self.called[0])} is {shown(self.classes[0])})" if self.called else ""
         unused = [f"not used: {listed(self.unused)}"] if self.unused else []
-        return "; ".join([labels + numbered, scores, *unused])
+        return "; ".join([labels + called, scores, *unused])
 
 
 class OpenColumns:
     """The columns of a table of which the meaning is still open, with the values of their first rows."""
 
     def __init__(self, table: Table, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
-        self.table, self.options, self.class_names = table, reading, class_names
+        self.table, self.options = table, reading
+        self.class_names = class_names or reading.classes or table.classes or None
+        known = class_names or reading.classes
+        self.called = () if [*reading.classes] == [*known] else reading.classes
+        """What the file calls the classes, if they are known by other names."""
+        is_in_order = all(one == two or one not in known for one, two in zip(self.called, known, strict=False))
+        if self.called and (len(self.called) != len(known) or not is_in_order):
+            rule = f"--classes must be what the file calls {listed(known)}, in this order"
+            raise PredictionsError(table.path, rule)
         self.values: Mapping[str, Sequence[Any]] = table.peek()
         if not any(map(len, self.values.values())):
             raise NoRowsError(table.path, "has no rows" if not table.has_names else "has a header, but no rows")
@@ -138,18 +148,8 @@ def split_truth(name: str) -> tuple[str, str] | None:
 def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
     """Return a function from the value of a column of labels to the number of its class; None for no class."""
     columns = roles.scores if roles.form == "columns" else ()  # whose names labels may be, too
-    numbers = {name: number for names in (columns, roles.classes) for number, name in enumerate(names)}
-    are_numbers = all(number_of(name) is not None for name in roles.classes)
-
-    def number_of_label(value: Any) -> int | None:
-        text = label_text(value)
-        number = number_of(text)
-        if text in numbers or number is None or number % 1 or are_numbers or roles.base is None:
-            return numbers.get(text)
-        place = int(number) - roles.base
-        return place if 0 <= place < len(numbers) else None
-
-    return number_of_label
+    numbers = {name: number for names in (columns, roles.classes, roles.called) for number, name in enumerate(names)}
+    return lambda value: numbers.get(label_text(value))
 
 
 def label_text(value: Any) -> str:

@@ -27,8 +27,17 @@ from mpcs_torch.evaluation.files.single_columns import (
     roles_of_lists,
     roles_of_positive,
 )
-from mpcs_torch.evaluation.files.tables import choices, distinct_texts, listed, number_of, text_of
-from mpcs_torch.evaluation.files.words import DECISION, NO_PROBABILITY, POSITIVE, is_index, named_as, plain, words_of
+from mpcs_torch.evaluation.files.tables import choices, distinct_texts, listed, number_of, text_of, way
+from mpcs_torch.evaluation.files.words import (
+    DECISION,
+    LABELS,
+    NO_PROBABILITY,
+    POSITIVE,
+    is_index,
+    named_as,
+    plain,
+    words_of,
+)
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
 """Words before or after the names of classes."""
@@ -70,10 +79,12 @@ def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str],
         return roles_of_lists(columns, lists[0], label)
     bad, others = _bad_number(columns), columns.of_kind("number", "whole", "empty")
     known = [name for name in others if not {*words_of(name)} & NO_PROBABILITY]
-    positive = columns.of_kind("number", "whole", among=named_as(known, POSITIVE))
+    words_for = POSITIVE | LABELS if table.joined else POSITIVE
+    positive = columns.of_kind("number", "whole", among=named_as(known, words_for))
     if not positive and len(others) == 1 and not bad:
         positive = [name for name in columns.of_kind("number", among=known) if {*words_of(name)} & POSITIVE]
     is_binary = len(columns.class_names or ()) == 2 if label is None else len(columns.texts(label)) <= 2
+    is_binary |= label is not None and not readings and len(columns.class_names or "ab") == 2
     if is_binary and not decisions and positive:
         if len(positive) > 1:
             _refuse_both(columns, [(name,) for name in positive])
@@ -89,9 +100,7 @@ def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str],
         return _only(columns, readings)
     missing = [name for name in columns.class_names or () if name not in columns.open]
     without = f"; there is no column for {listed(missing, 5)}" if missing else ""
-    problem = (
-        f"has no columns of scores or predicted labels that are known by their names; it has {listed(table.names)}"
-    )
+    problem = f"has no columns of scores or predicted labels that are known by their names; {table.it_has()}"
     raise columns.error(f"{problem}: name them by --score-columns or --decision-column{without}{bad}")
 
 
@@ -126,9 +135,10 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
     one = next((one for one in readings if one.is_numbered), whole) or by_size[0]
     other = [name for name in by_size[-1].scores if name not in one.scores]
     sums = columns.matrix(one.scores).sum(axis=1)
+    some = way("--score-columns", one.scores)
     raise columns.error(
         f"has columns of numbers {span(one.scores)}, of which the first row sums to {sums[0] if len(sums) else 0:g}, "
-        f"and {listed(other)}: which are scores of classes? --score-columns {','.join(one.scores[:3])},... names them "
+        f"and {listed(other)}: which are scores of classes? {some} names them "
         "(for logits pass --logits, too)",
     )
 
@@ -137,11 +147,13 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
     """Yield the columns that may be the scores of classes."""
     filled = columns.of_kind("number", "whole", "empty")  # a class may have no scores yet
     known = [name for name in filled if not {*words_of(name)} & {"distance", "dist", "loss"}]
-    numeric, classes = columns.of_kind("number", "whole", among=known), columns.class_names
+    numeric, fractions = (columns.of_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
+    classes = columns.class_names
     if classes is not None:
-        named = list(by_class(known, classes))
-        fitting = [] if named else [each for each, _ in numbered_families(known) if len(each) == len(classes)]
-        yield from named or [Roles("columns", each, tuple(classes), is_numbered=True) for each in fitting]
+        named = list(_by_known_class(columns, known))
+        groups = [each for each, _ in numbered_families(known)] if columns.table.has_names else [numeric, fractions]
+        fitting = [Roles("columns", tuple(each), tuple(classes), is_numbered=True) for each in groups]
+        yield from named or [reading for reading in fitting if len(reading.scores) == len(classes)]
         return
     if truth:
         of_truth = list(truth) if len(truth) > 1 or columns.kinds[next(iter(truth.values()))] != "list" else []
@@ -158,11 +170,17 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
         in_order = tuple(name for name in numeric if name in class_of)
         yield Roles("columns", in_order, tuple(class_of[name] for name in in_order))
     in_unit = [name for name in numeric if ((one := columns.matrix([name])).size and one.min() >= 0 and one.max() <= 1)]
-    fractions = columns.of_kind("number", among=numeric)
     groups = [numeric, in_unit, fractions, *_with_common_word(numeric)]
     for group in groups:
         if len(group) > 1 and tuple(sorted(group)) not in {tuple(sorted(family)) for family, _ in families}:
             yield Roles("columns", tuple(group), _classes_of(group, {*words}))
+
+
+def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Roles]:
+    """Yield the columns that are named after the classes, or else after what the file calls them."""
+    classes = columns.class_names or ()
+    named = list(by_class(names, classes)) or by_class(names, columns.called)
+    return (reading._replace(classes=tuple(classes)) for reading in named)
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
@@ -236,7 +254,7 @@ def _chosen(columns: OpenColumns, label: str | None) -> Roles:
         return roles_of_positive(columns, names[0], label)
     classes = columns.class_names
     if classes is not None:
-        by_name = next(by_class(names, classes), None) if not options.classes else None
+        by_name = next(_by_known_class(columns, names), None) if columns.called or not options.classes else None
         if by_name is None and len(classes) != len(names):
             problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
             raise columns.error(problem)
@@ -249,9 +267,8 @@ def _chosen(columns: OpenColumns, label: str | None) -> Roles:
 
 
 def _refuse_both(columns: OpenColumns, ways: Sequence[Sequence[str]]) -> None:
-    one, two = (",".join(names) if len(names) <= 4 else f"{names[0]},...,{names[-1]}" for names in ways[:2])
     problem = f"can be read in two ways: the scores are {span(ways[0])}, or {span(ways[1])}"
-    raise columns.error(f"{problem}: {choices('--score-columns', (one, two))}")
+    raise columns.error(f"{problem}: {choices('--score-columns', ways[:2])}")
 
 
 def _bad_number(columns: OpenColumns) -> str:

@@ -1,14 +1,16 @@
 """Files with one column of scores or of predicted labels: lists, one probability, decisions."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from mpcs_torch.concern.rules import MAX_CLASSES
 from mpcs_torch.errors import quoted, shown
+from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, number_or_text
-from mpcs_torch.evaluation.files.tables import choices, distinct_texts, listed, number_of, numbers_in
+from mpcs_torch.evaluation.files.tables import choices, distinct_texts, is_gap, listed, number_of, numbers_in, way
 from mpcs_torch.evaluation.files.words import DENIALS, MISSING, REFERRAL, polarity_of, words_of
 
 
@@ -18,8 +20,8 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
     others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
         problem = f"has one score {quoted(score)}, and {quoted(others[0])} with the values of the labels"
-        ways = f"--decision-column {others[0]} measures it, --score-columns {score} the probability of a class"
-        raise columns.error(f"{problem}: {ways}")
+        ways = f"{way('--decision-column', others[:1])} measures it, {way('--score-columns', [score])} the probability"
+        raise columns.error(f"{problem}: {ways} of a class")
 
 
 def refuse_scores_of(columns: OpenColumns, classes: set[str], decision: str) -> None:
@@ -27,7 +29,7 @@ def refuse_scores_of(columns: OpenColumns, classes: set[str], decision: str) -> 
     words = [name.lower() for name in classes if number_of(name) is None and len(name) > 1]
     named = [name for name in columns.of_kind("number", "whole") if any(word in name.lower() for word in words)]
     if named:
-        ways = f"--decision-column {decision} measures the labels, --score-columns names the scores"
+        ways = f"{way('--decision-column', [decision])} measures the labels, --score-columns names the scores"
         problem = f"has predicted labels {quoted(decision)}, and {listed(named)}, maybe scores that do not sum to 1"
         raise columns.error(f"{problem}: {ways}")
 
@@ -57,68 +59,100 @@ def roles_of_lists(columns: OpenColumns, name: str, label: str | None) -> Roles:
 def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list[str]:
     """Return the numbers of classes whose scores have no names; refuse labels that are names."""
     if label is not None and columns.kinds[label] == "text":
-        words = ",".join(sorted(columns.texts(label)))
         problem = "has scores without names, and labels that are names: which score is of which class?"
-        raise columns.error(f"{problem} --classes {words} names the classes in their order")
-    first = first_number(columns, label, size)
+        ways = f"{way('--classes', sorted(columns.texts(label)))} names the classes in their order"
+        raise columns.error(f"{problem} {ways}")
+    is_number = label is not None and columns.kinds[label] == "whole"
+    first = first_number(columns, [label], size) if label is not None and is_number else 0
     return [str(number) for number in range(first, first + size)]
 
 
-def first_number(columns: OpenColumns, label: str | None, size: int) -> int:
-    """Return the number of the first class, 0 or 1, by the labels; refuse labels without the first and the last one."""
-    if label is None or columns.kinds[label] != "whole" or columns.table.counts_from_0:
+def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: Sequence[str] = ()) -> int:
+    """Return the number of the first class, 0 or 1, by whether 0, or the number of classes, is among labels.
+
+    If neither does, they count from 0 in arrays, and are refused elsewhere.
+    """
+    for texts in (set[str]().union(*map(columns.texts, names)), None):
+        known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts
+        by_number = {number: label_text(each) for each in known if (number := number_of(each)) is not None}
+        numbers = sorted(by_number)
+        if 0 in numbers or size in numbers:
+            return int(0 not in numbers)
+    is_other = any(number < 0 or number > size for number in numbers)
+    if is_other and len(numbers) == size:
+        readings = [[by_number[number] for number in numbers]]
+        problem = f"has the labels {listed(readings[0])}, which are no numbers from 0 or 1"
+    elif is_other or columns.table.counts_from_0:
         return 0
-    for texts in (columns.texts(label), None):
-        numbers = {number_of(each) for each in texts or distinct_texts(columns.table, [label], MAX_CLASSES)}
-        if 0.0 in numbers or float(size) in numbers:
-            return int(0.0 not in numbers)
-    if columns.class_names is not None:
-        return 0
-    ways = choices("--classes", [",".join(map(str, range(first, first + size))) for first in (0, 1)])
-    raise columns.error(f"is never 0 and never {size}, so the first class may be 0 or 1: {ways}", column=label)
+    else:
+        readings = [[*map(str, range(first, first + size))] for first in (0, 1)]
+        problem = f"is never 0 and never {size}, so the first class may be 0 or 1"
+    ways = choices("--classes", readings)
+    beside = f", with {way('--score-columns', scores)}" if scores else ""
+    raise columns.error(f"{problem}: {ways}{beside}", column=names[0])
 
 
 def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Roles:
     """Return one column with the probability of a class: the one that its name says, else the positive class."""
-    classes = columns.class_names
+    classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
             raise columns.error("one column of scores needs labels: --label-column COLUMN")
-        classes = sorted({label_text(text) for text in distinct_texts(columns.table, [label], 2)}, key=number_or_text)
-        words = [polarity_of(text) for text in classes]
-        if len(classes) == 1 and classes[0] in ("0", "1"):
-            classes, words = ["0", "1"], [0, 1]
-        elif {*words} == {0, 1}:
-            classes = [text for _, text in sorted(zip(words, classes, strict=True), key=lambda pair: pair[0] or 0)]
-        elif len(classes) != 2 or _named_class(name, classes) is None:
-            negative, positive = (*classes, "NAME")[:2]
-            which = f"has one score and the labels {listed(classes)}: which is the positive class?"
-            raise columns.error(f"{which} --classes {negative},{positive} makes it {positive}", column=name)
+        classes = _two_labels(columns, name, label)
     if len(classes) != 2:
         raise columns.error(f"has one score for each row, but there are {len(classes)} classes", column=name)
-    of_class = _named_class(name, classes)
-    if of_class is None and {*words_of(name)} & DENIALS and not columns.options.classes:
-        problem = f"may be the probability of {shown(classes[0])} or of {shown(classes[1])}"
-        ways = choices("--classes", [",".join(pair) for pair in (classes, classes[::-1])])
-        raise columns.error(f"{problem}: {ways}, whose last class it is", column=name)
-    scores, is_chosen = columns.matrix([name]), bool(columns.options.score_columns or columns.options.from_logits)
-    is_high = len(scores) > 3 and scores.min() >= 0.5 and (label is None or len(columns.texts(label)) == 2)
-    if is_high and not is_chosen:
+    scores, last = columns.matrix([name]), shown(classes[1])
+    has_sign = any(str(value).strip().endswith("%") for value in columns.values[name])
+    is_beyond = bool(len(scores)) and scores.max() > 1
+    is_percent = has_sign or (is_beyond and ("%" in name or "percent" in name.lower()))
+    is_high = len(scores) > 3 and scores.min() >= (50 if is_percent else 0.5) and (is_percent or not is_beyond)
+    if is_high and (label is None or len(columns.texts(label)) > 1) and not (options.classes or options.from_logits):
         other = "" if label is None else f"{quoted(label)} may be the predicted label, and "
         problem = f"has no score below 0.5, so {other}{quoted(name)} may be the score of the predicted label"
-        way = "give true labels with --labels FILE or --label-column COLUMN, the predicted ones with --decision-column"
-        raise columns.error(f"{problem}: {way}, or pass --score-columns {name}")
-    return Roles("positive", [name], tuple(classes), of_class=1 if of_class is None else of_class)
+        ways = "give true labels with --labels FILE or --label-column COLUMN, the predicted ones with --decision-column"
+        confirmed = f"{way('--classes', classes)} confirms that it is the probability of {last}"
+        raise columns.error(f"{problem}: {ways}, or {confirmed}")
+    of_class = next((place for names in (columns.called, classes) for place in _named_class(name, names)), None)
+    is_known = columns.class_names is not None or [polarity_of(text) for text in classes] == [0, 1]
+    if of_class is None and not is_known:
+        problem = f"has one score and the labels {listed(classes)}: which is the positive class?"
+        raise columns.error(f"{problem} {way('--classes', classes)} makes it {last}", column=name)
+    if of_class is None and {*words_of(name)} & DENIALS and not options.classes:
+        problem = f"may be the probability of {shown(classes[0])} or of {last}"
+        ways = choices("--classes", (classes, classes[::-1]))
+        raise columns.error(f"{problem}: {ways}, whose last class it is", column=name)
+    of_class = 1 if of_class is None else of_class
+    return Roles("positive", [name], tuple(classes), of_class=of_class, is_percent=is_percent)
 
 
-def _named_class(name: str, classes: Sequence[str]) -> int | None:
+def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
+    """Return the two labels beside one score, that of the positive class last; refuse more, and say which is rare."""
+    table = columns.table
+    known = {label_text(text) for text in distinct_texts(table, [label], MAX_CLASSES)}
+    classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
+    if classes <= {"0", "1"}:
+        return ["0", "1"]
+    if len(classes) <= 2:
+        one, two = [*sorted(classes, key=number_or_text), "NAME"][:2]
+        if len(classes) == 1:
+            ways = f"{way('--classes', [one, two])} makes {two} the positive class"
+            raise columns.error(f"has one score and the label {shown(one)} alone: {ways}", column=score)
+        return [two, one] if [polarity_of(one), polarity_of(two)] == [1, 0] else [one, two]
+    rows = [label_text(value) for batch in table.batches(texts=[label]) for value in batch.columns[label].to_pylist()]
+    rare, count = Counter(text for text in rows if text in classes).most_common()[-1]
+    problem = f"is {quoted(rare)} in {count} of {len(rows)} rows, the rarest of {len(classes)} labels"
+    ways = f"but one score {quoted(score)} tells two apart: leave out rows with others, or name more by --score-columns"
+    raise PredictionsError(table.path, f"{problem}, {ways}", row=rows.index(rare) + 1, column=label)
+
+
+def _named_class(name: str, classes: Sequence[str]) -> list[int]:
     """Return the number of the only class that the name of a column names, as a word, or as it is true or false."""
     words = words_of(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {polarity_of(word) for word in words} - {None}
     if not named and len(kinds) == 1 and {polarity_of(each) for each in classes} == {0, 1}:
         named = [place for place, each in enumerate(classes) if polarity_of(each) in kinds]
-    return named[0] if len(named) == 1 else None
+    return named if len(named) == 1 else []
 
 
 def roles_of_decisions(columns: OpenColumns, label: str | None, decision: str) -> Roles:
@@ -130,17 +164,22 @@ def roles_of_decisions(columns: OpenColumns, label: str | None, decision: str) -
     classes = sorted(set.union(*of_columns), key=number_or_text)
     missing = [name for name in classes if name.lower() in MISSING]
     numbers = [number for name in classes if (number := number_of(name)) is not None]
-    some = f"--classes {','.join(classes[:5])}{',...' if len(classes) > 5 else ''} names all classes"
+    some = f"{way('--classes', classes)} names all classes"
+    cases = Counter(name.lower() for name in classes)
+    twins, column = [name for name in classes if cases[name.lower()] > 1], decision
     if REFERRAL in classes:
         problem = "has referrals: --concern FILE says what they cost, and names the classes and answers"
     elif missing and columns.options.missing == "error":
+        column = names[missing[0] not in of_columns[0]]
         problem = f"has {quoted(missing[0])}: --missing drop leaves such rows out, or, if it is a class, {some}"
     elif of_columns[0].isdisjoint(of_columns[-1]) and len(of_columns[-1]) > 1:
         problem = f"has predicted labels {listed(sorted(of_columns[0]))}, of which none is a label: write them alike"
+    elif twins:
+        problem = f"has {listed(twins)}, which differ in case alone: write them alike, or, if all are classes, {some}"
     elif any(number % 1 for number in numbers) or (
         columns.kinds[decision] == "whole" and 0 < len(numbers) < len(classes)
     ):
         problem = f"has values of several kinds, {listed(classes)}: {some}"
     else:
         return Roles("decisions", [decision], tuple(name for name in classes if name not in missing))
-    raise columns.error(problem, column=decision)
+    raise columns.error(problem, column=column)

@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -196,6 +196,12 @@ class Table:
     """Whether labels are indices, as in the arrays of numpy and torch."""
     classes: Sequence[str] = ()
     """The names of the classes in their order, if the file has an array of them."""
+    joined: Sequence[str] = ()
+    """The columns that a file of labels gave."""
+    label: str | None = None
+    """Of these, the labels, whatever other columns are called."""
+    truth: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of these, degrees of truth instead, by class."""
 
     def batches(
         self, *, numbers: Sequence[str] = (), texts: Sequence[str] = (), part: range | None = None
@@ -237,7 +243,11 @@ class Table:
         for name in names:
             if name is not None and name not in self.names:
                 asked = f" of {option}" if option else ""
-                raise PredictionsError(self.path, f"has no column {quoted(name)}{asked}; it has {listed(self.names)}")
+                raise PredictionsError(self.path, f"has no column {quoted(name)}{asked}; {self.it_has()}")
+
+    def it_has(self) -> str:
+        """Return which columns the file has, for a message."""
+        return f"it has {listed([name for name in self.names if name not in self.joined])}"
 
 
 def _with_point(value: Any) -> Any:
@@ -255,9 +265,16 @@ def listed(names: Sequence[str], most: int = 10) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
 
 
-def choices(option: str, values: Iterable[str]) -> str:
-    """Return the next steps of a refusal: an option with each of some values."""
-    return "choose by " + " or ".join(f"{option} {shlex.quote(value)}" for value in values)
+def choices(option: str, readings: Iterable[str | Sequence[str]]) -> str:
+    """Return the next steps of a refusal: an option with the value, or the values, of each of several readings."""
+    ways = (way(option, [each] if isinstance(each, str) else each) for each in readings)
+    return "choose by " + " or ".join(ways)
+
+
+def way(option: str, values: Sequence[str]) -> str:
+    """Return an option with values as a shell reads it; many are cut."""
+    text = shlex.quote(",".join(values if len(values) <= 10 else [*values[:3], "...", values[-1]]))
+    return f"{option}={text}" if text.startswith("-") else f"{option} {text}"
 
 
 def text_of(value: Any) -> str:

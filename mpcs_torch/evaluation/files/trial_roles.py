@@ -116,7 +116,7 @@ def _possible_scores(columns: OpenColumns) -> list[str]:
 def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
     if columns.table.dialect == MATRIX:
         return "contains no labels: give a Key, or a list of trials, with --labels FILE"
-    has = f"it has {listed(columns.table.names)}"
+    has = columns.table.it_has()
     if is_score:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
     both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.of_kind("text")[::-1]]

@@ -15,6 +15,9 @@ from mpcs_torch.evaluation.files import Predictions, PredictionsError, ReadOptio
 
 
 def accuracy(path: Path, concern: ConcernSpec | None = None, **options: Any) -> float:
+    if "labels" in options:
+        (path.parent / "labels.csv").write_text(options["labels"])
+        options["labels"] = path.parent / "labels.csv"
     result = score_models(open_models([path], ReadOptions(**options), concern), concern, intervals=False)
     return round(result.value("accuracy"), 3)
 
@@ -23,11 +26,26 @@ def lines(*records: Any) -> str:
     return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
-READ = {
+CONCERN = ConcernSpec(["red", "yellow", "green"])
+FROM_1 = "is never 0 and never 3, so the first class may be 0 or 1: choose by --classes 0,1,2 or --classes 1,2,3"
+SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
+READ: dict[str, tuple[str, dict[str, Any], float]] = {
     "p.csv: P(no)": ("y_true,prob_no\nyes,.1\nno,.8\nno,.9\n", {}, 1.0),
     "p.csv: prob_0": ("y,prob_0\n1,.1\n0,.8\n0,.9\n", {}, 1.0),
     "p.csv: p0": ("y,p_0\n1,.1\n0,.8\n0,.9\n", {}, 1.0),
     "p.csv: prob_fake": ("label,prob_fake\nreal,.2\nfake,.7\nreal,.1\n", {}, 1.0),
+    "p.csv: classes as the file calls them": (
+        "R,A,G,label\n.7,.2,.1,R\n.2,.3,.5,A\n",
+        {"concern": CONCERN, "classes": ["R", "A", "G"]},
+        0.5,
+    ),
+    "p.csv: a label after row 100": (
+        "red,yellow,green,label\n" + ".7,.2,.1,1\n" * 150 + ".2,.3,.5,3\n",
+        {"concern": CONCERN, "classes": CONCERN.classes},
+        1.0,
+    ),
+    "p.csv: percentages of one class": ("prob (%),label\n2.6,0\n98,1\n40,1\n0.7,0\n", {}, 0.75),
+    "p.csv: percent signs": ("prob,label\n2.6%,0\n98%,1\n40%,1\n0.7%,0\n", {}, 0.75),
     "p.csv: a class of the labels": ("y_true,prob_benign\nmalignant,.3\nbenign,.8\n", {}, 1.0),
     "p.csv: indices of pandas": (",cat,dog\n0,.7,.3\n1,.2,.8\n", {"labels": ",label\n1,dog\n0,cat\n"}, 1.0),
     "p.jsonl: zero-shot": (
@@ -43,6 +61,11 @@ READ = {
         {},
         1.0,
     ),
+    "p.json: rows of pandas in another order": (
+        json.dumps({"label": {"39": "a", "2": "b"}, "a": {"39": 0.7, "2": 0.4}, "b": {"2": 0.6, "39": 0.3}}),
+        {},
+        1.0,
+    ),
     "p.json: split of pandas": (
         json.dumps({"columns": ["label", "a", "b"], "index": [0, 1], "data": [["a", 0.7, 0.3], ["b", 0.4, 0.6]]}),
         {},
@@ -53,6 +76,11 @@ READ = {
         {},
         1.0,
     ),
+    "p.txt: rows of R in quotes": (
+        '"cat" "big dog" "truth"\n"1" .05 .95 "big dog"\n"2" .85 .15 "cat"\n"3" .05 .95 "cat"\n',
+        {},
+        0.667,
+    ),
     "p.txt: rows of R": ('"cat","dog","obs"\n"1",0.7,0.3,"cat"\n"2",0.4,0.6,"dog"\n', {}, 1.0),
     "p.csv: commas at the ends": ("label,a,b\na,.7,.3,\nb,.4,.6,\n", {}, 1.0),
     "p.csv: sep=": ("sep=;\nlabel;a;b\na;0,7;0,3\nb;0,4;0,6\n", {}, 1.0),
@@ -61,6 +89,27 @@ READ = {
     "p.csv: NA left out of decisions": ("y_true,y_pred\ncat,cat\nNA,dog\ndog,dog\ncat,NA\n", {"missing": "drop"}, 1.0),
     "p.csv: one-hot beside predicted labels": ("label,target_cat,target_dog,pred\ncat,1,0,cat\ndog,0,1,cat\n", {}, 0.5),
     "p.csv: features beside predicted labels": ("target,site_A,site_B,pred\na,1,0,a\nb,0,1,a\n", {}, 0.5),
+    "p.csv: scores called as labels are": ("id,target\n1,.9\n2,.2\n3,.4\n", {"labels": SOLUTION}, 0.667),
+    "p.csv: scores of another rater": (
+        "id,prob\n1,.9\n2,.2\n3,.4\n",
+        {"labels": "id,label,prob\n1,1,.9\n2,0,.1\n3,1,.8\n"},
+        0.667,
+    ),
+    "p.csv: a text called as scores are": (
+        "id,cat,dog\n1,.9,.1\n2,.2,.8\n3,.4,.6\n",
+        {"labels": "id,label,cat\n1,cat,x\n2,dog,y\n3,cat,z\n"},
+        0.667,
+    ),
+    "p.json: predicted labels called as labels are": (
+        '[{"label":"YES","score":0.97},{"label":"NO","score":0.9},{"label":"YES","score":0.6}]',
+        {"labels": "label\nYES\nNO\nNO\n"},
+        0.667,
+    ),
+    "p.csv: one-hot labels called as scores are": (
+        "id,cat,dog,bird\n1,.9,.05,.05\n2,.2,.7,.1\n",
+        {"labels": "id,cat,dog,bird,fold\n1,1,0,0,7\n2,0,0,1,8\n"},
+        0.5,
+    ),
 }
 """By the name of the file and what it is: the content, the options, and the accuracy."""
 
@@ -70,9 +119,6 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
     content, options, expected = READ[name]
     path = tmp_path / name.split(":")[0]
     path.write_text(content)
-    if "labels" in options:
-        (tmp_path / "labels.csv").write_text(options["labels"])
-        options = {**options, "labels": tmp_path / "labels.csv"}
     assert accuracy(path, **options) == expected
 
 
@@ -84,9 +130,34 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], float]] = {
         1.0,
     ),
     "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "none is a label: write them alike", {}, -1),
+    "labels that differ in case": (
+        "label,pred\nCat,cat\ncat,cat\nDog,Dog\n",
+        "has Cat, cat, which differ in case alone: write them alike, or, if all are classes, --classes Cat,Dog,cat",
+        {"classes": ["Cat", "cat", "Dog"]},
+        0.667,
+    ),
+    "a code beside two classes": (
+        "id,label,prob\n1,1,.2\n2,2,.8\n3,9,.5\n4,2,.3\n",
+        "row 3, column label: is '9' in 1 of 4 rows, the rarest of 3 labels, but one score 'prob' tells two",
+        {},
+        -1,
+    ),
+    "percentages that no name tells": (
+        "label,prob\n0,2.6\n1,98\n1,40\n0,12\n",
+        "row 1, column prob: must be a probability (--logits reads logits; divide percentages by 100), but is 2.6",
+        {},
+        -1,
+    ),
+    "one label": ("label,prob\nyes,.9\nyes,.4\n", "--classes yes,NAME makes", {"classes": ["no", "yes"]}, 0.5),
+    "the confidence of a predicted label": (
+        "gold,prob a\na,.9\na,.8\nb,.7\nb,.6\n",
+        "has no score below 0.5, so 'gold' may be the predicted label",
+        {"classes": ["b", "a"], "score_columns": ["prob a"]},
+        0.5,
+    ),
     "a gap that may be a class": (
         "y_true,y_pred\ncat,cat\nNA,dog\n",
-        "'NA': --missing drop leaves such rows out, or, if it is a class, --classes NA,cat,dog names all",
+        "column y_true: has 'NA': --missing drop leaves such rows out, or, if it is a class, --classes NA,cat,dog",
         {"classes": ["NA", "cat", "dog"]},
         0.5,
     ),
@@ -122,6 +193,48 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], float]] = {
     ),
     "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "name them by --score-columns", {}, -1),
     "distances": ("label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n", "name them by --score-columns", {}, -1),
+    "a file of labels without known names": (
+        "id,target\n1,.9\n2,.2\n3,.4\n",
+        "labels.csv: has no column of labels that is known by its name; it has id, target_label_2, why: --label-column",
+        {"labels": "id,target_label_2,why\n1,1,b\n2,0,d\n3,1,f\n", "label_column": "target_label_2", "by": ["why"]},
+        0.667,
+    ),
+    "unknown scores beside a file of labels": (
+        "id,x\n1,.9\n2,.2\n3,.4\n",
+        "p.csv: has no columns of scores or predicted labels that are known by their names; it has id, x: name them by",
+        {"labels": SOLUTION, "score_columns": ["x"]},
+        0.667,
+    ),
+    "labels of two classes of three": (
+        "red,yellow,green,label\n.7,.2,.1,1\n.2,.3,.5,2\n",
+        f"{FROM_1}, with --score-columns red,yellow,green",
+        {"concern": CONCERN, "classes": ["1", "2", "3"]},
+        0.5,
+    ),
+    "labels of two classes of three, without a header": (
+        "1,.7,.2,.1\n2,.2,.3,.5\n" * 5,
+        FROM_1,
+        {"concern": CONCERN, "classes": ["1", "2", "3"]},
+        0.5,
+    ),
+    "labels of two classes of three, without a header or a concern": (
+        "1,.7,.2,.1\n2,.2,.3,.5\n" * 5,
+        FROM_1,
+        {"classes": ["1", "2", "3"]},
+        0.5,
+    ),
+    "predicted labels of two classes of three": (
+        "label,pred\n1,1\n2,1\n",
+        FROM_1,
+        {"concern": CONCERN, "classes": ["0", "1", "2"]},
+        0.5,
+    ),
+    "1 is yes": (
+        "yes,no,label\n.7,.3,1\n.2,.8,2\n",
+        "which class is 1? --score-columns yes,no names the columns in the order of their classes",
+        {"score_columns": ["yes", "no"]},
+        1.0,
+    ),
     "lists of the best classes": (
         "label,probs\n" + '0,"[.7,.2,.1]"\n1,"[.6,.3,.1]"\n2,"[.8,.1,.1]"\n' * 10,
         "lists that always fall",
@@ -138,17 +251,23 @@ def test_what_may_mean_two_things_is_refused_with_a_way(name: str, tmp_path: Pat
     path = tmp_path / "p.csv"
     path.write_text(content)
     with pytest.raises(PredictionsError) as refused:
-        accuracy(path)
+        accuracy(path, **{name: options[name] for name in ("labels", "concern") if name in options})
     assert message in str(refused.value)
-    if options:
+    if expected >= 0:
         assert accuracy(path, **options) == expected
 
 
 def test_labels_with_ids_of_another_name_are_not_matched_by_their_order(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("image,cat,dog\nx,.7,.3\ny,.2,.8\n")
-    (tmp_path / "l.csv").write_text("file,label\ny,dog\nx,cat\n")
     with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
-        accuracy(tmp_path / "p.csv", labels=tmp_path / "l.csv")
+        accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n")
+
+
+def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("id,x\n1,.9\n2,.2\n3,.4\n")
+    for option in ({"score_columns": ["target"]}, {"decision_column": "target"}):
+        with pytest.raises(PredictionsError, match="column target: cannot be labels and predictions, too"):
+            accuracy(tmp_path / "p.csv", labels=SOLUTION, **option)
 
 
 def test_models_with_other_ids_are_not_compared_row_by_row(tmp_path: Path) -> None:
@@ -157,6 +276,14 @@ def test_models_with_other_ids_are_not_compared_row_by_row(tmp_path: Path) -> No
         path.write_text("id,label,cat,dog\n" + "".join(f"{first + row},cat,.7,.3\n" for row in range(3)))
     with pytest.raises(PredictionsError, match=r"b\.csv, row 1, column id: must be '0' as in .*a\.csv, but is '1'"):
         score_models(open_models(paths, ReadOptions()), None)
+
+
+def test_labels_of_arrays_count_from_1_where_one_is_the_number_of_classes(tmp_path: Path) -> None:
+    for labels, options in (([1, 0, 1], {}), ([2, 1, 2], {}), ([1, -1, 1], {"classes": ["-1", "1"]})):
+        np.savez(tmp_path / "p.npz", probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]), y=np.array(labels))
+        assert accuracy(tmp_path / "p.npz", **options) == 0.667
+    with pytest.raises(PredictionsError, match=r"has the labels -1, 1, .*: choose by --classes=-1,1"):
+        accuracy(tmp_path / "p.npz")
 
 
 def test_arrays_of_one_probability_and_of_labels_with_a_column_are_read(tmp_path: Path) -> None:

@@ -161,8 +161,9 @@ def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None
     numbered = TEMPERATURE._replace(class_names=("0", "1"))
     with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):
         open_to_calibrate(numbered, other, ReadOptions())
-    with pytest.raises(PredictionsError, match="--classes must be red, yellow, green, blue, in this order"):
-        open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=["a", "b", "c", "d"]))
+    assert open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=["a", "b", "c", "d"])).class_names == NAMES
+    with pytest.raises(PredictionsError, match="--classes must be what the file calls red, yellow, green, blue, in"):
+        open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=NAMES[::-1]))
 
 
 def test_soft_labels_are_refused(tmp_path: Path) -> None:

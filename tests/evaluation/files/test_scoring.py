@@ -316,7 +316,7 @@ def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
         with pytest.raises(PredictionsError, match=re.escape(message)):
             scored(list(files))
 
-    refused("has no columns of scores or predicted labels", *write_npz(tmp_path, PROBS[:, 0], TARGET))
+    refused("but one score 'preds' tells two apart", *write_npz(tmp_path, PROBS[:, 0], TARGET))
     refused("has 5 rows, but", *write_npy(tmp_path, PROBS, TARGET[:5]))
     refused("row 1, column labels: must be a class", *write_npy(tmp_path, PROBS, TARGET + 0.5))
     refused("must be a probability", *write_npz(tmp_path, LOGITS.long(), TARGET))

@@ -67,10 +67,10 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
     path.write_text(TRUTHS)
     for concern in (None, NAMED):
         assert scored(path, concern=concern, label_column="diagnosis").values["accuracy"] == pytest.approx(2 / 3)
-    path.write_text("id,red,green,pred,label,y_true\n1,0.7,0.3,0,0,1\n2,0.4,0.6,1,1,1\n")
-    for label, accuracy in (("label", 1), ("y_true", 0.5)):
+    path.write_text("id,red,green,pred,label,y_true\n1,0.7,0.3,0,0,1\n2,0.4,0.6,1,1,1\n3,0.4,0.6,1,1,0\n")
+    for label, accuracy in (("label", 1), ("y_true", 1 / 3)):
         chosen: dict[str, Any] = {"label_column": label, "classes": ["red", "green"]}
-        assert scored(path, **chosen).values["accuracy"] == accuracy
+        assert scored(path, **chosen).values["accuracy"] == pytest.approx(accuracy)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_meaning_of_columns_is_told(columns: str, rows: str, read: str, tmp_
     ("text", "message", "way"),
     [
         (
-            "label,y_true,a,b\n0,1,0.5,0.5\n",
+            "label,y_true,a,b\n0,1,0.5,0.5\n1,0,0.5,0.5\n",
             "several columns that may be the labels, label, y_true: choose by --label-column label or",
             {"label_column": "y_true", "classes": ["a", "b"]},
         ),
