@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from math import nan
 from typing import Any, Generic, Self, TypeVar
 
@@ -19,10 +20,12 @@ OF_GROUPS = (
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
 
+MAX_LINES = 18
+"""The most rows of the table that a notebook or a console shows at once."""
 ABOUT_RANGES = "Values are those of the middle costs. What follows is about these rows, chance aside."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result(Generic[ScoresT]):
     """The values of models on the same rows, with 95 % intervals, by group and class, and the models' comparison.
 
@@ -179,6 +182,24 @@ class Result(Generic[ScoresT]):
         warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
         return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in [*self.parts(), *warnings])
 
+    def __repr__(self) -> str:
+        """Return the first lines of the text of `print`: a notebook shows `_repr_html_` instead."""
+        lines = [*self.first.headline().splitlines(), *self.table().markdown().splitlines()]
+        lines = lines[:MAX_LINES] + (["..."] if len(lines) > MAX_LINES else [])
+        return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
+
+    def _repr_html_(self) -> str:
+        """Return the values as a table, and all else folded, which a notebook shows."""
+        whole = self.table()
+        first, rest = Table(whole.header, whole.rows[:MAX_LINES]), Table(whole.header, whole.rows[MAX_LINES:])
+        warnings = [f"warning: {warning}" for warning in self.warnings()]
+        parts: list[Table | str] = [rest] if rest.rows else []
+        parts += self.parts()[1 + len(self.sections()) :]
+        shown = [part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>" for part in parts]
+        alerts = "".join(f"<p><strong>{escape(printable(each))}</strong></p>" for each in warnings)
+        folded = f"<details><summary>groups, classes, comparisons, notes</summary>{''.join(shown)}</details>"
+        return f"<p>{escape(self.first.headline())}</p>{first._repr_html_()}{alerts}{folded}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
         plain: dict[str, Any] = {**({"read": list(self.read)} if self.read else {}), **self.first.about()}
@@ -224,6 +245,9 @@ class Result(Generic[ScoresT]):
     def to_frame(self) -> Any:
         """Return a pandas DataFrame: a row for each model, group and metric, with value, low and high.
 
+        Rates of classes are metrics such as ``recall[malignant]``; a difference of two models has its metric, both
+        models as ``"B - A"``, the column ``difference``, and its corrected p-value.
+
         Raises:
             ModuleNotFoundError: If pandas is missing.
         """
@@ -233,11 +257,20 @@ class Result(Generic[ScoresT]):
         for groups in self._shown_groups():
             parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
-            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)))
+            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)), nan)
             for model, column, group, scores in parts
             for name, value in scores.values.items()
         ]
-        return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high"])
+        rows += [
+            (model, "", "", name, value, *(ends or (nan, nan)), nan)
+            for model, scores in self.models.items()
+            for name, (value, ends, _) in scores.by_class().items()
+        ]
+        rows += [
+            (f"{each.second} - {each.first}", "difference", "", each.measure, *each.paired[2:5], each.adjusted_p_value)
+            for each in self.comparisons
+        ]
+        return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high", "p_value"])
 
 
 def _cell(scores: Scores, name: str) -> str:

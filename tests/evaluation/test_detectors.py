@@ -254,7 +254,7 @@ def test_the_dictionary_and_the_text_hold_everything() -> None:
     assert low < at["miss_rate"] < high
     assert at["threshold"] == 0.7
     assert all(row.verdict in str(result) for row in result.comparisons)
-    assert len(result.to_frame()) == 2 * len(result.first.values)
+    assert len(result.to_frame()) == 2 * len(result.first.values) + len(result.comparisons)
 
 
 def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:

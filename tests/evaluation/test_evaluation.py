@@ -31,7 +31,11 @@ def test_a_result_answers_for_models_and_groups() -> None:
     assert "mpcs" in str(result)
     json.dumps(result.to_dict())
     frame = result.to_frame()
-    assert len(frame) == 8 * len(alone.first.values)
+    classes, comparisons = 2 * len(result.models["A"].by_class()), len(result.comparisons)
+    assert len(frame) == 8 * len(alone.first.values) + classes + comparisons
+    differences = frame[frame.column == "difference"]
+    assert list(differences.value) == [row.paired.difference for row in result.comparisons]
+    assert list(differences.p_value) == [row.adjusted_p_value for row in result.comparisons]
     chosen = frame[(frame.model == "A") & (frame.group == "s2") & (frame.metric == "mpcs")]
     assert chosen.value.item() == result.value("mpcs", "A", ("site", "s2"))
 
@@ -203,3 +207,18 @@ def test_a_single_group_has_no_worst_value_and_no_spread() -> None:
     assert result.groups[0].summaries() == {}
     assert [row[0] for row in result.groups[0].table().rows] == ["s", "pooled"]
     assert "worst" not in result.to_dict()["groups"][0]
+
+
+def test_a_notebook_shows_a_short_table_and_folds_the_rest() -> None:
+    result = evaluate(MODELS, TARGET, concern=CONCERN, groups={"site": SITES})
+    assert len(repr(result).splitlines()) <= 20
+    shown, _, folded = result._repr_html_().partition("<details>")
+    assert shown.count("<tr>") <= 20
+    assert "mpcs" in shown
+    assert "by site" in folded
+    assert result.comparisons[0].verdict.split(":")[0] in folded
+
+
+def test_arguments_in_the_order_of_scikit_learn_are_refused() -> None:
+    with pytest.raises(ValueError, match="preds come first, and target after them"):
+        evaluate(TARGET, SECOND)
