@@ -34,6 +34,8 @@ FEWEST_OF_CLASS = {"rows": 2, "clusters": 5}
 FEWEST_OF_RATE, FEWEST_HEAVY = 10, 5
 """The fewest bins with right decisions, and with misses, of each class, and those that have half of the spread of a
 mean, by which the jackknife judges: with fewer, rates of classes have bounds, and means too, if any."""
+MAX_BIAS = 0.1
+"""The largest bias of an average over classes, as the jackknife estimates it, in widths of its interval."""
 MOST_CLASS_BOUNDS = 100
 """The most classes whose rates over clusters are bounded, which takes time for each."""
 WIDEST = 0.1
@@ -241,6 +243,10 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
         change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(3, 2)
         squares += torch.stack([change.amin(1).clamp(max=0), change.amax(1).clamp(min=0)]).square().sum(1)
     below, above = squares.sqrt().tolist()
+    number = units.counts.sum()
+    change = (metric.value_of(_without_each(bins, whole)) - value).nan_to_num(0)  # NaN without the only row of a class
+    if ((number - 1) / number * (units.counts @ change)).abs() > MAX_BIAS * (below + above):
+        return f"it depends on the number of {units.name}: with fewer of a class, it has another value on average"
     least, most = metric.plot_lower_bound, metric.plot_upper_bound
     low, high = value.item() - below, value.item() + above
     return low if least is None else max(low, least), high if most is None else min(high, most)
