@@ -50,6 +50,8 @@ def _facts(spec: ConcernSpec) -> list[str]:
     facts.append(_about(spec.refer, "Referral", "none, every sample is decided"))
     answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
     facts += [f"Coarse answers: {answers}, if the true class is in it."] if answers else []
+    for group, members in spec.class_groups:
+        facts.append(f"Group {group}: {', '.join(spec.classes[member] for member in members)}.")
     facts.append(_about(spec.concession, "Concession", "MPCS's own, just below 0.005"))
     return facts
 

@@ -198,6 +198,8 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
         plain["refer"] = list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer
     if spec.answers:
         plain["answers"] = dict(spec.answers)
+    if spec.class_groups:
+        plain["class_groups"] = {group: [names[member] for member in members] for group, members in spec.class_groups}
     if spec.concession is not None:
         plain["concession"] = spec.concession
     return plain

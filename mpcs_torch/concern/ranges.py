@@ -120,6 +120,7 @@ class ConcernRange:
             dangerous=dangerous,
             refer=refer,
             answers=answers,
+            class_groups=first.class_groups,
             concession=concession,
         )
 
@@ -192,6 +193,7 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
         "whether a referral has a cost": lambda spec: spec.refer is not None,
         "coarse answers": lambda spec: [name for name, _ in spec.answers],
         "concession": lambda spec: spec.concession,
+        "groups of classes": lambda spec: spec.class_groups,
     }
     for name, part in parts.items():
         for spec in (*low, *high):

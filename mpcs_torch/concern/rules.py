@@ -21,6 +21,8 @@ MAX_MATRIX_CLASSES = 10_000
 """The matrix of more classes would take more than a gigabyte."""
 MAX_NAME = 200
 """Characters of a class name, which stands in tables, figures and messages."""
+RESERVED = ("samples", "decided")
+"""Words that stand for rows where a class could be named, as in limits."""
 MAX_PROBLEMS = 20
 """Nobody reads more at a time."""
 
@@ -80,6 +82,8 @@ def find_problems(spec: ConcernSpec) -> Iterator[Problem]:
         yield from _refer_problems(spec.refer, names)
     if spec.answers:
         yield from _answer_problems(spec, names)
+    if spec.class_groups:
+        yield from _group_problems(spec, names)
     if spec.concession is not None and not (is_number(spec.concession) and 2e-9 <= spec.concession < 0.5):
         yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {quoted(spec.concession)}")
 
@@ -227,6 +231,28 @@ def _answer_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterat
         before.add(frozenset(members))
         if not is_number(cost) or cost < 0:
             yield Problem(("answers",), f"must have a finite cost >= 0, but {quoted(answer)} has {quoted(cost)}")
+
+
+def _group_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
+    groups: object = spec.class_groups
+    if not isinstance(groups, Mapping):
+        rule = "must be a mapping such as {referable: [moderate, severe]}"
+        yield Problem(("class_groups",), f"{rule}, but got {quoted(groups)}")
+        return
+    for group, members in groups.items():
+        if not isinstance(group, str) or not group or len(group) > MAX_NAME or has_control(group) or "]" in group:
+            rule = f"must have names of up to {MAX_NAME} characters without ]"
+            yield Problem(("class_groups",), f"{rule}, but got {quoted(group)}")
+        elif group in RESERVED or group in (names or ()) or group in dict(spec.answers or ()):
+            rule = f"must differ from classes, coarse answers, {' and '.join(RESERVED)}"
+            yield Problem(("class_groups", group), f"{rule}, but {quoted(group)} is one")
+        if not _is_list(members) or not members:
+            yield Problem(("class_groups", str(group)), f"must be a list of classes, but got {quoted(members)}")
+        elif names is not None:
+            unknown = [_unknown_class(member, names, frozenset(names)) for member in members]
+            yield from (Problem(("class_groups", group, j), message) for j, message in enumerate(unknown) if message)
+            if not any(unknown) and len(set(indices_of([members], names)[0])) in {0, len(names)}:
+                yield Problem(("class_groups", group), "must leave out a class")
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:

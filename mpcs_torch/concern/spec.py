@@ -54,6 +54,8 @@ class ConcernSpec:
         answers: Coarse answers, such as ``{"red or yellow": 0.3}``: sets of classes, by their names with " or "
             between, and the cost of each if the true class is in the set. Otherwise it costs as much as the worst of
             its classes. They are finer than a referral, whose cost must be given too. Default: none.
+        class_groups: Classes that are reported together, too, such as ``{"referable": ["moderate", "severe"]}``, by
+            names or indices. Default: none.
         concession: How far a confidence may fall short of certainty without being punished by MPCS, from 2e-9 to below
             1/2. Default: MPCS uses 200 intervals, which is a concession of just below 0.005.
 
@@ -87,6 +89,8 @@ class ConcernSpec:
     concession: float | None
     answers: tuple[tuple[str, float], ...]
     """The coarse answers by name, with their costs."""
+    class_groups: tuple[tuple[str, tuple[int, ...]], ...]
+    """The groups of classes by name, with the indices of their classes."""
 
     def __init__(
         self,
@@ -98,8 +102,11 @@ class ConcernSpec:
         refer: Sequence[float] | float | None = None,
         concession: float | None = None,
         answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
+        class_groups: Mapping[str, Sequence[str | int]] | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
-        answers = dict(answers) if isinstance(answers, tuple) else answers  # as the field, for dataclasses.replace
+        # As the fields, for dataclasses.replace.
+        answers = dict(answers) if isinstance(answers, tuple) else answers
+        class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
         given = {name: value for name, value in locals().items() if name != "self"}
         self._set(given)
         problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))
@@ -114,6 +121,7 @@ class ConcernSpec:
                 "dangerous": indices_of(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
                 "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
                 "answers": tuple((answer, float(cost)) for answer, cost in answers.items()),
+                "class_groups": tuple(zip(class_groups, indices_of(list(class_groups.values()), names), strict=True)),
             }
         )
 

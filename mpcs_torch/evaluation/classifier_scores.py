@@ -12,7 +12,6 @@ from mpcs_torch.evaluation.scores import Interval, Measured, Scores, interval_te
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.confusion import class_counts
-from mpcs_torch.functional.quality.scores import ClassRates, class_rates
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -33,7 +32,11 @@ class ClassifierScores(Scores):
     confusion: Tensor | None = None
     """int64 (C, C), rows true classes; None for soft labels and for groups."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
-    """The 95 % intervals of the rates of classes, by class and rate."""
+    """The 95 % intervals of the rates of classes and of groups of classes, by name and rate."""
+    group_counts: Mapping[str, Tensor] = field(default_factory=dict)
+    """(3,) by group of classes: right, true and predicted rows; right is a decision for any class of the group."""
+    weight: float = 0.0
+    """The sum of the weights of all rows; without weights, their number."""
     constant: tuple[str, float] | None = None
     """The class that costs least if it is always decided, and this cost per row; None if costs are not relative to it.
     """
@@ -43,11 +46,13 @@ class ClassifierScores(Scores):
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``."""
         why = "without rows, or a metric such as accuracy, classes have no intervals"
-        return {
+        rates = {
             f"{rate}[{name}]": (row[rate], self.class_intervals.get(name, {}).get(rate), why)
             for name, row in self.per_class().items()
-            for rate in ClassRates._fields
+            for rate in ("precision", "recall", "specificity", "error_rate")
         }
+        sensitivity = {name.replace("recall", "sensitivity", 1): rates[name] for name in rates if name[0] == "r"}
+        return {**rates, **sensitivity}
 
     def headline(self) -> str:
         """Say how many rows there are, and which classes."""
@@ -77,14 +82,20 @@ class ClassifierScores(Scores):
         return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in unfit}
 
     def per_class(self) -> dict[str, dict[str, float]]:
-        """Return samples, precision, recall and error rate of each class; empty for soft labels."""
-        if self.confusion is None:
-            return {}
-        columns = {"samples": self.confusion.sum(dim=1), **class_rates(class_counts(self.confusion))._asdict()}
-        return {
-            name: {column: values[label].item() for column, values in columns.items()}
-            for label, name in enumerate(self.class_names)
-        }
+        """Return samples and rates of each class, and of each group of classes; empty for soft labels."""
+        counts = dict(self.group_counts)
+        if self.confusion is not None:
+            of_classes = class_counts(self.confusion).counts.unbind(-1)
+            counts = {**dict(zip(self.class_names, of_classes, strict=True)), **counts}
+        rows = {}
+        for name, of_class in counts.items():
+            right, true, predicted = of_class.unbind()
+            others = self.weight - true
+            rates = {"precision": right / predicted, "recall": right / true}
+            rates |= {"specificity": (others - predicted + right) / others, "error_rate": 1 - right / true}
+            samples = true.item() if self.confusion is None or self.confusion.is_floating_point() else int(true)
+            rows[name] = {"samples": samples, **{rate: value.item() for rate, value in rates.items()}}
+        return rows
 
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
@@ -98,7 +109,7 @@ class ClassifierScores(Scores):
             for rate, value in row.items():
                 text = f"{value:.4g} ({interval_text(ends[rate], 3)})" if rate in ends else f"{value:.6g}"
                 cells[-1].append(text)
-        return Table(["class", "samples", "precision", "recall", "error rate"], cells)
+        return Table(["class", "samples", "precision", "recall", "specificity", "error rate"], cells)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers."""
@@ -107,6 +118,7 @@ class ClassifierScores(Scores):
             plain["undefined"] = undefined
         if self.confusion is not None:
             plain["confusion"] = self.confusion.tolist()
+        if self.confusion is not None or self.group_counts:
             plain["per_class"] = {
                 name: {**rates, **({"intervals": dict(ends)} if (ends := self.class_intervals.get(name)) else {})}
                 for name, rates in self.per_class().items()

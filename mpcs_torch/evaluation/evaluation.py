@@ -463,7 +463,8 @@ def evaluate(
     first = as_tensor(next(iter(preds.values())) if isinstance(preds, Mapping) else preds, "preds")
     is_decided = first.ndim == 1 and not first.is_floating_point()
     if is_decided and not isinstance(target, list) and np.ndim(target) == 2:
-        raise ValueError("preds come first, and target after them, but these look like evaluate(target, preds).")
+        rule = "target has soft labels, but decisions need one class for each row"
+        raise ValueError(f"{rule}: preds come first, evaluate(preds, target).")
     if first.ndim != 2 and not is_decided:
         rule = "preds must be probabilities (N, C) or integer decisions (N,)"
         raise ValueError(f"{rule}, but got {first.dtype} {tuple(first.shape)}.")

@@ -39,6 +39,10 @@ class SumLayout:
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
+        spec = chosen.concern
+        names = () if spec is None or chosen.is_soft or chosen.refers else spec.class_groups
+        self.class_groups = {name: _membership(members, chosen.num_classes) for name, members in names}
+        """By name, which classes each group has: bool (C,)."""
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
 
@@ -66,6 +70,10 @@ class SumLayout:
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             sums = kernel.binned_sums(inputs[group.takes], target, bins, weights)
             numbers.append(kernel.packed(sums).double())
+        for member in self.class_groups.values():
+            true, predicted = member[target], member[inputs["decisions"]]
+            counts = torch.stack([true & predicted, true, predicted], dim=1).double()
+            numbers.append(bins.sum(counts * of_rows[3].unsqueeze(1)))
         return torch.cat(numbers, dim=1)
 
     def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
@@ -77,6 +85,13 @@ class SumLayout:
             place += width
             for name, metric in group.metrics.items():
                 yield name, cast("AdditiveMetric", metric), sums
+
+    def of_class_groups(self, numbers: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """Yield each group of classes with its right, true and predicted rows in bins: (B, 3)."""
+        if not self.class_groups:
+            return
+        counts = numbers[:, -3 * len(self.class_groups) :].reshape(len(numbers), -1, 3)
+        yield from zip(self.class_groups, counts.unbind(1), strict=True)
 
     @staticmethod
     def units(numbers: Tensor, cluster: str | None, *, is_weighted: bool = False) -> Units:
@@ -254,6 +269,10 @@ class ModelSums:
                 for group in self._others.groups
             ]
         return self._states[column][code]
+
+
+def _membership(members: Sequence[int], classes: int) -> Tensor:
+    return torch.zeros(classes, dtype=torch.bool).index_fill_(0, torch.tensor(members), True)
 
 
 def _scores_in(parts: Sequence[Rows]) -> int:

@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import CONFIDENCE, RATE, Units, difference_of, interval_of, rate_interval, whole_of
 from mpcs_torch.evaluation.left_out import LeftOut, difference_of_left_out
-from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
+from mpcs_torch.evaluation.model_sums import ALL, OF_ROWS, ModelSums, SumLayout
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
@@ -42,7 +42,7 @@ def scores_of(
         confusion: ``(C, C)``, int64, rows true classes: adds the intervals of the rates of classes.
         intervals: Whether values get intervals.
     """
-    entries, has_classes = {entry.name: entry for entry in layout.chosen.entries}, intervals and confusion is not None
+    entries, has_classes = {entry.name: entry for entry in layout.chosen.entries}, confusion is not None
     values = {name: value for name, (value, _) in others.items()}
     intervals_or_reasons = {name: interval for name, (_, interval) in others.items()}
     for name, metric, bins in layout.of_metrics(numbers):
@@ -66,7 +66,11 @@ def scores_of(
         class_names=class_names,
         confusion=confusion,
         constant=None if confusion is None else _best_constant(layout.chosen, confusion, class_names),
-        class_intervals=_class_intervals(layout, numbers, units, class_names) if has_classes else {},
+        class_intervals=_class_intervals(layout, numbers, units, class_names if has_classes else ())
+        if intervals
+        else {},
+        group_counts={name: units.counts @ counts for name, counts in layout.of_class_groups(numbers)},
+        weight=(units.counts @ numbers[:, OF_ROWS - 1]).item(),
     )
 
 
@@ -83,17 +87,17 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
 def _class_intervals(
     layout: SumLayout, numbers: Tensor, units: Units, class_names: Sequence[str]
 ) -> dict[str, dict[str, Interval]]:
-    """Return the intervals of precision, recall and error rate of each class, by class and rate."""
-    counts = next((bins for _, _, bins in layout.of_metrics(numbers) if isinstance(bins, ClassCounts)), None)
-    if counts is None:
-        return {}
-    by_class = dict[str, dict[str, Interval]]()
-    for label, name in enumerate(class_names):
-        right, true, predicted = counts.counts[..., label].unbind(-1)
+    """Return the intervals of the rates of each named class, and of each group of classes, by its name and rate."""
+    counts = next((bins.counts for _, _, bins in layout.of_metrics(numbers) if isinstance(bins, ClassCounts)), None)
+    of_classes = {} if counts is None else {name: counts[..., label] for label, name in enumerate(class_names)}
+    by_class, weights = dict[str, dict[str, Interval]](), numbers[:, OF_ROWS - 1]
+    for name, of_class in {**of_classes, **dict(layout.of_class_groups(numbers))}.items():
+        right, true, predicted = of_class.unbind(-1)
         recall = rate_interval(right, true, units)
         ends = {
             "precision": rate_interval(right, predicted, units),
             "recall": recall,
+            "specificity": rate_interval(weights - true - predicted + right, weights - true, units),
             "error_rate": None if recall is None else (1 - recall[1], 1 - recall[0]),
         }
         by_class[name] = {rate: interval for rate, interval in ends.items() if interval is not None}

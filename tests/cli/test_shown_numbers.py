@@ -16,7 +16,7 @@ from tests.report.page import Page, PageTable
 from tests.report.rounded import is_rounded, numbers_in, shows
 
 COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
-CLASSES = ["class", "samples", "precision", "recall", "error rate"]
+CLASSES = ["class", "samples", "precision", "recall", "specificity", "error rate"]
 DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
 SUMMARIES = ("worst", "mean of groups", "spread")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
@@ -120,7 +120,9 @@ def check_score(table: PageTable, plain: Any) -> None:
     elif table.header == CLASSES:
         for name, *cells in table.rows:
             of_class = plain["per_class"][name]
-            for column, cell in zip(("samples", "precision", "recall", "error_rate"), cells, strict=True):
+            for column, cell in zip(
+                ("samples", "precision", "recall", "specificity", "error_rate"), cells, strict=True
+            ):
                 assert shows(cell, of_class[column], *of_class["intervals"].get(column, ())), (name, column)
         assert [row[0] for row in table.rows] == plain["classes"]
     elif table.header[0] == "class":

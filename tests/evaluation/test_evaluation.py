@@ -220,5 +220,5 @@ def test_a_notebook_shows_a_short_table_and_folds_the_rest() -> None:
 
 
 def test_arguments_in_the_order_of_scikit_learn_are_refused() -> None:
-    with pytest.raises(ValueError, match="preds come first, and target after them"):
+    with pytest.raises(ValueError, match=r"preds come first, evaluate\(preds, target\)"):
         evaluate(TARGET, SECOND)

@@ -1,0 +1,91 @@
+"""Groups of classes, such as referable grades: rates are those of the union of their classes."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import precision_score, recall_score
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.concern import ConcernError, load_concern
+from mpcs_torch.concern.files import save_concern
+from mpcs_torch.functional import clopper_pearson
+from tests.cli.test_cli import run
+
+GRADES = ["none", "mild", "moderate", "severe", "proliferative"]
+REFERABLE = ["moderate", "severe", "proliferative"]
+CONCERN = ConcernSpec(GRADES, releases=[["mild", "none"]], class_groups={"referable": REFERABLE, "worst": [4]})
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = torch.randint(5, (400,), generator=GENERATOR)
+PROBS = (torch.randn(400, 5, generator=GENERATOR).double() + 1.5 * torch.eye(5).double()[TARGET]).softmax(1)
+CLINICS = ["a" if row % 4 else "b" for row in range(400)]
+
+
+def in_group(labels: Tensor) -> Tensor:
+    return labels >= 2
+
+
+@pytest.mark.parametrize("clinic", [None, "a", "b"])
+def test_rates_are_those_of_scikit_learn_for_the_union(clinic: str | None) -> None:
+    found = evaluate(PROBS, TARGET, concern=CONCERN, groups={"clinic": CLINICS})
+    kept = torch.tensor([clinic in (None, each) for each in CLINICS])
+    true, decided = in_group(TARGET[kept]), in_group(PROBS.argmax(1)[kept])
+    group = None if clinic is None else ("clinic", clinic)
+    for name, expected in (
+        ("recall[referable]", recall_score(true, decided)),
+        ("sensitivity[referable]", recall_score(true, decided)),
+        ("specificity[referable]", recall_score(~true, ~decided)),
+        ("precision[referable]", precision_score(true, decided)),
+    ):
+        assert found.value(name, group=group) == pytest.approx(expected)
+    right, number = int((true & decided).sum()), int(true.sum())
+    assert found.interval("recall[referable]", group=group) == pytest.approx(clopper_pearson(right, number))
+    if clinic is None:
+        assert found.value("recall[worst]") == pytest.approx(found.value("recall[proliferative]"))
+        assert found.interval("specificity[worst]") == pytest.approx(found.interval("specificity[proliferative]"))
+        assert "referable" in str(found)
+
+
+def test_gates_and_weights_take_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_concern(CONCERN, tmp_path / "grades.yaml")
+    np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
+    gate = ("--require", "sensitivity[referable] > 0.3")
+    assert run("score", tmp_path / "p.npz", "--concern", tmp_path / "grades.yaml", *gate, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["per_class"]["referable"]
+    weighted = evaluate(PROBS, TARGET, concern=CONCERN, weights=torch.ones(400))
+    for rate in ("precision", "recall", "specificity"):
+        assert found[rate] == pytest.approx(weighted.value(f"{rate}[referable]"))
+    assert (
+        run("score", tmp_path / "p.npz", "--concern", tmp_path / "grades.yaml", "--require", "recall[referable] > 0.99")
+        == 3
+    )
+
+
+def test_files_and_copies_keep_groups(tmp_path: Path) -> None:
+    save_concern(CONCERN, tmp_path / "grades.yaml")
+    loaded = load_concern(tmp_path / "grades.yaml")
+    assert loaded == CONCERN == replace(CONCERN, factor=CONCERN.factor)
+    assert loaded.class_groups == (("referable", (2, 3, 4)), ("worst", (4,)))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"mild": [1, 2]}, "must differ from classes"),
+        ({"samples": [1]}, "must differ from classes, coarse answers, samples and decided"),
+        ({"a]": [1]}, "without ]"),
+        ({"all": GRADES}, "must leave out a class"),
+        ({"some": []}, "must be a list of classes"),
+        ({"some": ["awful"]}, "must be one of the classes"),
+        ({"some": [7]}, "an index from 0 to 4"),
+        (["referable"], "must be a mapping"),
+    ],
+)
+def test_groups_that_break_rules_are_refused(groups: Any, message: str) -> None:
+    with pytest.raises(ConcernError, match=message):
+        ConcernSpec(GRADES, class_groups=groups)
