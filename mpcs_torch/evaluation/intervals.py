@@ -102,9 +102,9 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
 def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference:
     """Return how much the value of a second model exceeds that of a first, with an interval and a p-value.
 
-    Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates and costs of
-    independent rows, and whatever differs in few bins, have Gaffke's bound; others the jackknife of the difference. The
-    sums of both models are in the same bins, as `interval_of` takes them.
+    Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates of independent
+    rows, costs of which few bins make the difference, and whatever differs in few bins have Gaffke's bound; others the
+    jackknife of the difference. The sums of both models are in the same bins, as `interval_of` takes them.
     """
     from scipy.special import stdtr  # scipy.stats takes longer to import
 
@@ -119,8 +119,9 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
         ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
         apart = ratios[1][0] - ratios[0][0]
         is_rare = _seen(apart != 0, units) < FEWEST
-        is_exact = metric.interval_rule == "bounded" and units.cluster is None
-        if (is_exact or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
+        is_rare |= metric.interval_rule == "bounded" and _few_make_the_spread(apart, ratios[0][1], units)
+        is_rate = metric.interval_rule == "bounded" and list(possible) == RATE and units.cluster is None
+        if (is_rate or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
             numbers, counts, per = _counted(apart, ratios[0][1], both, units)
             (low, high), p_value = _gaffke(numbers, counts, per), bounded_mean_test(numbers, counts)

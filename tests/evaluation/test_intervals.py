@@ -214,3 +214,17 @@ def test_a_mean_that_few_rows_make_has_its_bound_or_no_interval() -> None:
     found = evaluate(probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"])
     assert found.find("cross_entropy")[2] == "few rows make it, so rare ones may make the value"
     assert found.interval("brier_score") is not None
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300)])
+def test_mean_costs_of_many_differing_rows_are_a_paired_t_test(clusters: Tensor | None) -> None:
+    generator = torch.Generator().manual_seed(1)
+    target = torch.randint(4, (300,), generator=generator)
+    decisions = {
+        name: torch.where(torch.rand(300, generator=generator) < share, (target + 1) % 4, target)
+        for name, share in (("A", 0.2), ("B", 0.1))
+    }
+    found = evaluate(decisions, target, concern=CONCERN, metrics=["expected_concern"], clusters=clusters)
+    costs = CONCERN.costs()
+    expected = stats.ttest_rel(*(costs[target, decided] for decided in decisions.values()))
+    assert found.comparisons[0].paired.p_value == pytest.approx(expected.pvalue, rel=0.05)

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, recall_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, MulticlassQualityMetrics, SoftF1
@@ -134,9 +134,10 @@ def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> N
     expected = precision_recall_fscore_support(TARGET, decided)
     for label, (name, row) in enumerate(found.per_class().items()):
         assert name == str(label)
-        assert list(row) == ["samples", "precision", "recall", "error_rate"]
+        assert list(row) == ["samples", "precision", "recall", "specificity", "error_rate"]
         precision, recall, _, samples = (values[label] for values in expected)
-        assert list(row.values()) == pytest.approx([samples, precision, recall, 1 - recall])
+        specificity = recall_score(label != TARGET, decided != label)
+        assert list(row.values()) == pytest.approx([samples, precision, recall, specificity, 1 - recall])
     assert found.confusion is not None
     assert found.confusion.tolist() == confusion_matrix(TARGET, decided).tolist()
     table = found.class_table()
