@@ -203,12 +203,12 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
 
 
 def _few_make_the_spread(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether fewer than 5 bins, or 1 of 50, have half of the squared deviations, such as saturated losses."""
+    """Return whether fewer than 5 bins, or 1 of 100, have half of the squared deviations, such as saturated losses."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
     heavy = (counts * squares).cumsum(0) <= 0.5 * (counts * squares).sum()
-    return bool((counts * heavy).sum() < min(FEWEST_HEAVY, counts.sum().item() // 50))
+    return bool((counts * heavy).sum() < min(FEWEST_HEAVY, counts.sum().item() // 100))
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
@@ -223,11 +223,12 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
 
     Square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures, Statistics in
     Medicine 27, 2008): each rate has its own interval, and the changes of the value as it moves to an end are combined.
+    An error is a miss of one class and a false alarm for another, so the changes by both are added as they are.
     """
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MOST_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MOST_CLASS_BOUNDS} classes"
-    value, squares = metric.value_of(whole), torch.zeros(2, dtype=torch.float64)
+    value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
     of_rows = bins.true.sum(-1)
     for label in range(classes):
         right, true, predicted = (each[:, label] for each in (bins.right, bins.true, bins.predicted))
@@ -242,8 +243,9 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
         moved[4:, :2, label] *= (share * rows / whole.true[label]).unsqueeze(1)
         moved[:, 2, label] += moved[:, 0, label] - whole.right[label]
         change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(3, 2)
-        squares += torch.stack([change.amin(1).clamp(max=0), change.amax(1).clamp(min=0)]).square().sum(1)
-    below, above = squares.sqrt().tolist()
+        squares += torch.stack([change.amin(1).clamp(max=0), change.amax(1).clamp(min=0)]).square()
+    missed, alarmed, shared = squares.sqrt().unbind(1)
+    below, above = torch.hypot(missed + alarmed, shared).tolist()
     number = units.counts.sum()
     change = (metric.value_of(_without_each(bins, whole)) - value).nan_to_num(0)  # NaN without the only row of a class
     if ((number - 1) / number * (units.counts @ change)).abs() > MAX_BIAS * (below + above):
