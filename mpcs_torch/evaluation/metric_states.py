@@ -62,7 +62,7 @@ class BinnedStates:
     def add(self, ids: Tensor, *inputs: Tensor) -> None:
         """Add rows: their identifiers (n,), int64, and the inputs of the metric, (n, ...) each."""
         if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
-            self.reason = "" if _merges(self.metric, [each[:PROBED] for each in inputs]) else OF_OTHERS
+            self.reason = "" if merges(self.metric, *inputs) else OF_OTHERS
         if self.reason in (OF_WRAPPERS, OF_OTHERS):
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
             self._whole.update(*inputs)
@@ -79,6 +79,7 @@ class BinnedStates:
 
     def merge(self, other: Self) -> None:
         """Add the states of other rows."""
+        self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
                 self._whole = deepcopy(other._whole)
@@ -181,12 +182,12 @@ class OfRows(Metric):
         return torch.as_tensor(value, dtype=torch.float64)
 
 
-def _merges(metric: Metric, inputs: Sequence[Tensor]) -> bool:
+def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     """Return whether the states of two halves of some rows, merged, have the value of all: of a metric of others."""
     whole, halves = deepcopy(metric), [deepcopy(metric) for _ in range(2)]
-    whole.update(*inputs)
-    for place, half in enumerate(halves):
-        half.update(*(each[place::2].contiguous() for each in inputs))
+    for measured, rows in ((whole, slice(PROBED)), *zip(halves, (slice(i, PROBED, 2) for i in range(2)), strict=True)):
+        named = {name: each[rows].contiguous() for name, each in further.items()}
+        measured.update(*(each[rows].contiguous() for each in inputs), **named)
     merged = deepcopy(metric)
     for name, join in joins_of(metric).items():
         merged.__dict__[name] = join([half.metric_state[name] for half in halves])

@@ -14,12 +14,13 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
 from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
 from mpcs_torch.evaluation.left_out import interval_of_left_out
-from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, joins_of
-from mpcs_torch.functional.inputs.arrays import as_tensors
+from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, joins_of, merges
+from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
 from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.base import SumMetric
 
 NO_CLUSTER = -1
 PARTS, MOST_UPDATES = 2**BITS, 16
@@ -110,16 +111,20 @@ class WithInterval(Metric):
         if isinstance(self.metric, AdditiveMetric):
             self._add_sums(*as_tensors(preds, target, further.get("sample_weight")), clusters)
             return
+        inputs = [preds] if target is None else [preds, target]
+        inputs = [as_tensor(each, "preds") for each in inputs]
         number, first = len(preds), int(self.rows.sum())
+        is_known = first or number < 2 or isinstance(self.metric, SumMetric)
+        if not is_known and not merges(self.metric, *inputs, **further):
+            raise ValueError(f"metric must have states that merge, but those of {type(self.metric).__name__} do not.")
         places = (first + torch.arange(number) % MOST_UPDATES) % PARTS
         if clusters is not None:
             places = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
         if first and bool(self.clustered_rows) != (clusters is not None):
             raise ValueError("clusters must be given for every batch or for none.")
-        inputs = [preds] if target is None else [preds, target]
         added, joins = dict[str, Any](self.metric_state), joins_of(self.metric)
         for part in places.unique().tolist():
-            rows = (places == part).nonzero().squeeze(1).to(preds.device)
+            rows = (places == part).nonzero().squeeze(1).to(inputs[0].device)
             self.metric.reset()
             self.metric.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in further.items()})
             for name, state in self.metric.metric_state.items():

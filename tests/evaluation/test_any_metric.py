@@ -149,6 +149,14 @@ def test_what_has_no_valid_interval_says_why(metric: Any, reason: str) -> None:
     assert np.isfinite(found.value("m"))
 
 
+def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() -> None:
+    whole, part = (Evaluation(3, metrics={"size": MeanSize()}) for _ in range(2))
+    part.update(PROBS, TARGET)
+    whole.merge(part)
+    whole.update(PROBS, TARGET)
+    assert whole.result().value("size") == 900
+
+
 def test_metrics_take_what_there_is() -> None:
     two = torch.stack([1 - PROBS[:, 0], PROBS[:, 0]], dim=1)
     first = (TARGET == 0).long()
@@ -220,6 +228,8 @@ def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> N
 def test_with_interval_takes_values_and_targets_of_any_kind() -> None:
     with pytest.raises(ValueError, match="must have states that merge, but PearsonCorrCoef has none"):
         WithInterval(PearsonCorrCoef())
+    with pytest.raises(ValueError, match="states that merge, but those of MeanSize do not"):
+        WithInterval(MeanSize()).update(PROBS, TARGET)
     mean = WithInterval(MeanMetric())
     for values in PROBS[:, 0].split(100):
         mean.update(values)
