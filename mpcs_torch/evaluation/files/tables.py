@@ -109,19 +109,20 @@ class Batch(NamedTuple):
     def texts(self, name: str) -> "pyarrow.Array":
         """Return a column as texts (n,), those of whole numbers without decimals; null where one is missing."""
         import pyarrow
-        from pyarrow import compute
-        from pyarrow.types import is_floating
 
         values = self.single(name)
-        values = decoded(values if isinstance(values, pyarrow.Array) else pyarrow.array(values))
-        is_missing = compute.is_null(values, nan_is_null=True)
-        if is_floating(values.type):
-            with suppress(pyarrow.ArrowInvalid):
-                values = values.cast(pyarrow.int64())
-        texts = values.cast(pyarrow.string())
-        is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
-        is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
-        return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
+        return _texts_of(decoded(values if isinstance(values, pyarrow.Array) else pyarrow.array(values)))
+
+    def encoded_texts(self, name: str) -> "pyarrow.DictionaryArray":
+        """Return the `texts` of a column, each different value once: null where one is missing."""
+        import pyarrow
+        from pyarrow.types import is_dictionary
+
+        values = self.single(name)
+        values = values if isinstance(values, pyarrow.Array) else pyarrow.array(values)
+        values = values if is_dictionary(values.type) and not values.null_count else decoded(values)
+        encoded = values if is_dictionary(values.type) else values.dictionary_encode("encode")
+        return _texts_of(encoded.dictionary).dictionary_encode("encode").take(encoded.indices)
 
     def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
         """Return the code of each value of a column, asking once for each distinct value: int64 (n,).
@@ -347,6 +348,22 @@ def decoded(values: Any) -> Any:
     from pyarrow.types import is_dictionary
 
     return values.dictionary_decode() if is_dictionary(values.type) else values
+
+
+def _texts_of(values: "pyarrow.Array") -> "pyarrow.Array":
+    """Return values as texts, those of whole numbers without decimals; null where one is missing or white space."""
+    import pyarrow
+    from pyarrow import compute
+    from pyarrow.types import is_floating
+
+    is_missing = compute.is_null(values, nan_is_null=True)
+    if is_floating(values.type):
+        with suppress(pyarrow.ArrowInvalid):
+            values = values.cast(pyarrow.int64())
+    texts = values.cast(pyarrow.string())
+    is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
+    is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
+    return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
 
 
 def _encoded(values: Column) -> tuple[NDArray[np.int64], list[Any]]:

@@ -177,11 +177,12 @@ def read_columns(
     from pyarrow import chunked_array, dictionary, int32, string
 
     score, scores = [roles.score] * bool(roles.score), [np.empty(0)]
-    texts: dict[str, list[Any]] = {name: [] for name in (roles.label, *coded, *chain(*naming)) if name}
+    labels = [roles.label] * bool(roles.label)
+    texts: dict[str, list[Any]] = {name: [] for name in (*labels, *coded, *chain(*naming))}
     for batch in table.batches(numbers=score, texts=[*texts]):
         scores += [batch.numbers(name) for name in score]
         for name, parts in texts.items():
-            parts.append(batch.texts(name).dictionary_encode("encode"))
+            parts.append(batch.encoded_texts(name))
         advance(batch.rows)
     kind = dictionary(int32(), string())
     whole = {name: chunked_array(parts, kind).unify_dictionaries().combine_chunks() for name, parts in texts.items()}

@@ -38,6 +38,15 @@ def test_text_of_parquet_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
         read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None)
 
 
+def test_a_column_of_trials_without_a_name_is_a_column(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"": ["a", "b"], "label": [1, 0], "score": [1.0, 2.0]}), tmp_path / "t.parquet")
+    read = read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None, all_columns=True)
+    assert read.groups[""].names == ["a", "b"]
+
+
 def test_labels_of_64_bits_do_not_become_negative(tmp_path: Path) -> None:
     labels = np.array([1, 2**63 + 1], dtype=np.uint64)
     np.save(tmp_path / "p.npy", np.full((2, 2), 0.5))
