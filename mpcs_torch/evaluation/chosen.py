@@ -1,19 +1,26 @@
 """The metrics that classifiers are evaluated by."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.metric_states import OfRows
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import sections_of
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes
+from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes, entry_of_metric, find_entry
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.metric_set import MetricSet
+
+Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
 
 
 class ChosenMetrics(NamedTuple):
@@ -164,3 +171,27 @@ def inputs_of(probs: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     if "log_probabilities" in takes:
         inputs["log_probabilities"] = probs.log()
     return inputs
+
+
+def entries_of(metrics: Metrics) -> list[MetricEntry]:
+    """Return the entries of metrics that are given in any way that `Evaluation` takes."""
+    if isinstance(metrics, str) or not metrics:
+        raise ValueError(f"metrics must be a list of one or more names, but got {quoted(metrics)}.")
+    named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
+    entries = [_entry_of(metric, name) for name, metric in named]
+    repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
+    if repeated:
+        raise ValueError(f"metrics must have different names, as in {{'name': metric}}, but {quoted(repeated)} repeat.")
+    return entries
+
+
+def _entry_of(metric: Any, name: str | None) -> MetricEntry:
+    if isinstance(metric, str | MetricEntry):
+        entry = find_entry(metric) if isinstance(metric, str) else metric
+        return entry if name is None else replace(entry, name=name)
+    if isinstance(metric, Metric):
+        return entry_of_metric(metric, name)
+    if callable(metric) and name is not None:
+        return entry_of_metric(OfRows(metric), name)
+    rule = "metrics must be names or entries of the register, Metrics, or functions by name, {'name': function}"
+    raise ValueError(f"{rule}, but got {quoted(metric)}.")

@@ -1,7 +1,7 @@
 """Evaluate classifiers: values, intervals, groups and comparisons from sums, which merge."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import dearer_by_cost, repeating, uncalibrated
-from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics
+from mpcs_torch.evaluation.chosen import ChosenMetrics, Metrics, choose_metrics, entries_of
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
-from mpcs_torch.evaluation.metric_states import OfRows
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, SumLayout
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.rows import Rows, weights_by_class
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
@@ -32,7 +30,7 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names, row_weights
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, entry_of_metric, find_entry, settings_of
+from mpcs_torch.metrics.by_name import ENTRIES, settings_of
 
 MODEL = "model"
 """The name of a single model."""
@@ -44,14 +42,11 @@ WEIGHTED = (
     "Rows are weighted: they say as much as {:.0f} rows of equal weight. Intervals take the weights as given; those of "
     "rates and costs allow for further rows of the largest weight."
 )
-SUM_TOLERANCE = 1e-3
-"""How far the sum of shares of classes may be from 1."""
 REPEATED = (
     "Without a concern, every error is dangerous and costs the same: models are not compared by dangerous errors and "
     "expected concern, which would say what wrong decisions say."
 )
 Groups = Mapping[str, Sequence[object] | Tensor]
-Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
 
 
 class Evaluation:
@@ -171,7 +166,7 @@ class Evaluation:
             ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
         """
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
-        labels = self._labels(target)
+        labels = self.labels_of(target)
         checked = {str(name): self._checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()}
         if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
@@ -183,41 +178,6 @@ class Evaluation:
         for name, (probs, target_of_rows) in checked.items():
             cluster = None if clusters is None else "clusters"
             self.add(name, probs, target_of_rows, codes, ids=ids, cluster=cluster, weights=checked_weights)
-
-    def weights_by_class(
-        self,
-        target: Tensor,
-        prevalence: Mapping[str, float] | Sequence[float] | Tensor,
-        weights: Sequence[float] | Tensor | None = None,
-    ) -> Tensor:
-        """Return weights by which the classes of rows have other shares: (N,), float64, with the sum N.
-
-        Args:
-            target: ``(N,)``, as `update` takes it: of all rows.
-            prevalence: ``(C,)``, or by name: the share of each class, with the sum 1.
-            weights: ``(N,)``: other weights of rows, which are multiplied by these. Default: 1.
-
-        Raises:
-            ValueError: If the shares do not name the classes, or do not sum to 1, or a class with a share has no rows.
-        """
-        labels, names = self._labels(target), self.class_names
-        if isinstance(prevalence, Mapping):
-            if {*map(str, prevalence)} != {*names}:
-                rule = f"prevalence must name all classes, {quoted(names)}"
-                raise ValueError(f"{rule}, but names {quoted(list(prevalence))}.")
-            prevalence = [{str(name): share for name, share in prevalence.items()}[name] for name in names]
-        shares = as_tensor(prevalence, "prevalence").double()
-        if shares.shape != (len(names),) or not (shares >= 0).all() or abs(shares.sum().item() - 1) > SUM_TOLERANCE:
-            rule = f"prevalence must be {len(names)} shares with the sum 1"
-            raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
-        if labels.ndim != 1:
-            raise ValueError("prevalence needs one class for each row, but target has soft labels.")
-        given = torch.ones(len(labels), dtype=torch.float64) if weights is None else row_weights(weights, len(labels))
-        present = labels.bincount(given, len(names))
-        lacking = [name for name, share, rows in zip(names, shares, present, strict=True) if share > 0 and rows == 0]
-        if lacking:
-            raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
-        return len(labels) * given * (shares / present.clamp(min=1e-300))[labels]
 
     def add(
         self,
@@ -363,7 +323,7 @@ class Evaluation:
         kinds = chosen.is_soft, chosen.is_decided, chosen.refers, chosen.is_weighted
         return self.class_names, names, chosen.concern, chosen.ranges, dict(chosen.settings), kinds, self._intervals
 
-    def _labels(self, target: Any) -> Tensor:
+    def labels_of(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""
         names = [] if isinstance(target, Tensor) else target.tolist() if hasattr(target, "tolist") else target
         if not any(isinstance(name, str) for name in names):
@@ -486,7 +446,7 @@ def evaluate(
         intervals=intervals,
     )
     if prevalence is not None:
-        weights = evaluation.weights_by_class(target, prevalence, weights)
+        weights = weights_by_class(evaluation.labels_of(target), prevalence, evaluation.class_names, weights)
     evaluation.update(preds, target, groups=groups, clusters=clusters, weights=weights)
     return evaluation.result()
 
@@ -500,27 +460,3 @@ def _weighs(concern: ConcernSpec) -> bool:
     """Return whether some errors cost more than others."""
     costs = concern.matrix()
     return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())
-
-
-def entries_of(metrics: Metrics) -> list[MetricEntry]:
-    """Return the entries of metrics that are given in any way that `Evaluation` takes."""
-    if isinstance(metrics, str) or not metrics:
-        raise ValueError(f"metrics must be a list of one or more names, but got {quoted(metrics)}.")
-    named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
-    entries = [_entry_of(metric, name) for name, metric in named]
-    repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
-    if repeated:
-        raise ValueError(f"metrics must have different names, as in {{'name': metric}}, but {quoted(repeated)} repeat.")
-    return entries
-
-
-def _entry_of(metric: Any, name: str | None) -> MetricEntry:
-    if isinstance(metric, str | MetricEntry):
-        entry = find_entry(metric) if isinstance(metric, str) else metric
-        return entry if name is None else replace(entry, name=name)
-    if isinstance(metric, Metric):
-        return entry_of_metric(metric, name)
-    if callable(metric) and name is not None:
-        return entry_of_metric(OfRows(metric), name)
-    rule = "metrics must be names or entries of the register, Metrics, or functions by name, {'name': function}"
-    raise ValueError(f"{rule}, but got {quoted(metric)}.")

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BITS, in_bits
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.groups import row_weights
 from mpcs_torch.processes.world import World
 
 if TYPE_CHECKING:
@@ -47,6 +51,43 @@ class Rows(NamedTuple):
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
         weights = [each.weights for each in parts if each.weights is not None]
         return Rows(probs, target, ids, groups, torch.cat(weights) if weights else None)
+
+
+def weights_by_class(
+    labels: Tensor,
+    prevalence: Mapping[str, float] | Sequence[float] | Tensor,
+    class_names: Sequence[str],
+    weights: Sequence[float] | Tensor | None = None,
+) -> Tensor:
+    """Return weights by which the classes of rows have other shares: (N,), float64, with the sum N.
+
+    Args:
+        labels: ``(N,)`` classes: of all rows.
+        prevalence: ``(C,)``, or by name: the share of each class, with the sum 1.
+        class_names: C names.
+        weights: ``(N,)``: other weights of rows, which are multiplied by these. Default: 1.
+
+    Raises:
+        ValueError: If the shares do not name the classes, or do not sum to 1, or a class with a share has no rows.
+    """
+    names = class_names
+    if isinstance(prevalence, Mapping):
+        if {*map(str, prevalence)} != {*names}:
+            rule = f"prevalence must name all classes, {quoted(names)}"
+            raise ValueError(f"{rule}, but names {quoted(list(prevalence))}.")
+        prevalence = [{str(name): share for name, share in prevalence.items()}[name] for name in names]
+    shares = as_tensor(prevalence, "prevalence").double()
+    if shares.shape != (len(names),) or not (shares >= 0).all() or abs(shares.sum().item() - 1) > SUM_TOLERANCE:
+        rule = f"prevalence must be {len(names)} shares with the sum 1"
+        raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
+    if labels.ndim != 1:
+        raise ValueError("prevalence needs one class for each row, but target has soft labels.")
+    given = torch.ones(len(labels), dtype=torch.float64) if weights is None else row_weights(weights, len(labels))
+    present = labels.bincount(given, len(names))
+    lacking = [name for name, share, rows in zip(names, shares, present, strict=True) if share > 0 and rows == 0]
+    if lacking:
+        raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
+    return len(labels) * given * (shares / present.clamp(min=1e-300))[labels]
 
 
 class KeptRows:
