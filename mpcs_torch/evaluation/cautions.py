@@ -1,14 +1,17 @@
-"""Warn of columns that name units of rows, such as patients, and of probabilities that are not calibrated."""
+"""Warn of rows that are not independent, by columns of units and by repeats, and of miscalibrated probabilities."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+
+import torch
+from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import is_number
 from mpcs_torch.evaluation.files.tables import Table, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+from mpcs_torch.functional.inputs.cautions import MOST_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 
 PERSON = re.compile(
@@ -21,6 +24,8 @@ PEEKED_ROWS = 10_000
 FEWEST_UNITS, FEWEST_UNNAMED = 5, 10
 MOST_DISTINCT, FEWEST_DISTINCT = 0.9, 0.1
 """Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
+MOST_EQUAL, MOST_COPIES = 0.05, 8
+"""The share of rows that may be equal to others by chance, and how often copies are likely to occur."""
 BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
 
 
@@ -30,6 +35,43 @@ def repeating(columns: Mapping[str, tuple[Collection[str], int]]) -> list[Evalua
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
     without = "intervals, tests and guarantees do not hold without clusters (`--cluster`)"
     return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
+
+
+class Repeats:
+    """Count how many of the rows have the scores and the label of another one, by a sample of at most 4096 of them."""
+
+    def __init__(self) -> None:
+        self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
+
+    def add(self, scores: Tensor, target: Tensor) -> None:
+        """Add rows: float scores (N, C) and classes (N,). Those with thousandths, such as votes, are skipped."""
+        largest = 1000 * scores.amax(1).double()
+        is_fine = (largest - largest.round()).abs() > 1e-3
+        factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
+        hashes = hashed((scores.double() @ factors).view(torch.int64) + target)[is_fine]
+        self._join(hashes, torch.ones_like(hashes))
+
+    def merge(self, other: "Repeats") -> None:
+        """Add the rows of another part."""
+        self._join(other._hashes, other._counts)
+
+    def warnings(self) -> list[EvaluationWarning]:
+        """Return a warning if many rows repeat others, but not as often as the few values of a tree do."""
+        rows = int(self._counts.sum())
+        share = self._counts[self._counts > 1].sum().item() / max(1, rows)
+        if share < MOST_EQUAL or len(self._counts) < max(FEWEST_UNNAMED, rows / MOST_COPIES):
+            return []
+        told = f"about {100 * share:.2g} % of the rows have the scores and the label of another row"
+        why = "if these are copies of samples, intervals are too narrow: leave them out, or name what they share"
+        return [EvaluationWarning("E2", f"{told}; {why} (`--cluster`)")]
+
+    def _join(self, hashes: Tensor, counts: Tensor) -> None:
+        if len(self._hashes) == MOST_KNOWN:
+            is_kept = hashes <= self._hashes[-1]
+            hashes, counts = hashes[is_kept], counts[is_kept]
+        distinct, places = torch.cat([self._hashes, hashes]).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        summed = torch.zeros_like(distinct).index_add_(0, places, torch.cat([self._counts, counts]))
+        self._hashes, self._counts = distinct[:MOST_KNOWN].clone(), summed[:MOST_KNOWN].clone()
 
 
 def shared_by_rows(table: Table, unread: Sequence[str], class_names: Collection[str] = ()) -> list[EvaluationWarning]:

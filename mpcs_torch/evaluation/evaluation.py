@@ -13,9 +13,10 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.cautions import dearer_by_cost, repeating, uncalibrated
+from mpcs_torch.evaluation.cautions import Repeats, dearer_by_cost, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import ChosenMetrics, Metrics, choose_metrics, entries_of
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.crossed import crossed
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, SumLayout
 from mpcs_torch.evaluation.ranges import OverCosts
@@ -140,6 +141,10 @@ class Evaluation:
         """Identifiers of clusters with samples of each class, as many as warnings of few need."""
         self._is_numbered = True
         """Whether rows are told apart by their numbers."""
+        self._is_merged = False
+        """Whether rows of other parts were added."""
+        self._repeats = Repeats()
+        """Of the first model."""
         self._layout = SumLayout(self.chosen)
 
     def update(
@@ -208,6 +213,8 @@ class Evaluation:
         if model not in self._models:
             self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
         sums = self._models[model]
+        if model == next(iter(self._models)) and probs.is_floating_point() and target.ndim == 1:
+            self._repeats.add(probs, target)
         if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         if self.chosen.is_weighted != (weights is not None):
@@ -234,13 +241,21 @@ class Evaluation:
         """Add what another evaluation with the same arguments has added up of other rows, or of other models.
 
         Raises:
-            ValueError: If its classes, metrics or columns differ.
+            ValueError: If its classes, metrics or columns differ, or it has further models after parts without
+                identifiers of rows were merged, which may have been in another order.
         """
         if self._arguments() != other._arguments():
             raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
         if self._models and other._models and self._cluster != other._cluster:
             raise ValueError("other must have clusters where this one has them, but does not.")
         if other._models:
+            further = other._models.keys() - self._models.keys() if self._models else ()
+            if further and other._is_numbered and (self._is_merged or other._is_merged):
+                rule = f"other must have no further models, but has {quoted(sorted(further))}"
+                why = "rows of merged parts have no identifiers, so models may have another order: update all of them"
+                raise ValueError(f"{rule}: {why} in each part, or give clusters.")
+            self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
+            self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
         for label, clusters in other._clusters_of.items():
             self._clusters_of[label] |= clusters
@@ -296,7 +311,7 @@ class Evaluation:
         sums, concern, found = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, sums.rows) for name, known in self._columns.items() if name != TRUE_CLASS}
-            found += repeating(columns)
+            found += [*repeating(columns), *self._repeats.warnings()]
         if concern is None:
             return found
         if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _weighs(concern):
@@ -377,7 +392,7 @@ def evaluate(
     concern: ConcernSpec | ConcernRange | None = None,
     metrics: Metrics | None = None,
     groups: Groups | None = None,
-    clusters: Sequence[object] | Tensor | None = None,
+    clusters: Sequence[object] | Tensor | Groups | None = None,
     weights: Sequence[float] | Tensor | None = None,
     prevalence: Mapping[str, float] | Sequence[float] | Tensor | None = None,
     class_names: Sequence[str] | int | None = None,
@@ -395,7 +410,8 @@ def evaluate(
             probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
             and of functions of `Rows`, by name. Default: all of the register that the labels allow.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
-        clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent.
+        clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent. Two columns by
+            name, such as ``{"patient": patients, "reader": readers}``, are crossed: every reader may read all patients.
         weights: ``(N,)`` at least 0: how much each row counts; see `Evaluation.update`.
         prevalence: ``(C,)``, or by name, the share of each class where the model is used, if the rows have other ones,
             such as those of a test set with more severe cases: rows of a class are weighted alike.
@@ -418,6 +434,10 @@ def evaluate(
         >>> print(result.comparisons[0].better, f"{result.value('accuracy', model='large'):.3f}")
         large 0.963
     """
+    if isinstance(clusters, Mapping):
+        arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
+        arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings}
+        return crossed(lambda rows: evaluate(preds, target, clusters=rows, intervals=intervals, **arguments), clusters)
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
     first = as_tensor(next(iter(preds.values())) if isinstance(preds, Mapping) else preds, "preds")

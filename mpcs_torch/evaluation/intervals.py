@@ -29,7 +29,7 @@ FEWEST = 10
 """The fewest bins by which a spread is judged."""
 FEWEST_WRONG = {"mean": 10, "smooth": 5}
 """The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
-FEWEST_OF_CLASS = {"rows": 2, "clusters": 5}
+FEWEST_OF_CLASS = 5
 """The fewest bins with samples of each class that an average over classes needs."""
 FEWEST_OF_RATE, FEWEST_HEAVY = 10, 5
 """The fewest bins with right decisions, and with misses, of each class, and those that have half of the spread of a
@@ -277,9 +277,8 @@ def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None
     of_classes = metric.averaged_classes(bins)
     if of_classes is not None:
         seen = torch.tensordot(units.counts, (of_classes > 0).double(), 1)
-        fewest = FEWEST_OF_CLASS[units.name]
-        if bool((seen < fewest).any()):
-            return f"an average over classes needs {fewest} {units.name} with samples of each class"
+        if bool((seen < FEWEST_OF_CLASS).any()):
+            return f"an average over classes needs {FEWEST_OF_CLASS} {units.name} with samples of each class"
     return None
 
 

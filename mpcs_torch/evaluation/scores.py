@@ -141,6 +141,9 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
     return f"{interval[0]:.{digits}g} to {interval[1]:.{digits}g}"
 
 
+SELECTED = " (selected as worst)"
+"""Said of the group that is picked for its value, of at least `SELECTS`: its interval holds less often than 95 %."""
+SELECTS = 5
 MOST_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""
 MOST_COLUMNS = 6
@@ -228,8 +231,12 @@ class GroupScores(NamedTuple):
         metrics = self.main_metrics() if metrics is None else metrics
         groups, sizes = self.worst_first(), self.pooled.sizes()
         rows = [
-            [shown(name, 40), *map(str, self.groups[name].sizes().values()), *_cells(self.groups[name], metrics)]
-            for name in groups[:MOST_SHOWN]
+            [
+                shown(name, 40) + (SELECTED if place == 0 and self.has_intervals and len(groups) >= SELECTS else ""),
+                *map(str, self.groups[name].sizes().values()),
+                *_cells(self.groups[name], metrics),
+            ]
+            for place, name in enumerate(groups[:MOST_SHOWN])
         ]
         if len(groups) > MOST_SHOWN:
             rows.append([f"and {len(groups) - MOST_SHOWN} others", *[""] * (len(sizes) + len(metrics))])

@@ -263,3 +263,47 @@ def test_parts_that_are_merged_and_a_confusion_matrix_have_the_warnings_of_the_w
         (target, probs.argmax(1)), torch.tensor(1), accumulate=True
     )
     assert evaluate_confusion(confusion, list(SKIN.classes), concern=SKIN).warnings() == whole
+
+
+def _rows(count: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(count)
+    probs = torch.randn(count, classes, generator=generator, dtype=torch.float64).mul(2).softmax(1)
+    return probs, torch.randint(classes, (count,), generator=generator)
+
+
+@pytest.mark.parametrize("copies", [2, 4])
+@pytest.mark.parametrize("count", [50, 1000, 30_000])
+def test_copies_of_rows_are_reported(copies, count):
+    probs, target = _rows(count)
+    result = evaluate(probs.repeat(copies, 1), target.repeat(copies), metrics=["accuracy"])
+    assert [caution.code for caution in result.cautions] == ["E2"]
+    assert "about 1e+02 % of the rows" in result.cautions[0].sentence
+    clustered = evaluate(
+        probs.repeat(copies, 1), target.repeat(copies), metrics=["accuracy"], clusters=list(range(count)) * copies
+    )
+    assert not clustered.cautions
+
+
+@pytest.mark.parametrize("kind", ["different", "votes", "certain", "a tree", "decisions"])
+def test_rows_that_are_equal_for_other_reasons_are_not(kind):
+    probs, target = _rows(3000)
+    if kind == "votes":
+        probs = (probs * 10).round().clamp(min=1)
+        probs = (100 * probs / probs.sum(1, keepdim=True)).round() / 100
+        probs[:, 0] = 1 - probs[:, 1:].sum(1)
+    if kind == "certain":
+        probs = torch.eye(3, dtype=torch.float64)[probs.argmax(1)]
+    if kind == "a tree":
+        probs = probs[torch.arange(3000) % 20]
+    preds = probs.argmax(1) if kind == "decisions" else probs
+    assert not evaluate(preds, target, metrics=["accuracy"], class_names=3).cautions
+
+
+def test_copies_are_counted_over_batches_and_parts():
+    probs, target = _rows(500)
+    parts = [Evaluation(3, metrics=["accuracy"]) for _ in range(2)]
+    for part in parts:
+        part.update(probs, target)
+    assert not parts[0].result().cautions
+    parts[0].merge(parts[1])
+    assert [caution.code for caution in parts[0].result().cautions] == ["E2"]

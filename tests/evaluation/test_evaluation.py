@@ -222,3 +222,37 @@ def test_a_notebook_shows_a_short_table_and_folds_the_rest() -> None:
 def test_arguments_in_the_order_of_scikit_learn_are_refused() -> None:
     with pytest.raises(ValueError, match=r"preds come first, evaluate\(preds, target\)"):
         evaluate(TARGET, SECOND)
+
+
+def test_models_of_merged_parts_need_identifiers() -> None:
+    generator = torch.Generator().manual_seed(3)
+    target = torch.arange(60) % 3
+    parts = [torch.randn(60, 3, generator=generator).softmax(1) for _ in range(2)]
+
+    def merged(name: str, order: list[int], *, are_named: bool) -> Evaluation:
+        whole = Evaluation(3, metrics=["accuracy"])
+        for part in order:
+            one = Evaluation(3, metrics=["accuracy"])
+            clusters = [f"{part} {row}" for row in range(60)] if are_named else None
+            one.update({name: parts[part]}, target, clusters=clusters)
+            whole.merge(one)
+        return whole
+
+    first, second = merged("A", [0, 1], are_named=False), merged("B", [1, 0], are_named=False)
+    with pytest.raises(
+        ValueError, match=r"no further models, but has \['B'\]: rows of merged parts have no identifiers"
+    ):
+        first.merge(second)
+    first, second = merged("A", [0, 1], are_named=True), merged("B", [1, 0], are_named=True)
+    first.merge(second)
+    assert first.result().comparisons[0].paired.difference == 0
+
+
+@pytest.mark.parametrize(("sites", "is_said"), [(2, False), (20, True)])
+def test_the_worst_of_many_groups_says_that_it_was_selected(sites: int, is_said: bool) -> None:
+    generator = torch.Generator().manual_seed(4)
+    probs = torch.randn(2000, 3, generator=generator).softmax(1)
+    result = evaluate(probs, torch.arange(2000) % 3, groups={"site": torch.arange(2000) % sites}, metrics=["accuracy"])
+    firsts = [row[0] for row in result.groups[0].table().rows]
+    assert firsts[0] == result.groups[0].worst_first()[0] + (" (selected as worst)" if is_said else "")
+    assert sum("selected" in first for first in firsts) == is_said

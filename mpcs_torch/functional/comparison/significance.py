@@ -133,8 +133,8 @@ class Comparison(NamedTuple):
     """The name of a system."""
     second: str
     """The name of another system."""
-    measure: str
-    """The name of the metric."""
+    by: Measure
+    """The metric."""
     paired: PairedDifference
     adjusted_p_value: float
     """In [0, 1]: the p-value after Holm's correction for all comparisons."""
@@ -142,6 +142,11 @@ class Comparison(NamedTuple):
     """The name of the system that is shown to be better; None if the data do not show which."""
     verdict: str
     """A sentence."""
+
+    @property
+    def measure(self) -> str:
+        """The name of the metric."""
+        return self.by.name
 
 
 def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
@@ -157,7 +162,7 @@ def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], co
         Comparison(
             a,
             b,
-            measure.name,
+            measure,
             paired,
             p,
             better_of(a, b, measure, paired, p, level),
