@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.scores import Interval, Scores, interval_text
+from mpcs_torch.evaluation.scores import DetectorMetric, Interval, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.tables import Table
 
-EQUAL_ERROR, AREA, H_MEASURE, CLLR = "equal error rate", "area under the ROC", "H-measure", "Cllr"
-INTERPOLATED = f"{EQUAL_ERROR} (interpolated)"
+EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
+INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)")
+AREA = DetectorMetric("area_under_roc", "area under the ROC", "max")
+CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
 
 
 class ErrorsAt(NamedTuple):
@@ -29,6 +31,7 @@ class DetectorScores(Scores):
     summary: DetectionSummary
     points: Sequence[OperatingPoint]
     is_llr: bool
+    entries: Sequence[DetectorMetric]
     errors: Mapping[str, ErrorsAt] = field(default_factory=dict)
     """By metric, of those that are measured at one threshold."""
 
@@ -57,7 +60,7 @@ class DetectorScores(Scores):
     def table_remarks(self) -> list[str]:
         """Return what the rates beside the values are, in sentences."""
         remarks = []
-        at, equal = self.errors[EQUAL_ERROR].cost, f"{100 * self.values[EQUAL_ERROR]:.3g}"
+        at, equal = self.errors[EQUAL_ERROR.name].cost, f"{100 * self.values[EQUAL_ERROR.name]:.3g}"
         if any(f"{100 * rate.item():.3g}" != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
@@ -68,7 +71,7 @@ class DetectorScores(Scores):
         return remarks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return values, intervals, errors at thresholds and the convex hull of the ROC."""
+        """Return values, intervals, titles, errors at thresholds and the convex hull of the ROC."""
         hull = self.summary.hull.rates()
         errors = {
             name: {
@@ -80,8 +83,9 @@ class DetectorScores(Scores):
             }
             for name, at in self.errors.items()
         }
+        titles = {entry.name: entry.title for entry in self.entries}
         hull_rates = {"miss_rate": hull.p_miss.tolist(), "false_alarm_rate": hull.p_fa.tolist()}
-        return {**super().to_dict(), "errors": errors, "convex_hull": hull_rates}
+        return {**super().to_dict(), "titles": titles, "errors": errors, "convex_hull": hull_rates}
 
     def _cost_cells(self, name: str) -> list[str]:
         at = self.errors.get(name)

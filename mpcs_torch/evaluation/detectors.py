@@ -14,12 +14,11 @@ from mpcs_torch.evaluation.detector_scores import (
     AREA,
     CLLR,
     EQUAL_ERROR,
-    H_MEASURE,
     INTERPOLATED,
     DetectorScores,
     ErrorsAt,
 )
-from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, limiting_thresholds
+from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, key_of, limiting_thresholds
 from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import DetectorMetric, GroupScores
@@ -118,7 +117,7 @@ def evaluate_detectors(
         >>> labels = torch.arange(400) % 4 == 0
         >>> scores = torch.arange(400).mul(0.6180339) % 1 + labels * 0.6
         >>> result = evaluate_detectors(scores, labels, points=[OperatingPoint(0.1)])
-        >>> print(f"{result.value('equal error rate'):.3f} ({result.first.interval('equal error rate')})")
+        >>> print(f"{result.value('equal_error_rate'):.3f} ({result.first.interval('equal_error_rate')})")
         0.183 (0.1413 to 0.2347)
     """
     by_name = preds if isinstance(preds, Mapping) else {"detector": preds}
@@ -214,32 +213,34 @@ class Detector:
             if intervals:
                 ends_or_reasons[metric.name] = ends if isinstance(ends, str) else ends()
 
-        errors[EQUAL_ERROR] = ErrorsAt(cost_at(counts, EVEN, self.equal_error_threshold))
-        main = DetectorMetric(EQUAL_ERROR, in_group_tables=True, group_rank=0)
-        add(main, self.summary.equal_error.rate, self._hull_error_interval)
-        add(DetectorMetric(INTERPOLATED), self.equal_error, self._equal_error_interval)
+        errors[EQUAL_ERROR.name] = ErrorsAt(cost_at(counts, EVEN, self.equal_error_threshold))
+        add(EQUAL_ERROR, self.summary.equal_error.rate, self._hull_error_interval)
+        add(INTERPOLATED, self.equal_error, self._equal_error_interval)
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
-            add(DetectorMetric(limiting.name), limiting.value_of(at), CHOSEN_HERE)
+            add(DetectorMetric(limiting.name, limiting.title), limiting.value_of(at), CHOSEN_HERE)
             errors[limiting.name] = ErrorsAt(at)
-        add(DetectorMetric(AREA, "max"), self.summary.area, self._area_interval)
+        add(AREA, self.summary.area, self._area_interval)
         if self._max_p_fa is not None:
-            name = f"{AREA} up to {100 * self._max_p_fa:g} % false alarms"
-            add(DetectorMetric(name, "max"), partial_auc_of(counts, self._max_p_fa), UNKNOWN)
-        add(DetectorMetric(H_MEASURE, "max"), h_measure_of(self.summary.hull.rates()), UNKNOWN)
-        add(DetectorMetric("precision-recall break-even, errors"), break_even_of(self.summary.hull), UNKNOWN)
+            title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
+            partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
+            add(partial_area, partial_auc_of(counts, self._max_p_fa), UNKNOWN)
+        add(DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(self.summary.hull.rates()), UNKNOWN)
+        break_even = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
+        add(break_even, break_even_of(self.summary.hull), UNKNOWN)
         for point, cost in zip(self.points, self.summary.min_costs, strict=True):
-            metric = DetectorMetric(f"minimum cost, {point.label()}", in_group_tables=not self.fixed)
+            name, title = f"min_cost[{key_of(point)}]", f"minimum cost, {point.label()}"
+            metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
             add(metric, cost.normalized, CHOSEN_HERE)
             errors[metric.name] = ErrorsAt(cost)
-        add(DetectorMetric(f"minimum {CLLR}"), self.summary.min_cllr, CHOSEN_HERE)
+        add(DetectorMetric("min_cllr", "minimum Cllr"), self.summary.min_cllr, CHOSEN_HERE)
         if self.is_llr:
-            add(DetectorMetric(CLLR, in_group_tables=True), self.cllr, self._cllr_interval)
+            add(CLLR, self.cllr, self._cllr_interval)
             loss = self.cllr - self.summary.min_cllr.item()
-            add(DetectorMetric("calibration loss"), loss, CHOSEN_HERE)
+            add(DetectorMetric("calibration_loss", "calibration loss"), loss, CHOSEN_HERE)
         for fixed in self.fixed:
             cost = cost_at(counts, fixed.point, fixed.threshold)
-            metric = DetectorMetric(fixed.name, in_group_tables=True)
+            metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
             add(metric, fixed.value_of(cost), partial(self._fixed_interval, fixed))
             rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
             errors[fixed.name] = ErrorsAt(cost, *rates)
@@ -435,14 +436,14 @@ def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, Pair
     first, second = (each.weighted_errors(each.equal_error_threshold, weights) for each, weights in both)
     possible = [(-least, most) for least, most in zip(both[0][1], both[1][1], strict=True)]
     apart = difference(one.equal_error, other.equal_error, _apart(first, second), possible, clusters)
-    yield Measure(INTERPOLATED, is_rate=True), apart
+    yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), apart
     areas = [each.summary.area.item() for each in (one, other)]
     possible = [(-1.0, 1.0), (-1.0, 1.0)]
     apart = difference(areas[0], areas[1], _apart(other.misranked, one.misranked), possible, clusters)
-    yield Measure(AREA, lower_is_better=False), apart
+    yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), apart
     if one.is_llr and other.is_llr:
         apart_in_bits = _apart(one.costs_in_bits, other.costs_in_bits)
-        yield Measure(CLLR), difference(one.cllr, other.cllr, apart_in_bits, None, clusters)
+        yield Measure(CLLR.title, metric=CLLR.name), difference(one.cllr, other.cllr, apart_in_bits, None, clusters)
     of_other = {fixed.name: fixed for fixed in other.fixed if fixed.shown == "cost"}
     at_costs = [(fixed, of_other[fixed.name]) for fixed in one.fixed if fixed.name in of_other]
     for at, at_other in at_costs:
@@ -450,12 +451,13 @@ def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, Pair
         errors = one.weighted_errors(at.threshold, weights), other.weighted_errors(at_other.threshold, weights)
         values = one.value_at(at), other.value_at(at_other)
         possible = [(-weight, weight) for weight in weights]
-        yield Measure(at.name), difference(*values, _apart(*errors), possible, clusters, (-most, most))
+        yield Measure(at.title, metric=at.name), difference(*values, _apart(*errors), possible, clusters, (-most, most))
     for at, at_other in at_costs[:1]:
         labels = one.trials.labels
         wrong = (one.scores < at.threshold) == labels, (other.scores < at_other.threshold) == labels
         name = f"rate of wrong decisions in these trials, {at.point.label()}"
-        yield Measure(name, is_rate=True), difference_of_rates(wrong, one.trials.clusters)
+        measure = Measure(name, is_rate=True, metric=f"wrong_decisions[{key_of(at.point)}]")
+        yield measure, difference_of_rates(wrong, one.trials.clusters)
 
 
 def _apart(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:

@@ -22,6 +22,8 @@ class FixedThreshold(NamedTuple):
 
     name: str
     """Of the value, as tables show it."""
+    title: str
+    """Of the value, as a sentence says it."""
     threshold: float
     """Scores of at least this are accepted."""
     shown: Shown
@@ -43,13 +45,31 @@ class FixedThreshold(NamedTuple):
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return the thresholds for log-likelihood ratios, with the actual costs there."""
-    return [FixedThreshold(f"actual cost, {point.label()}", point.bayes_threshold, "cost", point) for point in points]
+    return [
+        FixedThreshold(
+            f"actual_cost[{key_of(point)}]", f"actual cost, {point.label()}", point.bayes_threshold, "cost", point
+        )
+        for point in points
+    ]
+
+
+def key_of(point: OperatingPoint) -> str:
+    """Return an operating point as the name of a metric has it."""
+    costs = "" if point.c_miss == point.c_fa == 1 else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
+    return f"p={point.p_target:.15g}{costs}"
 
 
 def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return a threshold with the cost of each operating point, and with the half total error rate."""
-    costs = [FixedThreshold(f"cost at {threshold:g}, {point.label()}", threshold, "cost", point) for point in points]
-    return [*costs, FixedThreshold(f"half total error rate at {threshold:g}", threshold, "half total error rate")]
+    key = f"threshold={threshold:g}"
+    costs = [
+        FixedThreshold(
+            f"cost[{key},{key_of(point)}]", f"cost at {threshold:g}, {point.label()}", threshold, "cost", point
+        )
+        for point in points
+    ]
+    half = f"half total error rate at {threshold:g}"
+    return [*costs, FixedThreshold(f"half_total_error_rate[{key}]", half, threshold, "half total error rate")]
 
 
 def learned_thresholds(
@@ -81,21 +101,22 @@ def learned_thresholds(
     vertices = hull_vertices(counts)
     for point in points:
         threshold = min_cost_of(counts, vertices, point).threshold.item()
-        name = f"cost at the development threshold, {point.label()}"
-        thresholds.append(FixedThreshold(name, threshold, "cost", point))
+        title = f"cost at the development threshold, {point.label()}"
+        thresholds.append(FixedThreshold(f"cost[development,{key_of(point)}]", title, threshold, "cost", point))
     nearest = equal_error_of(counts, "nearest")
     threshold = middle_of(nearest.low, nearest.high).item()
-    name = "half total error rate at the development threshold"
-    thresholds.append(FixedThreshold(name, threshold, "half total error rate"))
+    name, half = "half_total_error_rate[development]", "half total error rate"
+    thresholds.append(FixedThreshold(name, f"{half} at the development threshold", threshold, "half total error rate"))
     if at_minimum:
         threshold = min_cost_of(counts, vertices, EVEN).threshold.item()
-        name = "half total error rate at the development minimum"
-        thresholds.append(FixedThreshold(name, threshold, "half total error rate"))
-    return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, "the development threshold of ")]
+        name = "half_total_error_rate[development_minimum]"
+        title = f"{half} at the development minimum"
+        thresholds.append(FixedThreshold(name, title, threshold, "half total error rate"))
+    return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, are_learned=True)]
 
 
 def limiting_thresholds(
-    counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], where: str = ""
+    counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], *, are_learned: bool = False
 ) -> list[FixedThreshold]:
     """Return the thresholds of the lowest miss rates under limits on false alarms, and the reverse.
 
@@ -103,22 +124,24 @@ def limiting_thresholds(
         counts: Of the trials by which they are chosen.
         p_fa: As in `learned_thresholds`, and so is ``p_miss``.
         p_miss: The highest miss rates.
-        where: Stands before a rate in the names.
+        are_learned: Whether they are those of development trials, as names say.
 
     Raises:
         ValueError: If a rate breaks its rule.
     """
     thresholds = []
+    key, where = ("development,", "the development threshold of ") if are_learned else ("", "")
     for limit in p_fa:
         check_rate("p_fa", limit)
         threshold = _middle_of(counts, *lowest_miss(counts, limit))
-        name = f"miss rate at {where}{100 * limit:g} % false alarms"
-        thresholds.append(FixedThreshold(name, threshold, "miss rate"))
+        title = f"miss rate at {where}{100 * limit:g} % false alarms"
+        thresholds.append(FixedThreshold(f"miss_rate[{key}p_fa={limit:g}]", title, threshold, "miss rate"))
     for limit in p_miss:
         check_rate("p_miss", limit)
         threshold = _middle_of(counts, *lowest_false_alarm(counts, limit))
-        name = f"false-alarm rate at {where}{100 * limit:g} % misses"
-        thresholds.append(FixedThreshold(name, threshold, "false-alarm rate"))
+        title = f"false-alarm rate at {where}{100 * limit:g} % misses"
+        name = f"false_alarm_rate[{key}p_miss={limit:g}]"
+        thresholds.append(FixedThreshold(name, title, threshold, "false-alarm rate"))
     return thresholds
 
 

@@ -218,6 +218,7 @@ class Result(Generic[ScoresT]):
         if self.comparisons:
             plain["comparisons"] = [
                 {
+                    "metric": row.by.metric,
                     "measure": row.measure,
                     "systems": [row.first, row.second],
                     **row.paired._asdict(),
@@ -267,7 +268,14 @@ class Result(Generic[ScoresT]):
             for name, (value, ends, _) in scores.by_class().items()
         ]
         rows += [
-            (f"{each.second} - {each.first}", "difference", "", each.measure, *each.paired[2:5], each.adjusted_p_value)
+            (
+                f"{each.second} - {each.first}",
+                "difference",
+                "",
+                each.by.metric,
+                *each.paired[2:5],
+                each.adjusted_p_value,
+            )
             for each in self.comparisons
         ]
         return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high", "p_value"])

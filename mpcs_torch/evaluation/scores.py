@@ -25,6 +25,8 @@ class DetectorMetric(NamedTuple):
     """A metric of a detector, as tables show it; the fields mean what they mean in `MetricEntry`."""
 
     name: str
+    title: str
+    """As a sentence says it."""
     direction: Direction = "min"
     in_group_tables: bool = False
     group_rank: int | None = None

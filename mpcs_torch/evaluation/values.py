@@ -130,7 +130,7 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
             continue
         for a, b in combinations(by_model, 2):
             if entry.name not in by_model[a]:
-                measure = Measure(entry.compared_as, entry.direction == "min")
+                measure = Measure(entry.compared_as, entry.direction == "min", metric=entry.name)
                 one, other = (models[name].left_out(entry.name) for name in (a, b))
                 if isinstance(one, LeftOut) and isinstance(other, LeftOut):
                     apart = difference_of_left_out(one, other)
@@ -138,7 +138,7 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
                 continue
             (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
-            measure = Measure(entry.compared_as, entry.direction == "min", is_rate)
+            measure = Measure(entry.compared_as, entry.direction == "min", is_rate, entry.name)
             rows.append((a, b, measure, difference_of(metric, one, other, units)))
     return with_verdicts(rows, CONFIDENCE) if rows else []
 

@@ -16,7 +16,7 @@ MOST_TOLD = 3
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write a page with the metrics of detectors, their comparison and conditions, their curves, and the command."""
     names = list(result.models)
-    rates = {name: f"{100 * scores.values[EQUAL_ERROR]:.3g} %" for name, scores in result.models.items()}
+    rates = {name: f"{100 * scores.values[EQUAL_ERROR.name]:.3g} %" for name, scores in result.models.items()}
     if len(names) == 1:
         facts = {"equal error rate": rates[names[0]]}
     else:
@@ -26,7 +26,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         path,
         result,
         name=", ".join(names) if len(names) < 4 else f"{len(names)} detectors",
-        compared=summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED)),
+        compared=summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title)),
         sentences=[_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MOST_TOLD],
         summary=result.first.sizes() | facts,
         reversed=[name for name, scores in result.models.items() if scores.summary.area.item() < 0.5],
@@ -38,11 +38,11 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
 
 
 def _sentence(name: str, scores: DetectorScores) -> str:
-    ends = scores.intervals.get(EQUAL_ERROR)
+    ends = scores.intervals.get(EQUAL_ERROR.name)
     interval = "" if ends is None else f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
-    sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR]:.3g} %{interval}"
+    sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR.name]:.3g} %{interval}"
     ranked = f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
-    at = [(limit, scores.values.get(f"false-alarm rate at {100 * limit:g} % misses")) for limit in MISSES]
+    at = [(limit, scores.values.get(f"false_alarm_rate[p_miss={limit:g}]")) for limit in MISSES]
     told = [f"{100 * rate:.3g} % at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
     return f"{ranked} False alarms: {' and '.join(told)}." if told else ranked
 
@@ -52,7 +52,7 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
     scores = list(drawn.values())
     each = "; ".join(
-        f"{name}: equal error rate {100 * one.values[EQUAL_ERROR]:.3g} %, area {one.summary.area.item():.4f}"
+        f"{name}: equal error rate {100 * one.values[EQUAL_ERROR.name]:.3g} %, area {one.summary.area.item():.4f}"
         for name, one in drawn.items()
     )
     det = plots.det_curves(rates, points=scores[0].points, confidence=None, title="DET")

@@ -71,8 +71,8 @@ def test_calibrated_trials_have_a_lower_cllr(method: str, detection: Path, capsy
     printed = capsys.readouterr().out
     assert run("calibrate", "apply", cal, detection, "--out", out) == 0
     arguments = ["detect", out, "--llr", "--no-intervals"]
-    assert f" -> {metric(capsys, 'Cllr', *arguments):.5g} on the same 400 rows" in printed
-    loss = metric(capsys, "calibration loss", *arguments)
+    assert f" -> {metric(capsys, 'cllr', *arguments):.5g} on the same 400 rows" in printed
+    loss = metric(capsys, "calibration_loss", *arguments)
     assert abs(loss) < (1e-9 if method == "pav" else 0.1)
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from mpcs_torch import OperatingPoint
+from mpcs_torch.evaluation.fixed_thresholds import key_of
 from mpcs_torch.functional import min_detection_cost_details
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
@@ -44,32 +45,32 @@ def test_the_command_gives_every_expectation(
     options = [word for p in rows for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")]
     file = written(tmp_path / "s.csv", case["target"], case["nontarget"])
     found = measured(capsys, file, "--llr", "--max-false-alarm", 0.1, *options)
-    assert found["equal error rate"] == near(expected["eer_rocch"])
-    assert found["equal error rate (interpolated)"] == near(expected["eer_interpolated"])
-    nearest = (found["equal error rate, miss rate"] + found["equal error rate, false-alarm rate"]) / 2
+    assert found["equal_error_rate"] == near(expected["eer_rocch"])
+    assert found["equal_error_rate_interpolated"] == near(expected["eer_interpolated"])
+    nearest = (found["equal_error_rate, miss rate"] + found["equal_error_rate, false-alarm rate"]) / 2
     assert any(nearest == near(value) for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"])
     partial = expected["pauc_mcclish_max_fpr_0.1"].get("value")
     if isinstance(partial, float):
-        assert found["area under the ROC up to 10 % false alarms"] == near(partial)
+        assert found["area_under_roc[p_fa=0.1]"] == near(partial)
     if "rocch_vertices" in expected:
         assert run("detect", file, "--no-intervals", "--json") == 0
         hull, vertices = json.loads(capsys.readouterr().out)["convex_hull"], expected["rocch_vertices"]
         assert hull["miss_rate"] == pytest.approx(vertices["pmiss"], abs=1e-9)
         assert hull["false_alarm_rate"] == pytest.approx(vertices["pfa"], abs=1e-9)
-    assert found["area under the ROC"] == near(expected["auc"])
-    assert found["H-measure"] == near(H_MEASURE[case["name"]])
-    assert found["precision-recall break-even, errors"] == near(expected["prbep_error_count"])
-    assert found["Cllr"] == near(expected["cllr"])
-    assert found["minimum Cllr"] == near(expected["min_cllr"])
-    if math.isfinite(found["Cllr"]):
-        assert found["calibration loss"] == near(found["Cllr"] - found["minimum Cllr"])
+    assert found["area_under_roc"] == near(expected["auc"])
+    assert found["h_measure"] == near(H_MEASURE[case["name"]])
+    assert found["precision_recall_break_even"] == near(expected["prbep_error_count"])
+    assert found["cllr"] == near(expected["cllr"])
+    assert found["min_cllr"] == near(expected["min_cllr"])
+    if math.isfinite(found["cllr"]):
+        assert found["calibration_loss"] == near(found["cllr"] - found["min_cllr"])
     for point, row in rows.items():
-        assert found[f"minimum cost, {point.label()}"] == near(row["normalized"])
+        assert found[f"min_cost[{key_of(point)}]"] == near(row["normalized"])
         minimum = min_detection_cost_details(*scores_of(case), points=point)
-        threshold = found[f"minimum cost, {point.label()}, threshold"]
+        threshold = found[f"min_cost[{key_of(point)}], threshold"]
         assert threshold == minimum.threshold or math.isinf(minimum.threshold), "JSON has no infinite numbers"
     for point, row in points_of(expected["act_dcf_bayes"]):
-        name = f"actual cost, {point.label()}"
+        name = f"actual_cost[{key_of(point)}]"
         assert found[name] == near(row["normalized"])
         assert (found[f"{name}, miss rate"], found[f"{name}, false-alarm rate"]) == (
             near(row["p_miss"]),
@@ -87,11 +88,11 @@ def test_thresholds_of_development_trials(
     evaluation = written(tmp_path / "s.csv", case["target"], case["nontarget"])
     found = measured(capsys, evaluation, "--development", development, *options)
     for point, row in rows.items():
-        name, middle = f"cost at the development threshold, {point.label()}", row["with_midpoint_threshold"]
+        name, middle = f"cost[development,{key_of(point)}]", row["with_midpoint_threshold"]
         assert found[f"{name}, threshold"] == near(middle["threshold"])
         assert found[name] == near(middle["eval_act_dcf_norm"])
     half = case["expected"]["hter_at_dev_eer_threshold"]
-    name = "half total error rate at the development threshold"
+    name = "half_total_error_rate[development]"
     assert (found[f"{name}, threshold"], found[name]) == (near(half["threshold"]), near(half["hter"]))
 
 

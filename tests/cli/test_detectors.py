@@ -57,8 +57,8 @@ def test_detectors_are_compared_on_the_same_trials(evaluation: Simulated, capsys
     assert list(found["models"]) == ["a-1", "b-1", "c-1"]
     for name, scores in evaluation.scores.items():
         rate = equal_error_rate(scores, evaluation.labels).item()
-        assert found["models"][f"{name}-1"]["metrics"]["equal error rate"] == pytest.approx(rate)
-    rates = [row for row in found["comparisons"] if row["measure"] == "equal error rate (interpolated)"]
+        assert found["models"][f"{name}-1"]["metrics"]["equal_error_rate"] == pytest.approx(rate)
+    rates = [row for row in found["comparisons"] if row["metric"] == "equal_error_rate_interpolated"]
     pairs = {tuple(row["systems"]): row for row in rates}
     assert pairs["a-1", "b-1"]["adjusted_p_value"] < 0.01
     assert pairs["a-1", "c-1"]["adjusted_p_value"] > 0.05
@@ -74,15 +74,15 @@ def test_costs_and_decisions_are_compared_at_thresholds_and_likelihood_ratios_on
     evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def compared(*options: object) -> set[str]:
-        return {row["measure"] for row in told(capsys, *evaluation.paths, *options)["comparisons"]}
+        return {row["metric"] for row in told(capsys, *evaluation.paths, *options)["comparisons"]}
 
-    rate, area, cost = "equal error rate (interpolated)", "area under the ROC", "cost at 1, p = 0.5"
-    wrong = "rate of wrong decisions in these trials, p = 0.5"
+    rate, area, cost = "equal_error_rate_interpolated", "area_under_roc", "cost[threshold=1,p=0.5]"
+    wrong = "wrong_decisions[p=0.5]"
     assert compared("--point", 0.5) == {rate, area}
     assert compared("--point", 0.5, "--threshold", 1) == {rate, area, cost, wrong}
-    assert compared("--point", 0.5, "--llr") == {rate, area, "Cllr", "actual cost, p = 0.5", wrong}
+    assert compared("--point", 0.5, "--llr") == {rate, area, "cllr", "actual_cost[p=0.5]", wrong}
     fused = compared(*learning(development), "--fuse", "--point", 0.5)  # the fusion alone gives likelihood ratios
-    assert "Cllr" not in fused
+    assert "cllr" not in fused
 
 
 def test_thresholds_calibrations_and_a_fusion_are_learnt(
@@ -92,19 +92,17 @@ def test_thresholds_calibrations_and_a_fusion_are_learnt(
     found = told(capsys, *evaluation.paths, *learning(development), *options)["models"]
     assert list(found) == ["a-1", "b-1", "c-1", "a-1, calibrated", "b-1, calibrated", "c-1, calibrated", "fusion"]
     learned = min_detection_cost_details(development.scores["b"], development.labels, points=OperatingPoint(0.2))
-    assert found["b-1"]["errors"]["cost at the development threshold, p = 0.2"]["threshold"] == learned.threshold
-    name = "miss rate at the development threshold of 10 % false alarms"
+    assert found["b-1"]["errors"]["cost[development,p=0.2]"]["threshold"] == learned.threshold
+    name = "miss_rate[development,p_fa=0.1]"
     missed = evaluation.scores["b"][evaluation.labels] < found["b-1"]["errors"][name]["threshold"]
     assert found["b-1"]["metrics"][name] == pytest.approx(missed.double().mean().item())
-    assert "false-alarm rate at the development threshold of 10 % misses" in found["b-1"]["metrics"]
+    assert "false_alarm_rate[development,p_miss=0.1]" in found["b-1"]["metrics"]
     module = LogisticCalibration(0.2).fit(development.scores["a"], development.labels)
     ratios = cllr(module(evaluation.scores["a"]), evaluation.labels)
-    assert found["a-1, calibrated"]["metrics"]["Cllr"] == pytest.approx(ratios.item())
+    assert found["a-1, calibrated"]["metrics"]["cllr"] == pytest.approx(ratios.item())
     stacked = [torch.stack([held.scores[name] for name in NAMES], dim=1) for held in (development, evaluation)]
     fused = LogisticFusion(3, 0.2).fit(stacked[0], development.labels)(stacked[1])
-    assert found["fusion"]["metrics"]["area under the ROC"] == pytest.approx(
-        partial_auc(fused, evaluation.labels).item()
-    )
+    assert found["fusion"]["metrics"]["area_under_roc"] == pytest.approx(partial_auc(fused, evaluation.labels).item())
 
 
 def test_pav_calibrates_one_detector(
@@ -114,7 +112,7 @@ def test_pav_calibrates_one_detector(
     found = told(capsys, evaluation.paths[0], *options)["models"]
     assert list(found) == ["a-1.csv", "a-1.csv, calibrated"]
     plain, calibrated = (set(scores["metrics"]) for scores in found.values())
-    assert calibrated - plain >= {"Cllr", "calibration loss"}
+    assert calibrated - plain >= {"cllr", "calibration_loss"}
 
 
 def test_each_condition_is_measured(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +120,7 @@ def test_each_condition_is_measured(evaluation: Simulated, capsys: pytest.Captur
     by_noise, by_speaker = found["groups"]
     for name, chosen in (("True", evaluation.noisy), ("False", ~evaluation.noisy)):
         rate = equal_error_rate(evaluation.scores["a"][chosen], evaluation.labels[chosen]).item()
-        assert by_noise["groups"][name]["metrics"]["equal error rate"] == pytest.approx(rate)
+        assert by_noise["groups"][name]["metrics"]["equal_error_rate"] == pytest.approx(rate)
         assert by_noise["groups"][name]["targets"] == int(evaluation.labels[chosen].sum())
     [incomplete] = [note for note in found["notes"] if note.startswith("Without targets or without non-targets, by s")]
     assert len(by_speaker["groups"]) + incomplete.count(",") == 30
@@ -136,7 +134,7 @@ def test_the_worst_condition_is_the_worst_in_the_direction_of_each_metric(
     options = ("--point", 0.5, "--llr", "--max-false-alarm", 0.1, "--threshold", 1, "--at-miss", 0.1, "--no-intervals")
     found = told(capsys, evaluation.paths[0], "--development", development.paths[0], "--by", "noisy", *options)
     [by_noise] = found["groups"]
-    higher_is_better = {"area under the ROC", "area under the ROC up to 10 % false alarms", "H-measure"}
+    higher_is_better = {"area_under_roc", "area_under_roc[p_fa=0.1]", "h_measure"}
     assert higher_is_better < set(by_noise["worst"])
     for name, worst in by_noise["worst"].items():
         values = [group["metrics"][name] for group in by_noise["groups"].values()]
@@ -198,7 +196,7 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
     (tmp_path / "a.csv").write_text("score,label\n1,1\n2,0\n3,1\n0,0\n")
     (tmp_path / "b.csv").write_text("score,label\n3,1\n1,0\n2,1\n0,0\n")
     files = tmp_path / "a.csv", tmp_path / "b.csv"
-    assert told(capsys, *files, "--no-intervals")["models"]["b"]["metrics"]["equal error rate"] == 0
+    assert told(capsys, *files, "--no-intervals")["models"]["b"]["metrics"]["equal_error_rate"] == 0
     changed(files[1], "2,1", "2,0")
     assert run("detect", *files) == 2
     assert "b.csv: row 3 must have the label that it has in " in one_line(capsys.readouterr().err)
@@ -239,7 +237,7 @@ def test_the_points_of_the_curve_and_the_rate_at_the_development_minimum_are_giv
     given = ("--development", development.paths[0], "--at-minimum", "--json", "--det", tmp_path / "det.csv")
     assert run("detect", evaluation.paths[0], *given) == 0
     found = json.loads(capsys.readouterr().out)
-    name = "half total error rate at the development minimum"
+    name = "half_total_error_rate[development_minimum]"
     threshold = found["errors"][name]["threshold"]
 
     def rates(simulated: Simulated, at: float) -> tuple[float, float]:

@@ -182,7 +182,7 @@ def test_a_calibration_of_distances_is_applied_to_distances(
     assert run("calibrate", "apply", "distances.pt", "distances.csv", "--out", "llr.csv", "--overwrite") == 0
     capsys.readouterr()
     assert run("detect", "llr.csv", "--llr", "--json") == 0
-    assert told(capsys.readouterr().out)["metrics"]["area under the ROC"] > 0.8
+    assert told(capsys.readouterr().out)["metrics"]["area_under_roc"] > 0.8
 
 
 def test_groups_without_a_name_are_one_group(

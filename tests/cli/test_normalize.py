@@ -19,7 +19,7 @@ def test_scores_are_normalised_and_measured(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == f"{read}\nwrote {tmp_path / 'o.csv'}\n"
     assert (tmp_path / "o.csv").read_text() == "enrollment,test,score,label\na,x,3.0,1\nb,x,-2.0,0\n"
     assert run("detect", tmp_path / "o.csv", "--no-intervals") == 0
-    assert "equal error rate" in capsys.readouterr().out.lower()
+    assert "equal_error_rate" in capsys.readouterr().out.lower()
     assert run(*arguments, "--method", "z") == 2
     assert "exists: choose another file or pass --overwrite" in one_line(capsys.readouterr().err)
     assert run(*arguments, "--method", "adaptive-s", "--overwrite") == 2

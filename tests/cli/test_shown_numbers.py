@@ -221,7 +221,7 @@ def check_detect(table: PageTable, plain: Any) -> None:
         [groups] = [each for each in plain["groups"] if each["model"] == title]
         sizes = {size: plain[size] for size in ("targets", "non-targets")}
         check_groups(table, groups, list(sizes), {**sizes, **models[title]})
-        rates = [groups["groups"][row[0]]["metrics"]["equal error rate"] for row in table.rows[:2]]
+        rates = [groups["groups"][row[0]]["metrics"]["equal_error_rate"] for row in table.rows[:2]]
         assert rates == sorted(rates, reverse=True)
 
 
@@ -240,16 +240,16 @@ def test_detection_scores_are_shown_under_their_names(
         check_detect(table, plain)
     of_values = [table for table in tables if table.header[0] == "metric" and table.header != COMPARED]
     shown = Counter(row[0] for table in of_values for row in table.rows)
-    for name in ("equal error rate", "area under the ROC", "minimum cost, p = 0.2, costs 3 and 1"):
+    for name in ("equal_error_rate", "area_under_roc", "min_cost[p=0.2,c_miss=3,c_fa=1]"):
         assert shown[name] == 2, "printed, and on the page"
-    assert not shown.keys() & {"Cllr", "actual cost, p = 0.2, costs 3 and 1"}, "which are of likelihood ratios alone"
+    assert not shown.keys() & {"cllr", "actual_cost[p=0.2,c_miss=3,c_fa=1]"}, "which are of likelihood ratios alone"
     models, facts = plain.get("models", {"one.csv": plain}), dict(page.facts)
     assert (facts.pop("targets"), facts.pop("non-targets")) == (str(plain["targets"]), str(plain["non-targets"]))
-    rates = {name: f"{100 * scores['metrics']['equal error rate']:.3g} %" for name, scores in models.items()}
+    rates = {name: f"{100 * scores['metrics']['equal_error_rate']:.3g} %" for name, scores in models.items()}
     alone = number == 1
     assert facts == {f"equal error rate{'' if alone else f', {name}'}": rate for name, rate in rates.items()}
     if alone:
-        low, high = (100 * end for end in plain["intervals"]["equal error rate"])
+        low, high = (100 * end for end in plain["intervals"]["equal_error_rate"])
         interval = f" (95 % interval {low:.3g} to {high:.3g})"
-        ranked = f"ranks a target above a non-target in {100 * plain['metrics']['area under the ROC']:.4g} % of pairs"
+        ranked = f"ranks a target above a non-target in {100 * plain['metrics']['area_under_roc']:.4g} % of pairs"
         assert f"one.csv has an equal error rate of {rates['one.csv']}{interval}, and {ranked}." in page.plain_text

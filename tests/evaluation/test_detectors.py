@@ -15,10 +15,10 @@ from torch import Tensor
 
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
-from mpcs_torch.evaluation.detector_scores import AREA, CLLR, EQUAL_ERROR, INTERPOLATED
-from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold
+from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, key_of, learned_thresholds
 from mpcs_torch.functional import OperatingPoint, clopper_pearson, cost_interval, mcnemar_test
 
+EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
 
 
@@ -43,43 +43,43 @@ def test_values_are_those_of_the_functions() -> None:
             EQUAL_ERROR: functional.equal_error_rate(each, labels),
             INTERPOLATED: functional.equal_error_rate(each, labels, method="interpolated"),
             AREA: functional.partial_auc(each, labels),
-            f"{AREA} up to 10 % false alarms": functional.partial_auc(each, labels, max_p_fa=0.1),
-            "miss rate at 10 % false alarms": torch.tensor(1 - detected[p_fa <= 0.1].max()),
-            "false-alarm rate at 5 % misses": torch.tensor(p_fa[detected >= 0.95].min()),
-            "false-alarm rate at 1 % misses": torch.tensor(p_fa[detected >= 0.99].min()),
-            "H-measure": functional.h_measure(each, labels),
-            "precision-recall break-even, errors": functional.precision_recall_break_even(each, labels),
-            "minimum Cllr": functional.min_cllr(each, labels),
-            "half total error rate at 0.7": functional.half_total_error_rate(each, labels, threshold=0.7),
+            "area_under_roc[p_fa=0.1]": functional.partial_auc(each, labels, max_p_fa=0.1),
+            "miss_rate[p_fa=0.1]": torch.tensor(1 - detected[p_fa <= 0.1].max()),
+            "false_alarm_rate[p_miss=0.05]": torch.tensor(p_fa[detected >= 0.95].min()),
+            "false_alarm_rate[p_miss=0.01]": torch.tensor(p_fa[detected >= 0.99].min()),
+            "h_measure": functional.h_measure(each, labels),
+            "precision_recall_break_even": functional.precision_recall_break_even(each, labels),
+            "min_cllr": functional.min_cllr(each, labels),
+            "half_total_error_rate[threshold=0.7]": functional.half_total_error_rate(each, labels, threshold=0.7),
         }
         for point in POINTS:
-            wanted[f"minimum cost, {point.label()}"] = functional.min_detection_cost(each, labels, points=point)
-            wanted[f"cost at 0.7, {point.label()}"] = functional.actual_detection_cost(
+            wanted[f"min_cost[{key_of(point)}]"] = functional.min_detection_cost(each, labels, points=point)
+            wanted[f"cost[threshold=0.7,{key_of(point)}]"] = functional.actual_detection_cost(
                 each, labels, points=point, threshold=0.7
             )
         if name == "A":
             wanted[CLLR] = functional.cllr(each, labels)
-            wanted["calibration loss"] = wanted[CLLR] - wanted["minimum Cllr"]
+            wanted["calibration_loss"] = wanted[CLLR] - wanted["min_cllr"]
             for point in POINTS:
                 cost = functional.actual_detection_cost(each, labels, points=point)
-                wanted[f"actual cost, {point.label()}"] = cost
+                wanted[f"actual_cost[{key_of(point)}]"] = cost
         assert result.models[name].values == pytest.approx({metric: value.item() for metric, value in wanted.items()})
 
 
 def test_rates_and_costs_at_thresholds_have_exact_intervals() -> None:
     scores, labels = trials()
-    rates: list[Any] = [FixedThreshold(name, 0.7, name) for name in ("miss rate", "false-alarm rate")]
+    rates: list[Any] = [FixedThreshold(name, name, 0.7, name) for name in ("miss rate", "false-alarm rate")]
     fixed = [*given_threshold(0.7, POINTS), *rates]
     found = evaluate_detectors(scores["A"], labels, points=POINTS, llr=True, thresholds=fixed).first
     misses, alarms = int((scores["A"][labels] < 0.7).sum()), int((scores["A"][~labels] >= 0.7).sum())
     exact = clopper_pearson(misses, 100), clopper_pearson(alarms, 200)
     for point in POINTS:
-        name = f"cost at 0.7, {point.label()}"
+        name = f"cost[threshold=0.7,{key_of(point)}]"
         assert found.intervals[name] == pytest.approx(cost_interval(misses, 100, alarms, 200, point=point))
         assert (found.errors[name].miss_rate, found.errors[name].false_alarm_rate) == tuple(map(pytest.approx, exact))
     assert [found.intervals[each.name] for each in rates] == list(map(pytest.approx, exact))
     half = cost_interval(misses, 100, alarms, 200, point=OperatingPoint(0.5), normalize=False)
-    assert found.intervals["half total error rate at 0.7"] == pytest.approx(half)
+    assert found.intervals["half_total_error_rate[threshold=0.7]"] == pytest.approx(half)
 
 
 @pytest.mark.parametrize("distance", [2.0, 3.5])
@@ -137,7 +137,7 @@ def test_areas_and_cllr_have_the_jackknife() -> None:
     spread = left_out(lambda kept: functional.cllr(scores["A"][kept], labels[kept]).item(), labels)
     factor = torch.tensor(quantile * spread / cllr).exp().item()
     assert result.interval(CLLR, model="A") == pytest.approx((cllr / factor, cllr * factor), rel=1e-3)
-    rows = {row.measure: row.paired for row in result.comparisons}
+    rows = {row.by.metric: row.paired for row in result.comparisons}
     for name, of in ((AREA, lambda s, y: roc_auc_score(y, s)), (CLLR, lambda s, y: functional.cllr(s, y).item())):
         values = [of(scores[model], labels) for model in "AB"]
         spread = left_out(lambda k, of=of: of(scores["B"][k], labels[k]) - of(scores["A"][k], labels[k]), labels)
@@ -189,7 +189,7 @@ def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
         **options,
     )
     for name, value in once.models["A"].values.items():
-        if "break-even" in name:  # a number of errors
+        if "break_even" in name:  # a number of errors
             value *= 4
         assert often.value(name, model="A") == pytest.approx(value), name
         if name in once.models["A"].intervals:
@@ -197,7 +197,7 @@ def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
     for row, other in zip(once.comparisons, often.comparisons, strict=True):
         assert other.paired == pytest.approx(row.paired, rel=1e-6, abs=1e-9)
     alone = evaluate_detectors(scores, labels, **options)
-    for name in ("half total error rate at 0.7", EQUAL_ERROR):
+    for name in ("half_total_error_rate[threshold=0.7]", EQUAL_ERROR):
         low, high = alone.models["A"].intervals[name]
         assert once.interval(name, model="A") == pytest.approx((low, high), abs=0.2 * (high - low))
 
@@ -206,8 +206,8 @@ def test_minima_have_no_interval_and_say_why() -> None:
     scores, labels = trials()
     found = evaluate_detectors(scores["A"], labels, llr=True, points=POINTS).first
     chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why}
-    minima = {*(f"minimum cost, {point.label()}" for point in POINTS), "minimum Cllr", "calibration loss"}
-    assert chosen == minima | {f"false-alarm rate at {rate} % misses" for rate in (1, 5)}
+    minima = {*(f"min_cost[{key_of(point)}]" for point in POINTS), "min_cllr", "calibration_loss"}
+    assert chosen == minima | {f"false_alarm_rate[p_miss={rate}]" for rate in (0.01, 0.05)}
     few = evaluate_detectors(scores["A"] + 2, labels, llr=True, points=POINTS).first
     assert "fewer than 10 trials have targets with ratios on the wrong side of 0" in few.without_interval[CLLR]
     bare = evaluate_detectors(scores, labels, intervals=False)
@@ -249,7 +249,7 @@ def test_the_dictionary_and_the_text_hold_everything() -> None:
     result = evaluate_detectors(scores, labels, points=POINTS, thresholds=given_threshold(0.7, POINTS))
     plain = result.to_dict()
     assert (plain["targets"], plain["non-targets"], list(plain["models"])) == (100, 200, ["A", "B"])
-    at = plain["models"]["A"]["errors"]["cost at 0.7, p = 0.5"]
+    at = plain["models"]["A"]["errors"]["cost[threshold=0.7,p=0.5]"]
     low, high = at["miss_rate_interval"]
     assert low < at["miss_rate"] < high
     assert at["threshold"] == 0.7
@@ -336,8 +336,8 @@ def test_reversed_scores_give_a_warning() -> None:
 @pytest.mark.parametrize("scores", [[torch.inf, 3.0, torch.inf], [torch.inf, 1.0, torch.inf]])
 def test_infinite_scores_of_both_kinds_have_an_interval_of_the_equal_error_rate(scores: list[float]) -> None:
     result = evaluate_detectors(torch.tensor(scores), torch.tensor([1, 0, 1]))
-    low, high = result.interval("equal error rate") or (1, 0)
-    assert 0 <= low <= result.value("equal error rate") <= high <= 1
+    low, high = result.interval("equal_error_rate") or (1, 0)
+    assert 0 <= low <= result.value("equal_error_rate") <= high <= 1
 
 
 def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
@@ -346,5 +346,17 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     result = evaluate_detectors(scores, labels, llr=True)
     assert result.value(CLLR, model="A") == torch.inf
     assert result.interval(CLLR, model="A") is None
-    [row] = [row for row in result.comparisons if row.measure == CLLR]
+    [row] = [row for row in result.comparisons if row.by.metric == CLLR]
     assert row.paired.p_value == 1
+
+
+def test_names_are_identifiers_with_titles() -> None:
+    scores, labels = trials()
+    fixed = [*given_threshold(0.7, POINTS), *learned_thresholds(scores["A"], labels, POINTS, p_fa=[0.1])]
+    plain = evaluate_detectors(scores, labels, llr=True, thresholds=fixed, max_p_fa=0.1).to_dict()
+    for model in plain["models"].values():
+        assert model["metrics"].keys() == model["titles"].keys()
+        assert all(re.fullmatch(r"[a-z][a-z0-9_]*(\[[a-z0-9_=.,]+\])?", name) for name in model["metrics"])
+    titles = plain["models"]["A"]["titles"]
+    for row in plain["comparisons"]:
+        assert titles.get(row["metric"], row["measure"]) == row["measure"]

@@ -49,11 +49,11 @@ def test_a_threshold_lies_in_the_middle_of_those_that_are_as_good() -> None:
     found = {
         each.name: each.threshold for each in learned_thresholds(*trials, POINTS[:1], p_fa=[0.0, 0.5], p_miss=[0.0])
     }
-    assert found["cost at the development threshold, p = 0.5"] == 3
-    assert found["half total error rate at the development threshold"] == 3
-    assert found["miss rate at the development threshold of 0 % false alarms"] == 3
-    assert found["miss rate at the development threshold of 50 % false alarms"] == 2.5  # from 0 to 5
-    assert found["false-alarm rate at the development threshold of 0 % misses"] == 3
+    assert found["cost[development,p=0.5]"] == 3
+    assert found["half_total_error_rate[development]"] == 3
+    assert found["miss_rate[development,p_fa=0]"] == 3
+    assert found["miss_rate[development,p_fa=0.5]"] == 2.5  # from 0 to 5
+    assert found["false_alarm_rate[development,p_miss=0]"] == 3
 
 
 @pytest.mark.parametrize("name", ["p_fa", "p_miss"])

@@ -49,7 +49,7 @@ def test_a_requirement_is_read_as_it_is_written(
         ("mpcs < resnet-50 + 0.1 %", Requirement("mpcs", "<", 0.001, "resnet-50")),
         ("accuracy > A - 1e-2", Requirement("accuracy", ">", -0.01, "A")),
         ("mpcs < A", Requirement("mpcs", "<", 0, "A")),
-        ("equal error rate < 0.05", Requirement("equal error rate", "<", 0.05)),
+        ("min_cost[p=0.01] < 0.05", Requirement("min_cost[p=0.01]", "<", 0.05)),
     ],
 )
 def test_what_can_be_written(text: str, expected: Requirement) -> None:

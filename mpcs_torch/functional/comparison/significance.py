@@ -124,6 +124,8 @@ class Measure(NamedTuple):
     lower_is_better: bool = True
     is_rate: bool = False
     """Whether values are printed in percent."""
+    metric: str = ""
+    """Its name in code, such as "equal_error_rate"."""
 
 
 class Comparison(NamedTuple):
