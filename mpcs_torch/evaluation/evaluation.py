@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics, Metrics, choose_metrics,
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
-from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, SumLayout
+from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout, rows_at_once
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, weights_by_class
@@ -227,7 +227,7 @@ class Evaluation:
                 if len(known := self._clusters_of[label]) < FEWEST_OF_CLASS:
                     known.update(islice(set(ids[target == label].tolist()), FEWEST_OF_CLASS))
         ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
-        rows, step = Rows(probs, target, ids, groups, weights), max(1, WAITING // probs.shape[1])
+        rows, step = Rows(probs, target, ids, groups, weights), rows_at_once(probs.shape[1])
         rows = rows if weights is None else rows.at(weights > 0)
         for start in range(0, len(rows.ids), step):
             sums.add(rows.at(slice(start, start + step)))

@@ -22,8 +22,9 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
-WAITING, WAITING_IN_PARTS = 2**17, 2**21
-"""Scores that wait until they are measured (1 and 16 MiB): few rows at a time, or in each part, would take long."""
+WAITING, WAITING_ROWS, WAITING_IN_PARTS = 2**17, 2048, 2**21
+"""Scores, or rows of up to 16 MiB, that wait until they are measured: few at a time, or in each part, would take long.
+"""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The most numbers that the bins of all groups of a column hold: 128 MiB."""
 MOST_NUMBERS = 2**27
@@ -129,7 +130,7 @@ class ModelSums:
         """Add rows; raise a ValueError if there are too many groups."""
         self.rows += len(rows.probs)
         self._waiting.append(rows)
-        if _scores_in(self._waiting) >= WAITING:
+        if sum(len(each.ids) for each in self._waiting) >= rows_at_once(rows.probs.shape[1]):
             self._measure_sums()
         if _scores_in(self._waiting_in_parts) >= WAITING_IN_PARTS:
             self._measure_others()
@@ -273,6 +274,11 @@ class ModelSums:
 
 def _membership(members: Sequence[int], classes: int) -> Tensor:
     return torch.zeros(classes, dtype=torch.bool).index_fill_(0, torch.tensor(members), True)
+
+
+def rows_at_once(scores: int) -> int:
+    """Return how many rows of so many scores are measured together."""
+    return max(WAITING // scores, min(WAITING_ROWS, WAITING_IN_PARTS // scores), 1)
 
 
 def _scores_in(parts: Sequence[Rows]) -> int:
