@@ -161,7 +161,7 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
     result.scores(reference)
     names = {entry.compared_as or entry.name: entry.name for entry in result.first.entries}
     for row in result.comparisons:
-        if names.get(row.measure) == metric and {row.first, row.second} == {model, reference}:
+        if names.get(row.measure, row.measure) == metric and {row.first, row.second} == {model, reference}:
             _, _, difference, low, high, _ = row.paired
             return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
     compared = ", ".join(dict.fromkeys(names.get(row.measure, row.measure) for row in result.comparisons))

@@ -151,16 +151,18 @@ def _sampled(rows: Rows, bits: int) -> Rows:
 class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
-    Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or for more classes than
-    `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the rows is held as well.
+    Held for a row are 5 bytes, and 9 more for two classes, or 8 for a weight. Nothing is held for soft labels, or for
+    more classes than `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the rows is
+    held as well, unless they are weighted.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks, whether decisions are dangerous, and for two classes the scores and labels of the second."""
+        """Risks, whether decisions are dangerous, and weights, or for two classes scores and labels of the second."""
         self._pairs: Tensor | None = None
         self.kept: KeptRows | None = None
         """Rows for the picture of the verdict; None without a concern."""
+        self.is_weighted = False
 
     def begin(self, chosen: "ChosenMetrics") -> None:
         """Learn which errors are dangerous, before the first row."""
@@ -173,13 +175,17 @@ class RowRisks:
 
     def add(self, rows: Rows) -> None:
         """Add the next rows."""
-        if self.kept is not None:
+        self.is_weighted = rows.weights is not None
+        if self.kept is not None and rows.weights is None:
             self.kept.add(rows._replace(groups={}))
         if self._pairs is None:
             return
         decisions = rows.probs.argmax(dim=1)
         columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
-        columns += [rows.probs[:, 1].clone(), rows.target == 1] if len(self._pairs) == 2 else []
+        if rows.weights is not None:
+            columns.append(rows.weights)
+        elif len(self._pairs) == 2:
+            columns += [rows.probs[:, 1].clone(), rows.target == 1]
         self._parts.append(tuple(columns))
 
     def gather(self, world: World) -> None:
@@ -188,10 +194,10 @@ class RowRisks:
             self.kept.gather(world)
         self._parts = [part for parts in world.told_by_all(self._parts) for part in parts]
 
-    def risks(self) -> tuple[Tensor, Tensor] | None:
-        """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""
+    def risks(self) -> tuple[Tensor, ...] | None:
+        """Return the risks, float32 (N,), which decisions are dangerous errors, bool, and weights; None if not held."""
         columns = self._columns()
-        return (columns[0], columns[1]) if columns else None
+        return tuple(columns if len(columns) == 3 else columns[:2]) or None
 
     def trials(self) -> tuple[Tensor, Tensor] | None:
         """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
@@ -200,7 +206,7 @@ class RowRisks:
             None for more classes, or if one of the two is absent.
         """
         columns = self._columns()[2:]
-        return (columns[0], columns[1]) if columns and 0 < columns[1].sum() < len(columns[1]) else None
+        return (columns[0], columns[1]) if len(columns) == 2 and 0 < columns[1].sum() < len(columns[1]) else None
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(parts) for parts in zip(*self._parts, strict=True)]

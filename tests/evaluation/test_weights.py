@@ -14,10 +14,12 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
 from torchmetrics.classification import MulticlassCohenKappa
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
+from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import ENTRIES
 from tests.cli.test_cli import run
+from tests.report.page import Page
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = torch.multinomial(torch.tensor([0.4, 0.3, 0.3]), 300, replacement=True, generator=GENERATOR)
@@ -279,6 +281,25 @@ def test_the_command_takes_shares_of_classes(tmp_path: Path, capsys: pytest.Capt
         for name, ends in expected.first.intervals.items():
             assert found["intervals"][name] == pytest.approx(ends)
         assert "prevalence a 0.9, b 0.08, c 0.02" in found["read"][0]
+
+
+def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
+    path, page = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist()), tmp_path / "page.html"
+    save_concern(CONCERN, tmp_path / "concern.yaml")
+    options = ("--concern", tmp_path / "concern.yaml", "--html", page)
+    assert run("score", path, "--weight", "w", *options) == 0
+    text = " ".join(Page(page).text.split())
+    wrong = confusion_matrix(TARGET, PROBS.argmax(1), sample_weight=WEIGHTS)
+    of_c, dangerous = wrong[2].sum(), wrong[2, 0]
+    ends = measured(weights=WEIGHTS).first.class_intervals["c"]["recall"]
+    shown = f"{100 * wrong[2, 2] / of_c:.3g} % [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
+    assert f"dangerous errors on {dangerous:.4g} of {of_c:.4g} c ({100 * dangerous / of_c:.3g} %" in text
+    assert "weighted rows in all" in text
+    assert shown in text, "the interval of weighted rows, not Clopper and Pearson's of counts"
+    assert "which count rows alike, are left out" in text
+    assert "What referring samples" in text
+    assert run("score", path, *options, "--overwrite") == 0
+    assert "which count rows alike, are left out" not in Page(page).text
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,6 @@ def score(
         of_scores: dict[str, object] = {"development": development, "seen": seen, "concession": concession}
         of_scores |= {"k": k, "t": t} | options.given_options(reading)
         options.refuse_given(of_scores, "is for scores, which a confusion matrix does not have")
-    if html is not None and reading.weight is not None:
-        raise typer.BadParameter("its pictures count all rows alike, which --weight does not", param_hint="--html")
     if reading.unit is not None:
         options.refuse_given({"development": development}, "has thresholds for rows, not for units of decision")
     if len(predictions) > 1:
