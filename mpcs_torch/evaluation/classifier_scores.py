@@ -55,6 +55,11 @@ class ClassifierScores(Scores):
         return {**rates, **sensitivity}
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether the confusion matrix has sums of weights."""
+        return self.confusion is not None and self.confusion.is_floating_point()
+
+    @property
     def of_class_groups(self) -> list[str]:
         """The recall of each group of classes."""
         return [f"recall[{name}]" for name in self.group_counts]

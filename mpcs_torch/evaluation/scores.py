@@ -69,6 +69,11 @@ class Scores:
         return {}
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether rows of classifiers count by weights, in all that is counted by class."""
+        return False
+
+    @property
     def of_class_groups(self) -> list[str]:
         """The rates of groups of classes that tables show beside metrics; higher is better."""
         return []

@@ -102,7 +102,7 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
     if not classes:
         return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
     ends, of_wrong = (scores.intervals.get(name) for name in ("dangerous_rate", "misclassification_rate"))
-    counted = "rows" if scores.confusion is None or not scores.confusion.is_floating_point() else "weighted rows"
+    counted = "weighted rows" if scores.is_weighted else "rows"
     told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends, counted=counted)
     if scores.confusion is None:
         decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
@@ -121,7 +121,7 @@ def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec |
     """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
     scores = result.models[name]
     if scores.confusion is not None:
-        is_counted = INDEPENDENT in result.notes and not scores.confusion.is_floating_point()
+        is_counted = INDEPENDENT in result.notes and not scores.is_weighted
         intervals = None if is_counted else scores.class_intervals
         return classes_of(scores.confusion, concern, scores.class_names, intervals)
     groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
