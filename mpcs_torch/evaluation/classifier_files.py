@@ -164,10 +164,7 @@ def score_models(
                 intervals=intervals,
             )
             if check is not None:
-                trial, weights = (
-                    deepcopy(evaluation),
-                    None if rows.weights is None else torch.ones_like(rows.weights[:1]),
-                )
+                trial, weights = deepcopy(evaluation), rows.weights if rows.weights is None else torch.ones(1).double()
                 for name in opened:
                     trial.add(name, rows.probs[:1], rows.target[:1], {}, weights=weights)
                 check(trial.result())
@@ -177,11 +174,10 @@ def score_models(
         advance(rows * (1 if part is None else world.size))
 
     def evaluated() -> "tuple[Evaluation, list[str]]":
-        of_classes = None
+        rows, cluster, of_classes = matched(), reading.cluster, None
         if reading.prevalence is not None:
             with values_of(first.path):
                 of_classes = class_weights(matched().rows_of(copy(first)), reading.prevalence, first.class_names)
-        rows, cluster = matched(), reading.cluster
         evaluation: Evaluation | None = None
         for name, predictions in opened.items():
             number = -1
@@ -193,9 +189,8 @@ def score_models(
                     risks[name].begin(evaluation.chosen)
                 if part is not None or number % world.size == world.rank:
                     with values_of(predictions.path):
-                        evaluation.add(
-                            name, *read[:2], read.groups, ids=read.ids, cluster=cluster, weights=read.weights
-                        )
+                        ids, groups, weights = read[2:5]
+                        evaluation.add(name, *read[:2], groups, ids=ids, cluster=cluster, weights=weights)
                 if name in risks:
                     risks[name].add(read)
             if number < 0:

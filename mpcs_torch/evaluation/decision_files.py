@@ -38,35 +38,28 @@ class Decided(NamedTuple):
     """How rows were combined to units of decision."""
 
 
-class _UnitRows(NamedTuple):
-    """The rows of units of decision; without these, each row is one."""
+def _in_units(
+    rows: AllRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str] = ()
+) -> tuple[AllRows, Tensor, str]:
+    """Combine the rows of a file, with some columns of text, if it has units of decision.
 
-    logits: Tensor
-    """(U, C)."""
-    target: Tensor
-    """(U,); `NO_LABEL` where one of the rows has none."""
-    texts: dict[str, list[str]]
-    """(U,) by column."""
-    codes: Tensor
-    """(N,): the unit of each row of the file."""
-    note: str = ""
-
-
-def _in_units(rows: AllRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str] = ()) -> _UnitRows:
-    """Combine the rows of a file, with some columns of text, if it has units of decision."""
+    Returns:
+        A row for each unit, whose label is `NO_LABEL` where one of its rows has none; the unit of each row of the file,
+        (N,); and how they were combined, empty if each row is alone.
+    """
     unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
-    labels = rows.target if predictions.is_labelled else torch.full((size,), NO_LABEL)
+    rows = rows if predictions.is_labelled else rows._replace(target=torch.full((size,), NO_LABEL))
     if unit is None:
-        return _UnitRows(rows.logits, labels, rows.texts, torch.arange(size))
+        return rows, torch.arange(size), ""
     _refuse_missing(rows, predictions, [unit])
     with values_of(predictions.path):
         units = DecisionUnits.of(rows.texts[unit], predictions.reading.combine, concern, len(names), size, unit)
-        of_columns = {column: group_codes(column, rows.texts[column], size) for column in columns}
+        codes, of_columns = units.units.codes, {name: group_codes(name, rows.texts[name], size) for name in columns}
         texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
         logits = units.probabilities(rows.logits.softmax(1)).clamp(min=MIN_PROBABILITY).log()
-        lacks = units.highest((labels == NO_LABEL).long())[units.units.codes] == 1
-        target = units.classes(labels.masked_fill(lacks, NO_LABEL), len(names))
-    return _UnitRows(logits, target, texts, units.units.codes, units.note(names))
+        lacks = units.highest((rows.target == NO_LABEL).long())[codes] == 1
+        target = units.classes(rows.target.masked_fill(lacks, NO_LABEL), len(names))
+    return AllRows(torch.arange(len(target)), logits, target, texts), codes, units.note(names)
 
 
 def _refuse_missing(rows: AllRows, predictions: Predictions, columns: Iterable[str]) -> None:
@@ -97,14 +90,14 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *([] if cluster is None else [cluster])}
     _refuse_missing(read, predictions, columns)
-    rows = _in_units(read, predictions, rule.concern, columns)
+    rows, _, note = _in_units(read, predictions, rule.concern, columns)
     clusters = None if cluster is None else rows.texts[cluster]
     with values_of(predictions.path):
         rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
     unread = predictions.roles.unused if rule.limits and cluster is None else ()
     for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
         warnings.warn(caution, stacklevel=2)
-    return rows.note
+    return note
 
 
 def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -129,7 +122,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     """
     check_copy(predictions.table, out)
     read = all_rows(predictions, advance)
-    rows = _in_units(read, predictions, rule.concern)
+    rows, units, note = _in_units(read, predictions, rule.concern)
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
     names, reasons = list(decision_numbers(rule.concern)), {IS_DECIDED: "", IS_CHEAPER: "it costs less"}
@@ -142,7 +135,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
-    columns = {name: [values[code] for code in rows.codes.tolist()] for name, values in columns.items()}
+    columns = {name: [values[code] for code in units.tolist()] for name, values in columns.items()}
     table = replace(predictions.table, has_names=True)
     are_arrays = predictions.roles.form == "lists" and table.rows is not None
     scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
@@ -155,7 +148,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         )
         decisions, target = assessed.decision[is_labelled], rows.target[is_labelled]
         report = report_on(decisions, target, rule.concern, priors=rule.priors, is_clustered=is_clustered)
-    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), report, rows.note)
+    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), report, note)
 
 
 def _short(values: torch.Tensor) -> list[float]:

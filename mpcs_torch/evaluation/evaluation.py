@@ -174,16 +174,8 @@ class Evaluation:
         rows = self._rows_of(preds, target, groups, clusters, weights, frequencies)
         self._add_rows(rows, is_clustered=clusters is not None)
 
-    def _rows_of(
-        self,
-        preds: Tensor | Mapping[str, Tensor],
-        target: Tensor,
-        groups: Groups | None,
-        clusters: Sequence[object] | Tensor | None,
-        weights: Sequence[float] | Tensor | None,
-        frequencies: Sequence[int] | Tensor | None,
-    ) -> dict[str, Rows]:
-        """Return checked rows by model."""
+    def _rows_of(self, preds: Any, target: Any, groups: Any, clusters: Any, *numbers: Any) -> dict[str, Rows]:
+        """Return checked rows by model; arguments are those of `update`, the last ones weights and frequencies."""
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         labels = self.labels_of(target)
         checked = {str(name): self._checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()}
@@ -193,12 +185,10 @@ class Evaluation:
         rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
         names_of_clusters = None if clusters is None else row_names("clusters", clusters, len(labels))
         ids = torch.arange(len(labels)) if names_of_clusters is None else ids_of_names(names_of_clusters)
-        numbers = (
-            None if weights is None else row_weights(weights, len(labels)),
-            None if frequencies is None else row_frequencies(frequencies, len(labels)),
-        )
+        checks = zip((row_weights, row_frequencies), numbers, strict=True)
+        counted = [None if given is None else check(given, len(labels)) for check, given in checks]
         codes = {column: self.codes_of(column, names) for column, names in rows.items()}
-        return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
+        return {name: Rows(*pair, ids, codes, *counted) for name, pair in checked.items()}
 
     def _add_rows(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
         """Add checked rows by model."""

@@ -138,7 +138,7 @@ class DecisionUnits(NamedTuple):
         """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
         sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)
         sums.index_add_(0, self.units.codes, values.double())
-        return sums / self.units.codes.bincount().view(-1, *[1] * (values.ndim - 1))
+        return sums / self.units.codes.bincount(minlength=len(sums)).view(-1, *[1] * (values.ndim - 1))
 
     def highest(self, values: Tensor) -> Tensor:
         """Return the highest of values (N, ...) over the rows of each unit: (U, ...)."""
@@ -158,11 +158,9 @@ class DecisionUnits(NamedTuple):
         """Return what the user's function makes of the rows of a unit, (n, C); refuse what are no probabilities."""
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
+        sums_to_1 = bool(((rows.sum(1) - 1).abs() <= SUM_TOLERANCE).all())  # as not all degrees of truth do
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())
-        totals = rows.sum(1)
-        if is_fit and bool(((totals - 1).abs() <= SUM_TOLERANCE).all()):
-            is_fit = abs(values.sum().item() - 1) <= SUM_TOLERANCE
-        if not is_fit:
+        if not is_fit or (sums_to_1 and abs(values.sum().item() - 1) > SUM_TOLERANCE):
             rule = f"combine must return {rows.shape[1]} probabilities for the rows of each unit"
             raise ValueError(f"{rule}, but returned {quoted(values.tolist())} for unit {quoted(name)}.")
         return values

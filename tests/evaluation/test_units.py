@@ -212,6 +212,12 @@ def test_score_combines_rows_that_are_anywhere_in_the_files(
     assert "60 units of decision (patient) of 240 rows" in (tmp_path / "page.html").read_text()
 
 
+def test_files_with_fewer_rows_are_refused_as_without_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = written(tmp_path / "a.csv", PROBS, torch.arange(240)), written(tmp_path / "b.csv", OTHER, torch.arange(230))
+    assert run("score", *files, "--unit", "patient") != 0
+    assert "has 230 rows, but" in one_line(capsys.readouterr().err)
+
+
 def test_decide_fits_and_applies_rules_to_units(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

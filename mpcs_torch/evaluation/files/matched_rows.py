@@ -148,7 +148,6 @@ class MatchedRows:
         columns = [name for name in (*reading.by, reading.unit) if name is not None]
         for chunk in predictions.chunks(part):
             places, codes = self.add(predictions, chunk)
-            places = places + (0 if part is None else part.start)
             weights = self._numbers_of(chunk, "weight", places)
             frequencies = self._numbers_of(chunk, "frequency", places)
             if reading.cluster is not None:
@@ -157,7 +156,7 @@ class MatchedRows:
                 every = torch.cat(self._numbers["frequency"])
                 ids = (every.cumsum(0) - every)[places].long()
             else:
-                ids = places
+                ids = places + (0 if part is None else part.start)
             groups = {column: codes[column] for column in columns}
             yield Rows(chunk.scores, chunk.target, ids, groups, weights, frequencies)
             advance(len(chunk.scores))
