@@ -59,6 +59,7 @@ _SCORES = "Columns of scores in the order of the classes, with commas between; p
 _LABELS = "File of the labels, matched by --id-column, else row by row; for detectors, a list of trials."
 _MISSING = "Rows without a label or a score: an error, or left out and counted."
 _CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
+_COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
 _MUTE = "Leave out the warnings of this code; repeatable."
 READING: Mapping[str, Any] = {
     "label_column": _column("Column of the labels.", default="by its name"),
@@ -73,6 +74,12 @@ READING: Mapping[str, Any] = {
     "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
     "cluster": _column(_CLUSTER),
     "weight": _column("Weights of rows, such as 1 / the probability with which each was sampled."),
+    "frequency": _column("How many independent rows each row stands for: whole numbers from 1."),
+    "prevalence": _column(
+        "Share of each class where the model is used, such as ill=0.01,healthy=0.99.", metavar="SHARES"
+    ),
+    "unit": _column("What is decided about, such as a patient: its rows become one row before anything is measured."),
+    "combine": _column(_COMBINE, Literal["mean", "worst"], metavar="mean|worst", default="mean"),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
@@ -83,6 +90,8 @@ OF_CLASSES = (*OF_ALL, "classes", "from_logits")
 """Of verbs that read scores of classes."""
 OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
 """Of verbs that read scores of detectors."""
+OF_UNITS = ("unit", "combine")
+"""Of verbs that combine rows."""
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
 """Of warnings: docs/how-to/misleading-evaluations.md."""
 PRINTING: Mapping[str, Any] = {
@@ -151,7 +160,19 @@ def _options_of(given: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in given.items() if value is not None}
     for name in {"score_columns", "classes"} & {*read}:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
+    if "prevalence" in read:
+        read["prevalence"] = _shares_of(read["prevalence"])
+    if "combine" in read and "unit" not in read:
+        raise typer.BadParameter("needs --unit, which names the rows that are combined", param_hint="--combine")
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
+
+
+def _shares_of(text: str) -> dict[str, float]:
+    pairs = [part.rpartition("=") for part in next(csv.reader([text]), ())]
+    with refused_values(option="--prevalence"):
+        if not all(name.strip() for name, _, _ in pairs) or len({name.strip() for name, _, _ in pairs}) < len(pairs):
+            raise ValueError(f"must be a share for each class, such as ill=0.01,healthy=0.99, but is {text!r}")
+        return {name.strip(): float(share) for name, _, share in pairs}
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:

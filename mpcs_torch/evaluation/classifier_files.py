@@ -1,8 +1,9 @@
 """Evaluate the files of predictions of one or several classifiers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions, decision_number
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import number_or_text
 from mpcs_torch.evaluation.files.row_ids import shared_ids
-from mpcs_torch.evaluation.files.tables import Chunk
-from mpcs_torch.evaluation.rows import RowRisks, Rows
+from mpcs_torch.evaluation.rows import RowRisks, Rows, class_weights
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
 from mpcs_torch.processes.world import ALONE, World
@@ -56,7 +56,7 @@ def open_models(
     ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # which must be equal
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
-        several = [reading, *[reading._replace(by=(), cluster=None, weight=None)] * (len(paths) - 1)]
+        several = [reading, *[reading.alone()] * (len(paths) - 1)]
         columns = [*reading.columns, *ids]
         return [
             Predictions(path, options, class_names=classes, decisions=numbers, texts=columns)
@@ -120,6 +120,9 @@ def score_models(
     ``world`` return the result of the whole. They read a part of the rows each, if their number is known (arrays and
     parquet) and they are matched by their order; else all read all rows, and take turns in measuring them.
 
+    Units of decision need the scores of a file in memory, 8 bytes for each; shares of classes, one more pass over the
+    first file.
+
     The files are ``opened`` by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which
     are metrics, are arguments of `Evaluation`. Hard F is also measured at the thresholds that are best on
     ``development``, a file of soft labels, which is read as a whole. ``risks``, by model, are filled with those of its
@@ -131,71 +134,74 @@ def score_models(
         OtherProcessError: If another process has raised such an error.
     """
     first = next(iter(opened.values()))
-    by, cluster, weight = first.reading.by, first.reading.cluster, first.reading.weight
-    identifier = first.reading.id_column if len(opened) > 1 else None
+    reading = first.reading
+    identifier = reading.id_column if len(opened) > 1 else None
     part = _own_part(opened, identifier, world)
+    alike = [name for name in first.texts if name not in reading.columns]
+    matched = partial(MatchedRows, reading, identifier=identifier, holds=len(opened) > 1, alike=alike, concern=concern)
 
-    def begun(predictions: Predictions, chunk: Chunk) -> "Evaluation":
+    def begun(predictions: Predictions, rows: Rows) -> "Evaluation":
         """Begin an evaluation with the metrics that the labels of the first rows allow."""
         from mpcs_torch.evaluation.chosen import choose_metrics
         from mpcs_torch.evaluation.evaluation import Evaluation
 
-        names, wanted = predictions.class_names, entries
-        if development is not None and not chunk.is_soft:
+        names, wanted, is_soft = predictions.class_names, entries, rows.target.ndim == 2
+        if development is not None and not is_soft:
             raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
         with values_of(predictions.path):
             if development is not None:
-                chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
+                chosen = choose_metrics(len(names), concern, entries, is_soft=is_soft)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
             evaluation = Evaluation(
                 names,
                 concern=concern,
                 metrics=wanted,
                 settings=settings,
-                is_soft=chunk.is_soft,
+                is_soft=is_soft,
                 is_decided=predictions.decides,
-                is_weighted=weight is not None,
+                is_weighted=rows.weights is not None,
                 refers=any(each.refers for each in opened.values()),
                 intervals=intervals,
             )
             if check is not None:
-                trial, ones = deepcopy(evaluation), torch.ones(1, dtype=torch.float64)
+                trial, weights = deepcopy(evaluation), rows.weights if rows.weights is None else torch.ones(1).double()
                 for name in opened:
-                    trial.add(name, chunk.scores[:1], chunk.target[:1], {}, weights=None if weight is None else ones)
+                    trial.add(name, rows.probs[:1], rows.target[:1], {}, weights=weights)
                 check(trial.result())
             return evaluation
 
-    def evaluated() -> "Evaluation":
-        alike = [name for name in first.texts if name not in first.reading.columns]
-        rows = MatchedRows(by, cluster=cluster, identifier=identifier, holds=len(opened) > 1, alike=alike)
+    def counted(rows: int) -> None:
+        advance(rows * (1 if part is None else world.size))
+
+    def evaluated() -> "tuple[Evaluation, list[str]]":
+        rows, cluster, of_classes = matched(), reading.cluster, None
+        if reading.prevalence is not None:
+            with values_of(first.path):
+                of_classes = class_weights(matched().rows_of(copy(first)), reading.prevalence, first.class_names)
         evaluation: Evaluation | None = None
         for name, predictions in opened.items():
             number = -1
-            for number, chunk in enumerate(predictions.chunks(part)):
+            for number, read in enumerate(rows.rows_of(predictions, part, counted)):
+                read = read if of_classes is None else read.weighted_by(of_classes)
                 if evaluation is None:
-                    evaluation = begun(predictions, chunk)
+                    evaluation = begun(predictions, read)
                 if number == 0 and name in risks:
                     risks[name].begin(evaluation.chosen)
-                places, codes = rows.add(predictions, chunk)
-                ids = places + (0 if part is None else part.start)
-                ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
-                weights = rows.weights_of(chunk, weight, places)
-                read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by}, weights)
                 if part is not None or number % world.size == world.rank:
                     with values_of(predictions.path):
-                        evaluation.add(name, *read[:2], read.groups, ids=ids, cluster=cluster, weights=weights)
+                        ids, groups, weights = read[2:5]
+                        evaluation.add(name, *read[:2], groups, ids=ids, cluster=cluster, weights=weights)
                 if name in risks:
                     risks[name].add(read)
-                advance(len(chunk.scores) * (1 if part is None else world.size))
             if number < 0:
                 raise PredictionsError(predictions.path, "has no rows")
             rows.end(predictions)
         assert evaluation is not None
-        for column in by:
+        for column in reading.by:
             evaluation.codes_of(column, rows.columns[column].names)
-        return evaluation
+        return evaluation, [] if rows.units is None else [rows.units.note(first.class_names)]
 
-    evaluation = world.done_by_all(evaluated)
+    evaluation, notes = world.done_by_all(evaluated)
     if part is not None:
         for of_model in risks.values():
             of_model.gather(world)
@@ -206,9 +212,9 @@ def score_models(
         for other in others:
             whole.merge(other)
         result = whole.result()
-    unread = first.roles.unused if intervals and cluster is None else ()
+    unread = first.roles.unused if intervals and reading.cluster is None else ()
     shared = shared_by_rows(first.table, unread, first.class_names)
-    cautious = replace(result, cautions=[*result.cautions, *shared])
+    cautious = replace(result, notes=[*notes, *result.notes], cautions=[*result.cautions, *shared])
     return _with_notes(cautious, opened, evaluation, development)
 
 
@@ -220,7 +226,8 @@ def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarnin
 
 def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: World) -> range | None:
     """Return the rows that this process reads; None for all."""
-    if world.size == 1 or identifier is not None:
+    reading = next(iter(opened.values())).reading
+    if world.size == 1 or identifier is not None or reading.unit is not None or reading.frequency is not None:
         return None
     [rows, *others] = {predictions.table.rows for predictions in opened.values()}
     if others or rows is None or rows < FEWEST_SHARED:

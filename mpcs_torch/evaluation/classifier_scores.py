@@ -54,6 +54,16 @@ class ClassifierScores(Scores):
         sensitivity = {name.replace("recall", "sensitivity", 1): rates[name] for name in rates if name[0] == "r"}
         return {**rates, **sensitivity}
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the confusion matrix has sums of weights."""
+        return self.confusion is not None and self.confusion.is_floating_point()
+
+    @property
+    def of_class_groups(self) -> list[str]:
+        """The recall of each group of classes."""
+        return [f"recall[{name}]" for name in self.group_counts]
+
     def headline(self) -> str:
         """Say how many rows there are, and which classes."""
         names = ", ".join(self.class_names[:10]) + (", ..." if len(self.class_names) > 10 else "")

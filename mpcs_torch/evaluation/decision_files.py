@@ -1,22 +1,27 @@
 """Fit decision rules to files of predictions, and decide or refer the rows of others."""
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.calibration_files import all_rows
+from mpcs_torch.evaluation.calibration_files import AllRows, all_rows
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions, decision_numbers
+from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, Predictions, decision_numbers
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.words import REFERRAL, WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
+from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.functional.inputs.groups import group_codes
 from mpcs_torch.learning import DecisionRule, RuleReport
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_limit import report_on
@@ -29,6 +34,39 @@ class Decided(NamedTuple):
     referrals: int
     report: RuleReport | None
     """The effect on the rows with labels."""
+    units: str = ""
+    """How rows were combined to units of decision."""
+
+
+def _in_units(
+    rows: AllRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str] = ()
+) -> tuple[AllRows, Tensor, str]:
+    """Combine the rows of a file, with some columns of text, if it has units of decision.
+
+    Returns:
+        A row for each unit, whose label is `NO_LABEL` where one of its rows has none; the unit of each row of the file,
+        (N,); and how they were combined, empty if each row is alone.
+    """
+    unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
+    rows = rows if predictions.is_labelled else rows._replace(target=torch.full((size,), NO_LABEL))
+    if unit is None:
+        return rows, torch.arange(size), ""
+    _refuse_missing(rows, predictions, [unit])
+    with values_of(predictions.path):
+        units = DecisionUnits.of(rows.texts[unit], predictions.reading.combine, concern, len(names), size, unit)
+        codes, of_columns = units.units.codes, {name: group_codes(name, rows.texts[name], size) for name in columns}
+        texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
+        logits = units.probabilities(rows.logits.softmax(1)).clamp(min=MIN_PROBABILITY).log()
+        lacks = units.highest((rows.target == NO_LABEL).long())[codes] == 1
+        target = units.classes(rows.target.masked_fill(lacks, NO_LABEL), len(names))
+    return AllRows(torch.arange(len(target)), logits, target, texts), codes, units.note(names)
+
+
+def _refuse_missing(rows: AllRows, predictions: Predictions, columns: Iterable[str]) -> None:
+    for column in columns:
+        if "" in rows.texts[column]:
+            row = int(rows.numbers[rows.texts[column].index("")])
+            raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -40,26 +78,26 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
     return predictions
 
 
-def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> None:
-    """Fit a rule to the rows of a file that `open_to_fit` opened.
+def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
+    """Fit a rule to the rows of a file that `open_to_fit` opened; return how they were combined to units, if at all.
 
     Rows that cannot guarantee the limits are refused.
 
     Warns:
         EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
     """
-    rows, cluster = all_rows(predictions, advance), predictions.reading.cluster
+    read, cluster = all_rows(predictions, advance), predictions.reading.cluster
     by = {limit.by for limit in rule.limits if limit.by is not None}
-    for column in (*by, *([] if cluster is None else [cluster])):
-        if "" in rows.texts[column]:
-            row = int(rows.numbers[rows.texts[column].index("")])
-            raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)
+    columns = {*by, *([] if cluster is None else [cluster])}
+    _refuse_missing(read, predictions, columns)
+    rows, _, note = _in_units(read, predictions, rule.concern, columns)
     clusters = None if cluster is None else rows.texts[cluster]
     with values_of(predictions.path):
         rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
     unread = predictions.roles.unused if rule.limits and cluster is None else ()
     for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
         warnings.warn(caution, stacklevel=2)
+    return note
 
 
 def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -83,7 +121,8 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         EvaluationWarning: If rows have labels, but were in the fit.
     """
     check_copy(predictions.table, out)
-    rows = all_rows(predictions, advance)
+    read = all_rows(predictions, advance)
+    rows, units, note = _in_units(read, predictions, rule.concern)
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
     names, reasons = list(decision_numbers(rule.concern)), {IS_DECIDED: "", IS_CHEAPER: "it costs less"}
@@ -96,11 +135,12 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
+    columns = {name: [values[code] for code in units.tolist()] for name, values in columns.items()}
     table = replace(predictions.table, has_names=True)
     are_arrays = predictions.roles.form == "lists" and table.rows is not None
     scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
-    copy_table(table, out, partial(rows.of_batch, columns), lambda _: None, left_out=scores)
-    report, is_labelled = None, rows.target != NO_LABEL if predictions.is_labelled else torch.tensor(False)
+    copy_table(table, out, partial(read.of_batch, columns), lambda _: None, left_out=scores)
+    report, is_labelled = None, rows.target != NO_LABEL
     if is_labelled.any():
         rule.warn_of_fitted(rows.logits[is_labelled])
         is_clustered = rule.report is not None and not all(
@@ -108,7 +148,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         )
         decisions, target = assessed.decision[is_labelled], rows.target[is_labelled]
         report = report_on(decisions, target, rule.concern, priors=rule.priors, is_clustered=is_clustered)
-    return Decided(len(rows.numbers), int((assessed.decision < 0).sum()), report)
+    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), report, note)
 
 
 def _short(values: torch.Tensor) -> list[float]:

@@ -21,7 +21,9 @@ from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional.inputs.groups import Groups
 
 
 class Detector(NamedTuple):
@@ -69,10 +71,8 @@ def score_detectors(
     options = files.options
     tables = _matched(files.paths, options, advance, named=len(files.paths) > 1)
     learning = options._replace(by=(), cluster=None, labels=files.development_labels)
-    if is_fused:
-        others = _matched(files.development, learning, advance, named=True)
-    else:
-        others = [read_trials(path, learning, advance) for path in files.development]
+    together = [files.development] if is_fused else [[path] for path in files.development]
+    others = [table for paths in together for table in _matched(paths, learning, advance, named=is_fused)]
     development: Sequence[Trials | None] = [table.trials for table in others] or [None] * len(tables)
     rows = zip(file_names(files.paths), tables, development, strict=True)
     read = compared = detectors = [Detector(name, table.trials, is_llr, learned) for name, table, learned in rows]
@@ -143,9 +143,23 @@ def _learned(
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
     """Read files whose trials must be the same, put all in the order of the first, and read groups from that one."""
     first = read_trials(paths[0], options, advance, named=named)
-    plain = options._replace(by=(), cluster=None)
-    others = [(read_trials(path, plain, advance, named=named), (paths[0], path)) for path in paths[1:]]
-    return [first, *(_in_order_of(first, *other) for other in others)]
+    others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
+    tables = [first, *(_in_order_of(first, *other) for other in others)]
+    if options.unit is None:
+        return tables
+    with values_of(paths[0]):
+        number = len(first.trials.labels)
+        units = DecisionUnits.of(first.groups[options.unit], options.combine, None, 2, number, options.unit)
+        return [_of_units(table, units) for table in tables]
+
+
+def _of_units(table: TrialTable, units: DecisionUnits) -> TrialTable:
+    """Return a trial for each unit: its mean or highest score; a target if all, or one, of its trials are."""
+    reduced = units.mean if units.combine == "mean" else units.highest
+    labels = units.classes(table.trials.labels.long(), 2) == 1
+    groups = {name: Groups(each.names, units.same(each.codes, name)) for name, each in table.groups.items()}
+    read = f"{table.read}; {units.note(('non-target', 'target'))}"
+    return table._replace(trials=Trials(reduced(table.trials.scores), labels), names=None, groups=groups, read=read)
 
 
 def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:

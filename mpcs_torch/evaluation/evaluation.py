@@ -21,14 +21,15 @@ from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout, rows_at_once
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Rows, weights_by_class
+from mpcs_torch.evaluation.rows import Prevalence, Rows, class_weights
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
+from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.groups import row_names, row_weights
+from mpcs_torch.functional.inputs.groups import row_frequencies, row_names, row_weights
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.metrics.by_name import ENTRIES, settings_of
@@ -155,8 +156,11 @@ class Evaluation:
         groups: Groups | None = None,
         clusters: Sequence[object] | Tensor | None = None,
         weights: Sequence[float] | Tensor | None = None,
+        frequencies: Sequence[int] | Tensor | None = None,
     ) -> None:
         """Add a batch of rows.
+
+        Units of decision, whose rows may be in several batches, are combined by `evaluate` alone, or beforehand.
 
         Args:
             preds: ``(N, C)`` probabilities, or ``(N,)`` decisions if ``is_decided``, of one model or by model; models
@@ -166,10 +170,17 @@ class Evaluation:
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
             weights: ``(N,)`` at least 0, such as 1 / the probability with which a row was sampled: how much each
                 counts. Intervals take the weights as given, and count how many rows of equal weight say as much.
+            frequencies: ``(N,)`` whole numbers from 1: how many independent rows each stands for, which are added up as
+                if they were repeated.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
         """
+        rows = self._rows_of(preds, target, groups, clusters, weights, frequencies)
+        self._add_rows(rows, is_clustered=clusters is not None)
+
+    def _rows_of(self, preds: Any, target: Any, groups: Any, clusters: Any, *numbers: Any) -> dict[str, Rows]:
+        """Return checked rows by model; arguments are those of `update`, the last ones weights and frequencies."""
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         labels = self.labels_of(target)
         checked = {str(name): self._checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()}
@@ -177,12 +188,21 @@ class Evaluation:
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
             raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
         rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
-        ids = None if clusters is None else ids_of_names(row_names("clusters", clusters, len(labels)))
-        checked_weights = None if weights is None else row_weights(weights, len(labels))
+        names_of_clusters = None if clusters is None else row_names("clusters", clusters, len(labels))
+        ids = torch.arange(len(labels)) if names_of_clusters is None else ids_of_names(names_of_clusters)
+        checks = zip((row_weights, row_frequencies), numbers, strict=True)
+        counted = [None if given is None else check(given, len(labels)) for check, given in checks]
         codes = {column: self.codes_of(column, names) for column, names in rows.items()}
-        for name, (probs, target_of_rows) in checked.items():
-            cluster = None if clusters is None else "clusters"
-            self.add(name, probs, target_of_rows, codes, ids=ids, cluster=cluster, weights=checked_weights)
+        return {name: Rows(*pair, ids, codes, *counted) for name, pair in checked.items()}
+
+    def _add_rows(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
+        """Add checked rows by model."""
+        cluster = "clusters" if is_clustered else None
+        for name, of_model in rows.items():
+            for probs, target, ids, groups, weights, _ in of_model.repeated(is_clustered=is_clustered):
+                self.add(
+                    name, probs, target, groups, ids=ids if is_clustered else None, cluster=cluster, weights=weights
+                )
 
     def add(
         self,
@@ -394,7 +414,10 @@ def evaluate(
     groups: Groups | None = None,
     clusters: Sequence[object] | Tensor | Groups | None = None,
     weights: Sequence[float] | Tensor | None = None,
-    prevalence: Mapping[str, float] | Sequence[float] | Tensor | None = None,
+    frequencies: Sequence[int] | Tensor | None = None,
+    prevalence: Prevalence | None = None,
+    unit: Sequence[object] | Tensor | None = None,
+    combine: Combine = "mean",
     class_names: Sequence[str] | int | None = None,
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
@@ -413,8 +436,16 @@ def evaluate(
         clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent. Two columns by
             name, such as ``{"patient": patients, "reader": readers}``, are crossed: every reader may read all patients.
         weights: ``(N,)`` at least 0: how much each row counts; see `Evaluation.update`.
+        frequencies: ``(N,)`` whole numbers from 1: how many independent rows each stands for.
         prevalence: ``(C,)``, or by name, the share of each class where the model is used, if the rows have other ones,
             such as those of a test set with more severe cases: rows of a class are weighted alike.
+        unit: ``(N,)`` names of what is decided about, such as patients: the rows of each become one row before anything
+            is evaluated, and rows of a unit must have the same groups, clusters, weights and frequencies.
+        combine: How rows of a unit become one. ``"mean"``: by the mean of probabilities, and their labels must agree.
+            ``"worst"``: each class or a worse one is as probable as in the row where that is most probable, and labels
+            and decisions become the worst of them; a class is worse than another if mistaking it for that costs more
+            than the reverse, else if it comes later. Or a function, ``(n, C) -> (C,)``, by which labels are combined,
+            too, as if they were certain.
         class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether values get intervals and models are compared.
@@ -465,10 +496,19 @@ def evaluate(
         is_weighted=weights is not None or prevalence is not None,
         intervals=intervals,
     )
+    rows, notes = evaluation._rows_of(preds, target, groups, clusters, weights, frequencies), list[str]()
+    is_clustered = clusters is not None
+    if unit is not None:
+        units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
+        rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
+        notes.append(units.note(evaluation.class_names))
     if prevalence is not None:
-        weights = weights_by_class(evaluation.labels_of(target), prevalence, evaluation.class_names, weights)
-    evaluation.update(preds, target, groups=groups, clusters=clusters, weights=weights)
-    return evaluation.result()
+        repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
+        of_classes = class_weights(repeated, prevalence, evaluation.class_names)
+        rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
+    evaluation._add_rows(rows, is_clustered=is_clustered)
+    result = evaluation.result()
+    return replace(result, notes=[*notes, *result.notes])
 
 
 def _refers(decisions: Tensor, classes: int) -> bool:

@@ -42,7 +42,7 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
     Files with soft labels, with decisions instead of probabilities, or with more than `MOST_VALUES` values are refused.
     """
     reading = next(iter(opened.values())).reading
-    matched = MatchedRows(reading.by, identifier=reading.id_column if len(opened) > 1 else None)
+    matched = MatchedRows(reading, identifier=reading.id_column if len(opened) > 1 else None)
     probs = dict[str, Tensor]()
     for name, predictions in opened.items():
         if predictions.decides:

@@ -84,6 +84,10 @@ class Requirement:
         return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)
 
 
+AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
+"""Beside a predictive value: a test set with more of a class has a higher precision for it."""
+
+
 class Outcome(NamedTuple):
     """Whether a model meets a requirement."""
 
@@ -97,6 +101,8 @@ class Outcome(NamedTuple):
     holds: bool
     reason: str
     """Why there is no bound; empty if there is one."""
+    caution: str = ""
+    """What the value depends on beside the model."""
 
 
 class RequirementError(MpcsError, AssertionError):
@@ -124,9 +130,9 @@ class RequirementError(MpcsError, AssertionError):
 def table_of(outcomes: Sequence[Outcome]) -> Table:
     """Return a row for each; values and bounds of differences have a sign."""
     rows = []
-    for requirement, model, group, value, bound, holds, reason in outcomes:
+    for requirement, model, group, value, bound, holds, reason, caution in outcomes:
         numbers = [f"{number:{'.4g' if requirement.reference is None else '+.4g'}}" for number in (value, bound)]
-        told = "yes" if holds else f"no: {reason}" if reason else "no"
+        told = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
         rows.append([printable(cell) for cell in (str(requirement), model, group or "all rows", *numbers, told)])
     return Table(["requirement", "model", "group", "value", "bound", "holds"], rows)
 
@@ -139,11 +145,12 @@ def outcomes_of(result: "Result[Any]", requirements: Sequence[Requirement | str]
         raise ValueError(f"require needs requirements, and a model beside references, but got {quoted(requirements)}.")
     outcomes = list[Outcome]()
     for requirement in parsed:
+        is_as_tested = requirement.metric.startswith("precision[") and not result.first.is_weighted
         try:
             for model in tested:
                 for group, (value, ends, reason) in _measured(result, requirement, model).items():
                     outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
-                    outcomes.append(outcome._replace(model=model, group=group))
+                    outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
         except ValueError as error:
             raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
     return outcomes
@@ -161,7 +168,7 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
     result.scores(reference)
     names = {entry.compared_as or entry.name: entry.name for entry in result.first.entries}
     for row in result.comparisons:
-        if names.get(row.measure) == metric and {row.first, row.second} == {model, reference}:
+        if names.get(row.measure, row.measure) == metric and {row.first, row.second} == {model, reference}:
             _, _, difference, low, high, _ = row.paired
             return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
     compared = ", ".join(dict.fromkeys(names.get(row.measure, row.measure) for row in result.comparisons))

@@ -263,8 +263,8 @@ class Result(Generic[ScoresT]):
             for name, value in scores.values.items()
         ]
         rows += [
-            (model, "", "", name, value, *(ends or (nan, nan)), nan)
-            for model, scores in self.models.items()
+            (model, column, group, name, value, *(ends or (nan, nan)), nan)
+            for model, column, group, scores in parts
             for name, (value, ends, _) in scores.by_class().items()
         ]
         rows += [

@@ -1,6 +1,6 @@
 """Rows of a model, and what is held of them beside sums: a sample, and the risks of all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,6 @@ from mpcs_torch.evaluation.bins import BITS, in_bits
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
-from mpcs_torch.functional.inputs.groups import row_weights
 from mpcs_torch.processes.world import World
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS, MOST_SCORES = 2**14, 2**18
 """The most rows and scores of a model that a sample has: beyond, fewer rows, or clusters, are drawn."""
+REPEATED = 2**17
+"""The scores of a part of rows that are repeated."""
 MOST_CLASSES = 1000
 """With more, pairs of classes would take much memory."""
 
@@ -37,35 +38,59 @@ class Rows(NamedTuple):
     """(n,), int64 codes by column."""
     weights: Tensor | None = None
     """(n,), float64, at least 0; None if all rows count alike."""
+    frequencies: Tensor | None = None
+    """(n,), int64, at least 1: how often each row is repeated; None for once."""
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return some of the rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
-        weights = None if self.weights is None else self.weights[places]
-        return Rows(self.probs[places], self.target[places], self.ids[places], groups, weights)
+        weights, frequencies = (None if each is None else each[places] for each in (self.weights, self.frequencies))
+        return Rows(self.probs[places], self.target[places], self.ids[places], groups, weights, frequencies)
+
+    def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
+        """Yield the rows as often as their frequencies say, in parts of `REPEATED` scores.
+
+        Repeats are independent rows, whose identifiers count on from that of the row, unless these are of clusters.
+        """
+        if self.frequencies is None:
+            yield self
+            return
+        ends = self.frequencies.cumsum(0)
+        step = max(1, REPEATED // self.probs.shape[1])
+        for start in range(0, int(ends[-1]), step):
+            numbers = torch.arange(start, min(start + step, int(ends[-1])))
+            places = torch.searchsorted(ends, numbers, right=True)
+            part = self.at(places)._replace(frequencies=None)
+            first = (ends - self.frequencies)[places]
+            yield part if is_clustered else part._replace(ids=part.ids + numbers - first)
+
+    def weighted_by(self, of_classes: Tensor) -> "Rows":
+        """Return the rows with weights that are multiplied by that of their class, (C,)."""
+        weights = of_classes[self.target]
+        return self._replace(weights=weights if self.weights is None else weights * self.weights)
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
         """Return the rows of one or more parts with the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
-        weights = [each.weights for each in parts if each.weights is not None]
-        return Rows(probs, target, ids, groups, torch.cat(weights) if weights else None)
+        weights, frequencies = (
+            torch.cat(known) if (known := [each for each in column if each is not None]) else None
+            for column in ([each.weights for each in parts], [each.frequencies for each in parts])
+        )
+        return Rows(probs, target, ids, groups, weights, frequencies)
 
 
-def weights_by_class(
-    labels: Tensor,
-    prevalence: Mapping[str, float] | Sequence[float] | Tensor,
-    class_names: Sequence[str],
-    weights: Sequence[float] | Tensor | None = None,
-) -> Tensor:
-    """Return weights by which the classes of rows have other shares: (N,), float64, with the sum N.
+Prevalence = Mapping[str, float] | Sequence[float] | Tensor
+
+
+def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Sequence[str]) -> Tensor:
+    """Return the weight of each class, (C,), by which classes have other shares, and all weights the mean 1.
 
     Args:
-        labels: ``(N,)`` classes: of all rows.
+        rows: All rows, in parts, without frequencies. Weights that they have are multiplied by these.
         prevalence: ``(C,)``, or by name: the share of each class, with the sum 1.
         class_names: C names.
-        weights: ``(N,)``: other weights of rows, which are multiplied by these. Default: 1.
 
     Raises:
         ValueError: If the shares do not name the classes, or do not sum to 1, or a class with a share has no rows.
@@ -80,14 +105,15 @@ def weights_by_class(
     if shares.shape != (len(names),) or not (shares >= 0).all() or abs(shares.sum().item() - 1) > SUM_TOLERANCE:
         rule = f"prevalence must be {len(names)} shares with the sum 1"
         raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
-    if labels.ndim != 1:
-        raise ValueError("prevalence needs one class for each row, but target has soft labels.")
-    given = torch.ones(len(labels), dtype=torch.float64) if weights is None else row_weights(weights, len(labels))
-    present = labels.bincount(given, len(names))
+    present, number = torch.zeros(len(names), dtype=torch.float64), 0
+    for part in rows:
+        if part.target.ndim != 1:
+            raise ValueError("prevalence needs one class for each row, but target has soft labels.")
+        present, number = present + part.target.bincount(part.weights, len(names)), number + len(part.ids)
     lacking = [name for name, share, rows in zip(names, shares, present, strict=True) if share > 0 and rows == 0]
     if lacking:
         raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
-    return len(labels) * given * (shares / present.clamp(min=1e-300))[labels]
+    return number * shares / present.clamp(min=1e-300)
 
 
 class KeptRows:
@@ -125,16 +151,18 @@ def _sampled(rows: Rows, bits: int) -> Rows:
 class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
-    Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or for more classes than
-    `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the rows is held as well.
+    Held for a row are 5 bytes, and 9 more for two classes, or 8 for a weight. Nothing is held for soft labels, or for
+    more classes than `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the rows is
+    held as well, unless they are weighted.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks, whether decisions are dangerous, and for two classes the scores and labels of the second."""
+        """Risks, whether decisions are dangerous, and weights, or for two classes scores and labels of the second."""
         self._pairs: Tensor | None = None
         self.kept: KeptRows | None = None
         """Rows for the picture of the verdict; None without a concern."""
+        self.is_weighted = False
 
     def begin(self, chosen: "ChosenMetrics") -> None:
         """Learn which errors are dangerous, before the first row."""
@@ -147,13 +175,17 @@ class RowRisks:
 
     def add(self, rows: Rows) -> None:
         """Add the next rows."""
-        if self.kept is not None:
+        self.is_weighted = rows.weights is not None
+        if self.kept is not None and rows.weights is None:
             self.kept.add(rows._replace(groups={}))
         if self._pairs is None:
             return
         decisions = rows.probs.argmax(dim=1)
         columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
-        columns += [rows.probs[:, 1].clone(), rows.target == 1] if len(self._pairs) == 2 else []
+        if rows.weights is not None:
+            columns.append(rows.weights)
+        elif len(self._pairs) == 2:
+            columns += [rows.probs[:, 1].clone(), rows.target == 1]
         self._parts.append(tuple(columns))
 
     def gather(self, world: World) -> None:
@@ -162,10 +194,10 @@ class RowRisks:
             self.kept.gather(world)
         self._parts = [part for parts in world.told_by_all(self._parts) for part in parts]
 
-    def risks(self) -> tuple[Tensor, Tensor] | None:
-        """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""
+    def risks(self) -> tuple[Tensor, ...] | None:
+        """Return the risks, float32 (N,), which decisions are dangerous errors, bool, and weights; None if not held."""
         columns = self._columns()
-        return (columns[0], columns[1]) if columns else None
+        return tuple(columns if len(columns) == 3 else columns[:2]) or None
 
     def trials(self) -> tuple[Tensor, Tensor] | None:
         """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
@@ -174,7 +206,7 @@ class RowRisks:
             None for more classes, or if one of the two is absent.
         """
         columns = self._columns()[2:]
-        return (columns[0], columns[1]) if columns and 0 < columns[1].sum() < len(columns[1]) else None
+        return (columns[0], columns[1]) if len(columns) == 2 and 0 < columns[1].sum() < len(columns[1]) else None
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(parts) for parts in zip(*self._parts, strict=True)]

@@ -70,6 +70,16 @@ class Scores:
         """Return the rates of classes, such as ``recall[malignant]``."""
         return {}
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows of classifiers count by weights, in all that is counted by class."""
+        return False
+
+    @property
+    def of_class_groups(self) -> list[str]:
+        """The rates of groups of classes that tables show beside metrics; higher is better."""
+        return []
+
     def find(self, metric: str) -> Measured | None:
         """Return what is known of a metric, or of a rate by class; None if it was not measured."""
         if metric not in self.values:
@@ -209,8 +219,9 @@ class GroupScores(NamedTuple):
         if len(self.groups) < 2:
             return {}
         summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
-        for name, direction in self.directions.items():
-            values = (scores.values[name] for scores in self.groups.values())
+        rates: dict[str, Direction | None] = dict.fromkeys(self.pooled.of_class_groups, "max")
+        for name, direction in (self.directions | rates).items():
+            values = (found[0] for scores in self.groups.values() if (found := scores.find(name)))
             finite = [value for value in values if isfinite(value)] or [nan]
             worst = {"min": max(finite), "max": min(finite), None: nan}[direction]
             spread = max(finite) - min(finite)
@@ -223,7 +234,7 @@ class GroupScores(NamedTuple):
         metrics = list(self.directions)
         if len(metrics) > MOST_COLUMNS:
             metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
-        return metrics or list(self.directions)[:MOST_COLUMNS]
+        return [*(metrics or list(self.directions)[:MOST_COLUMNS]), *self.pooled.of_class_groups]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
         """Return a row for each group, the worst first, then `summaries`, and all rows.
@@ -250,9 +261,8 @@ class GroupScores(NamedTuple):
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
     """Return the value of each metric with its interval, such as ``0.0475 (0.029 to 0.073)``."""
-    ends = (scores.intervals.get(metric) for metric in metrics)
-    texts = ("" if interval is None else f" ({interval_text(interval, 3)})" for interval in ends)
-    return [_cell(scores.values[metric]) + text for metric, text in zip(metrics, texts, strict=True)]
+    known = (scores.find(metric) or (nan, None, "") for metric in metrics)
+    return [_cell(value) + ("" if ends is None else f" ({interval_text(ends, 3)})") for value, ends, _ in known]
 
 
 def _cell(value: float) -> str:

@@ -13,6 +13,7 @@ from mpcs_torch.evaluation.rows import KeptRows
 from mpcs_torch.evaluation.verdict import Verdict, verdict_of
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
 from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure, verdict_figure
+from mpcs_torch.report.harm import number_text
 from mpcs_torch.report.render import Drawing, draw
 
 MOST = 8
@@ -29,7 +30,7 @@ class Confused(NamedTuple):
     concern: str
     is_dangerous: bool
     kind: str
-    counts: list[tuple[int, float]]
+    counts: list[tuple[str, float]]
     """By system: how often it happens, and its share of the cost of all errors."""
 
 
@@ -45,7 +46,7 @@ class Costliest(NamedTuple):
 def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: list[str]) -> Costliest:
     """Return the confusions that cost most, by the cost in the system where it is highest.
 
-    The matrices of the systems are int64 (C, C), rows true classes. Without a concern, every error costs 1.
+    The matrices of the systems are (C, C), numbers or weights, rows true classes. Without a concern, errors cost 1.
     """
     size = len(names)
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
@@ -63,7 +64,7 @@ def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, nam
             bool(dangerous[row, column]),
             kind_of(concern, row, column),
             [
-                (int(counts[row, column]), (cost[row, column] / total).item())
+                (number_text(counts[row, column].item()), (cost[row, column] / total).item())
                 for counts, cost, total in zip(confusions.values(), weighted, totals, strict=True)
             ],
         )
@@ -81,35 +82,37 @@ def kind_of(concern: ConcernSpec | None, true: int, predicted: int) -> str:
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 
 
-def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[int, int]:
-    """Return the number of errors, and of dangerous ones (all, without a concern)."""
+def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, float]:
+    """Return the number of errors, and of dangerous ones (all, without a concern), or the sums of their weights."""
     wrong = confusion.clone().fill_diagonal_(0)
-    return int(wrong.sum()), int(wrong.sum() if concern is None else wrong[concern.dangerous_pairs()].sum())
+    return wrong.sum().item(), (wrong if concern is None else wrong[concern.dangerous_pairs()]).sum().item()
 
 
 def draw_confusion(confusion: Tensor, concern: ConcernSpec | None, names: list[str], title: str) -> Drawing:
     """Draw a confusion matrix of at most `MOST_CLASSES` classes, with a description."""
     errors, dangerous = errors_of(confusion, concern)
-    of_concern = "" if concern is None else f", {dangerous} of them dangerous"
-    alt = f"{title}: {int(confusion.sum())} samples, {errors} errors{of_concern}."
+    of_concern = "" if concern is None else f", {number_text(dangerous)} of them dangerous"
+    alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors{of_concern}."
     if errors:
         wrong = confusion.clone().fill_diagonal_(0)
         row, column = divmod(int(wrong.argmax()), len(names))
-        alt += f" Most often, {names[row]} is taken for {names[column]}: {int(wrong[row, column])} times."
+        alt += (
+            f" Most often, {names[row]} is taken for {names[column]}: {number_text(wrong[row, column].item())} times."
+        )
     released = None if concern is None else concern.released()
     costs = None if concern is None or concern.weights is None else concern.matrix()
     return draw(confusion_matrix(confusion, released, names, title, costs=costs), printable(alt))
 
 
-def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = "dangerous errors") -> Drawing:
-    """Draw errors per decided sample against coverage: by model, risks of decisions and which are errors, both (N,)."""
+def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
+    """Draw errors per decided sample against coverage: by model, what `risk_coverage_curve` takes."""
     curves, told = {}, list[str]()
-    for name, (risk, is_error) in risks.items():
-        curve = risk_coverage_curve(risk, is_error)
+    for name, of_model in risks.items():
+        curve = risk_coverage_curve(*of_model)
         curves[name] = (curve.coverage, curve.risk)
         about = f" of {name}" if len(risks) > 1 else ""
         told.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
-    whole = "; ".join(f"{name}: {100 * wrong.double().mean():.3g} %" for name, (_, wrong) in risks.items())
+    whole = "; ".join(f"{name}: {100 * risk[-1]:.3g} %" for name, (_, risk) in curves.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",

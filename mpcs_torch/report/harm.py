@@ -22,13 +22,14 @@ class OfClass(NamedTuple):
     """The rows of a class that are dangerous errors."""
 
     label: str
-    errors: int
-    rows: int
+    errors: float
+    rows: float
+    """With weights, sums of these."""
     ends: Interval | None
     """The 95 % interval of their share; None if it is not known."""
     dearest: float
     """The cost of the dearest dangerous error of the class; 0 if none of its errors is dangerous."""
-    right: int | None = None
+    right: float | None = None
     """The number of its rows that are decided right; None if it is not known."""
     recall_ends: Interval | None = None
     """The 95 % interval of recall; None if it is not known."""
@@ -40,10 +41,10 @@ def classes_of(
     names: Sequence[str],
     class_intervals: Mapping[str, Mapping[str, Interval]] | None = None,
 ) -> list[OfClass]:
-    """Return the dangerous errors of each class from a confusion matrix (C, C), int64, rows true classes.
+    """Return the dangerous errors of each class from a confusion matrix (C, C), rows true classes.
 
     Without a concern, all errors are dangerous. Intervals are those of Clopper and Pearson, unless those of
-    ``"recall"`` and ``"error_rate"`` are given by class, where rows are not independent.
+    ``"recall"`` and ``"error_rate"`` are given by class, where rows are weighted or not independent.
     """
     is_wrong = ~torch.eye(len(confusion), dtype=torch.bool)
     is_dangerous = is_wrong if concern is None else concern.dangerous_pairs()
@@ -51,9 +52,9 @@ def classes_of(
     classes = list[OfClass]()
     for place, name in enumerate(names):
         row = confusion[place]
-        errors, rows, right = int(row[is_dangerous[place]].sum()), int(row.sum()), int(row[place])
+        errors, rows, right = (part.sum().item() for part in (row[is_dangerous[place]], row, row[place]))
         if class_intervals is None:
-            ends, recall_ends = (clopper_pearson(n, rows) if rows else None for n in (errors, right))
+            ends, recall_ends = (clopper_pearson(round(n), round(rows)) if rows else None for n in (errors, right))
         else:  # of dangerous errors it is known where they are all errors of the class
             of_class = class_intervals.get(name, {})
             has_all = bool((is_dangerous[place] == is_wrong[place]).all())
@@ -76,7 +77,8 @@ def harm_sentence(
     """
     wanted = [each for each in worst_first(classes) if each.dearest > 0]
     parts = [
-        f"{each.errors} of {each.rows} {_rows_of(each.label)} ({percent(each.errors, each.rows, each.ends)})"
+        f"{number_text(each.errors)} of {number_text(each.rows)} {_rows_of(each.label)} "
+        f"({percent(each.errors, each.rows, each.ends)})"
         for each in wanted
         if each.rows
     ]
@@ -85,7 +87,7 @@ def harm_sentence(
     unknown = f" No {counted.removesuffix('s')} is {' or '.join(absent[:TOLD])}: errors there are not known."
     count, rows = (sum(numbers) for numbers in zip(*((each.errors, each.rows) for each in classes), strict=True))
     verb = "is wrong on" if are_all else "makes dangerous errors on"
-    in_all = f"{count} of {rows} {counted} in all ({percent(count, rows, ends)})"
+    in_all = f"{number_text(count)} of {number_text(rows)} {counted} in all ({percent(count, rows, ends)})"
     return f"{verb} {told or 'none'}; {in_all}.{unknown if absent else ''}"
 
 
@@ -94,7 +96,12 @@ def _rows_of(label: str) -> str:
     return f"of class {label}" if label.isdecimal() else printable(label)
 
 
-def percent(count: int, total: int, ends: Interval | None = None) -> str:
+def number_text(number: float) -> str:
+    """Return a number of rows, or a sum of weights."""
+    return f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
+
+
+def percent(count: float, total: float, ends: Interval | None = None) -> str:
     """Return a share, with its interval if there is one: ``18.4 % [10.5, 29]``."""
     share = f"{100 * count / total:.3g} %"
     return share if ends is None else f"{share} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
@@ -110,8 +117,8 @@ def harm_table(by_model: Mapping[str, Sequence[OfClass]], *, are_all: bool, syst
     for label in (each.label for each in listed):
         for name, classes in by_model.items():
             of_class = classes[places[label]]
-            row = [shown(label, 40), *([printable(name)] if is_several else []), str(of_class.rows), _errors(of_class)]
-            rows.append([*row, *([_recall(of_class)] if has_recall else [])])
+            row = [shown(label, 40), *([printable(name)] if is_several else []), number_text(of_class.rows)]
+            rows.append([*row, _errors(of_class), *([_recall(of_class)] if has_recall else [])])
     if len(first) > len(listed):
         rows.append([f"and {len(first) - len(listed)} others", *[""] * (len(rows[0]) - 1)])
     return Table([*header, *(["recall"] if has_recall else [])], rows)
@@ -120,7 +127,8 @@ def harm_table(by_model: Mapping[str, Sequence[OfClass]], *, are_all: bool, syst
 def _errors(of_class: OfClass) -> str:
     if not of_class.rows:
         return ""
-    return f"{of_class.errors}: {percent(of_class.errors, of_class.rows, of_class.ends)}" if of_class.dearest else ""
+    share = percent(of_class.errors, of_class.rows, of_class.ends)
+    return f"{number_text(of_class.errors)}: {share}" if of_class.dearest else ""
 
 
 def _recall(of_class: OfClass) -> str:

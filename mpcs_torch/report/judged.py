@@ -58,7 +58,8 @@ class Judged:
     @property
     def errors(self) -> tuple[int, int]:
         """The number of errors, and of dangerous ones."""
-        return errors_of(self.confusion, self.concern)
+        errors, dangerous = errors_of(self.confusion, self.concern)
+        return round(errors), round(dangerous)
 
     def worst_samples(self) -> list[dict[str, object]]:
         """Draw and describe the wrongly decided samples with the highest confidence times concern, for a page.

@@ -1,6 +1,7 @@
 """The report of files of predictions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,12 +23,14 @@ from mpcs_torch.report.figures import (
     draw_verdict,
     errors_of,
 )
-from mpcs_torch.report.harm import OfClass, classes_of, harm_sentence, harm_table, percent
+from mpcs_torch.report.harm import OfClass, classes_of, harm_sentence, harm_table, number_text, percent
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
+UNWEIGHTED = "DET curves and the picture of what costs least over other costs, which count rows alike, are left out."
+"""Of weighted rows; all else on the page is weighted."""
 TOLD = 3
 """The most models that have a sentence."""
 
@@ -45,6 +48,8 @@ def write_score_report(
 
     The risks of the rows of each model are for figures of certainty. The requirements say which of them are met.
     """
+    if any(rows.is_weighted for rows in risks.values()):
+        result = replace(result, notes=[*result.notes, UNWEIGHTED])
     names = result.first.class_names
     confusions = {name: scores.confusion for name, scores in result.models.items() if scores.confusion is not None}
     write_result(
@@ -97,7 +102,8 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
     if not classes:
         return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
     ends, of_wrong = (scores.intervals.get(name) for name in ("dangerous_rate", "misclassification_rate"))
-    told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends)
+    counted = "weighted rows" if scores.is_weighted else "rows"
+    told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends, counted=counted)
     if scores.confusion is None:
         decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
         return f"{decided}; it {told}"
@@ -106,14 +112,17 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
     errors, dangerous = errors_of(scores.confusion, concern)
     if errors == dangerous:
         return f"{model} {told}"
-    return f"{model} {told} It is wrong on {errors} of {scores.rows} rows ({percent(errors, scores.rows, of_wrong)})."
+    total = scores.confusion.sum().item()
+    of_all = f"{number_text(errors)} of {number_text(total)} {counted} ({percent(errors, total, of_wrong)})"
+    return f"{model} {told} It is wrong on {of_all}."
 
 
 def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[OfClass]:
     """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
     scores = result.models[name]
     if scores.confusion is not None:
-        intervals = None if INDEPENDENT in result.notes else scores.class_intervals
+        is_counted = INDEPENDENT in result.notes and not scores.is_weighted
+        intervals = None if is_counted else scores.class_intervals
         return classes_of(scores.confusion, concern, scores.class_names, intervals)
     groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
     if concern is None or not any("dangerous_rate" in of_class.values for of_class in groups.values()):
@@ -121,10 +130,11 @@ def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec |
     dearest = (concern.matrix() * concern.dangerous_pairs()).amax(dim=1).tolist()
     classes = list[OfClass]()
     for label, cost in zip(concern.classes, dearest, strict=True):
-        of_class = groups.get(label)
-        rate, rows = (0.0, 0) if of_class is None else (of_class.values["dangerous_rate"], of_class.rows)
-        ends_of = None if of_class is None else of_class.intervals.get("dangerous_rate")
-        classes.append(OfClass(label, round(rate * rows), rows, ends_of, cost))
+        of_class, rate, rows, ends_of = groups.get(label), 0.0, 0.0, None
+        if isinstance(of_class, ClassifierScores):
+            rate, rows = of_class.values["dangerous_rate"], of_class.weight
+            ends_of = of_class.intervals.get("dangerous_rate")
+        classes.append(OfClass(label, round(rate * rows, 6), rows, ends_of, cost))
     return classes
 
 
@@ -150,7 +160,7 @@ def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> d
     for name, scores in result.models.items():
         if scores.confusion is None or len(result.models) > 3:
             continue
-        errors, dangerous = errors_of(scores.confusion, concern)
+        errors, dangerous = map(number_text, errors_of(scores.confusion, concern))
         if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
             units = f"cost of errors, as a share of always deciding {printable(scores.constant[0])}"
             facts[units] = f"{scores.values['expected_concern']:.3g}"

@@ -57,6 +57,9 @@ def score(folder: Path, size: int, monkeypatch: pytest.MonkeyPatch, *arguments: 
         (3001, "parquet", "--by site"),
         (3001, "parquet", "--cluster patient --by site"),
         (3001, "parquet", "--by site --id-column name"),
+        (3001, "parquet", "--weight w --prevalence red=0.9,yellow=0.06,green=0.04"),
+        (3001, "parquet", "--unit patient --combine worst --weight size"),
+        (3001, "parquet", "--frequency size"),
     ],
 )
 def test_processes_score_files_as_one_does(
@@ -77,6 +80,7 @@ def test_processes_score_files_as_one_does(
             "target": [("red", "yellow", "green")[label] for label in target],
             "site": [f"s{row % 3 + row // 2000}" for row in range(rows)],
         }
+        columns |= {"w": [1 + row % 7 / 10 for row in range(rows)], "size": [1 + row // 5 % 3 for row in range(rows)]}
         columns |= {"patient": [f"p{row // 5}" for row in range(rows)], "name": [f"r{row}" for row in range(rows)]}
         table = pyarrow.table(columns)
         parquet.write_table(table, paths[-1], row_group_size=700) if kind == "parquet" else csv.write_csv(

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binomtest
 from sklearn.metrics import precision_score, recall_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.concern import ConcernError, load_concern
 from mpcs_torch.concern.files import save_concern
+from mpcs_torch.evaluation import RequirementError
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
 
@@ -64,6 +66,42 @@ def test_gates_and_weights_take_groups(tmp_path: Path, capsys: pytest.CaptureFix
         run("score", tmp_path / "p.npz", "--concern", tmp_path / "grades.yaml", "--require", "recall[referable] > 0.99")
         == 3
     )
+
+
+OTHER = (torch.randn(400, 5, generator=GENERATOR).double() + 2 * torch.eye(5).double()[TARGET]).softmax(1)
+
+
+def test_models_are_compared_by_the_recall_of_groups() -> None:
+    found = evaluate({"A": PROBS, "B": OTHER}, TARGET, concern=CONCERN, metrics=["accuracy"])
+    by_measure = {row.measure: row.paired for row in found.comparisons}
+    assert list(by_measure) == ["accuracy", "recall[referable]", "recall[worst]"]
+    for name, is_true in (("referable", in_group(TARGET)), ("worst", TARGET == 4)):
+        members = torch.arange(5) >= (2 if name == "referable" else 4)
+        missed = [~members[probs.argmax(1)][is_true].numpy() for probs in (PROBS, OTHER)]
+        only_first, only_second = int((missed[0] & ~missed[1]).sum()), int((~missed[0] & missed[1]).sum())
+        expected = binomtest(only_first, only_first + only_second).pvalue
+        assert by_measure[f"recall[{name}]"].p_value == pytest.approx(expected), "McNemar's test of the group's rows"
+        difference = found.value(f"recall[{name}]", "B") - found.value(f"recall[{name}]", "A")
+        assert by_measure[f"recall[{name}]"].difference == pytest.approx(difference)
+    low = by_measure["recall[referable]"].low
+    assert found.require(f"recall[referable] > A {'-' if low < 0 else '+'} {abs(low) + (0.01 if low < 0 else -0.001)}")
+    with pytest.raises(RequirementError):
+        found.require("recall[referable] > A + 0.2")
+
+
+def test_tables_of_groups_of_rows_show_groups_of_classes() -> None:
+    found = evaluate(PROBS, TARGET, concern=CONCERN, metrics=["accuracy"], groups={"clinic": CLINICS})
+    table = found.groups[0].table()
+    assert list(table.header) == ["clinic", "rows", "accuracy", "recall[referable]", "recall[worst]"]
+    values = {name: found.value("recall[referable]", group=("clinic", name)) for name in "ab"}
+    shown = {row[0]: row[3].split()[0] for row in table.rows}
+    assert shown["a"] == f"{values['a']:.4g}"
+    assert shown["worst"] == f"{min(values.values()):.4g}"
+    assert "recall[referable]" in str(found).split("by clinic")[1]
+    frame = found.to_frame()
+    of_clinic = frame[(frame.column == "clinic") & (frame.metric == "recall[referable]")]
+    assert dict(zip(of_clinic.group, of_clinic.value, strict=True)) == pytest.approx(values)
+    assert of_clinic.low.notna().all()
 
 
 def test_files_and_copies_keep_groups(tmp_path: Path) -> None:

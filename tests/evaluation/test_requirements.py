@@ -169,3 +169,19 @@ def test_unknown_names_are_errors_that_list_what_there_is(text: str, message: st
 def test_no_requirement_is_no_pass() -> None:
     with pytest.raises(ValueError, match="require needs requirements"):
         RESULT.require()
+
+
+def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -> None:
+    """Half of the rows are ill, of whom one in a hundred is in use: a precision of 94 % there is 14 %."""
+    generator, target = torch.Generator().manual_seed(0), torch.arange(4000) % 2
+    decisions = torch.where(torch.rand(4000, generator=generator) < 0.06, 1 - target, target)
+    names = ["healthy", "ill"]
+    [outcome] = evaluate(decisions, target, class_names=names).require("precision[ill] > 0.9")
+    assert "at the class shares of these rows (prevalence=" in outcome.caution
+    in_use = evaluate(decisions, target, class_names=names, prevalence=[0.99, 0.01])
+    with pytest.raises(RequirementError) as failed:
+        in_use.require("precision[ill] > 0.9")
+    assert failed.value.outcomes[0].value == pytest.approx(0.94 * 0.01 / (0.94 * 0.01 + 0.06 * 0.99), abs=0.02)
+    assert "class shares" not in str(failed.value)
+    [recall] = evaluate(decisions, target, class_names=names).require("recall[ill] > 0.9")
+    assert not recall.caution

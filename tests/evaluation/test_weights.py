@@ -1,18 +1,25 @@
 """Weights of rows and shares of classes: values are those of scikit-learn, and laws tie intervals to repeated rows."""
 
 import json
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss, matthews_corrcoef
 from torchmetrics.classification import MulticlassCohenKappa
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
+from mpcs_torch.concern.files import save_concern
+from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
+from mpcs_torch.metrics.by_name import ENTRIES
 from tests.cli.test_cli import run
+from tests.report.page import Page
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = torch.multinomial(torch.tensor([0.4, 0.3, 0.3]), 300, replacement=True, generator=GENERATOR)
@@ -134,6 +141,13 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
             "weights in update: MulticlassCohenKappa take none",
         ),
         ({"weights": torch.zeros(300)}, "result needs at least one row"),
+        ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),
+        (
+            {"frequencies": torch.zeros(300)},
+            r"frequencies must be whole numbers of at least 1, but that of row 0 \(from 0\) is 0",
+        ),
+        ({"frequencies": WEIGHTS + 1}, "frequencies must be whole numbers of at least 1"),
+        ({"frequencies": torch.full((300,), 10**6)}, "frequencies must sum to at most 100000000, but sum to 3e[+]08"),
     ],
 )
 def test_bad_weights_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -142,6 +156,60 @@ def test_bad_weights_are_refused(arguments: dict[str, Any], message: str) -> Non
     evaluation = Evaluation(3)
     with pytest.raises(ValueError, match="weights must be given for every batch if the rows are weighted"):
         evaluation.update(PROBS, TARGET, weights=WEIGHTS)
+
+
+FREQUENCIES = torch.randint(1, 5, (300,), generator=GENERATOR)
+REPEATED = torch.arange(300).repeat_interleave(FREQUENCIES)
+SOFT = (PROBS + OTHER) / 2
+
+
+def exactly_alike(one: Any, other: Any) -> None:
+    """Compare all values, intervals, reasons, groups and comparisons."""
+    frames = one.to_frame(), other.to_frame()
+    pd.testing.assert_frame_equal(*frames, check_exact=True)
+    assert [each.without_interval for each in one.models.values()] == [
+        each.without_interval for each in other.models.values()
+    ]
+    assert one.notes == other.notes
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
+@pytest.mark.parametrize(
+    ("kind", "weights"),
+    [*product(["probabilities", "soft_labels", "decisions"], [None, WEIGHTS]), ("torchmetrics", None)],
+)
+def test_frequencies_are_repeated_independent_rows(kind: str, clusters: Any, weights: Any) -> None:
+    """All metrics of the register that are of rows of classes, and one that only torchmetrics has."""
+    given = [PROBS.argmax(1), OTHER.argmax(1)] if kind == "decisions" else [PROBS, OTHER]
+    target = SOFT if kind == "soft_labels" else TARGET
+    takes = {"soft_labels"} if kind == "soft_labels" else {"decisions"}
+    takes |= {"probabilities", "log_probabilities"} if kind == "probabilities" else set()
+    wanted: Any = [entry for entry in ENTRIES if entry.takes in takes and not entry.is_of_referrals]
+    wanted = [entry for entry in wanted if entry.takes_weights or weights is None]
+    wanted = [MulticlassCohenKappa(3)] if kind == "torchmetrics" else wanted
+    columns = {"clusters": clusters, "weights": weights}
+    fixed: dict[str, Any] = {"metrics": wanted, "class_names": list("abc")}
+    once = {name: None if each is None else each[REPEATED] for name, each in columns.items()}
+    pairs = dict(zip("AB", given, strict=True))
+    found = evaluate(pairs, target, frequencies=FREQUENCIES, groups={"site": SITES}, **columns, **fixed)
+    rows = {name: each[REPEATED] for name, each in pairs.items()}
+    sites = [SITES[row] for row in REPEATED]
+    exactly_alike(found, evaluate(rows, target[REPEATED], groups={"site": sites}, **once, **fixed))
+    assert len(found.first.values) >= (1 if kind == "torchmetrics" else 8)
+
+
+def test_frequencies_go_with_parts_units_and_shares_of_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpcs_torch.evaluation.rows.REPEATED", 100)  # so that there are several parts
+    shares = [0.9, 0.08, 0.02]
+    found = measured(frequencies=FREQUENCIES, prevalence=shares)
+    exactly_alike(found, measured(preds=PROBS[REPEATED], target=TARGET[REPEATED], prevalence=shares))
+    streamed = Evaluation(3, concern=CONCERN)
+    for rows in torch.arange(300).split(77):
+        streamed.update(PROBS[rows], TARGET[rows], frequencies=FREQUENCIES[rows])
+    exactly_alike(streamed.result(), measured(preds=PROBS[REPEATED], target=TARGET[REPEATED]))
+    twice = torch.arange(300).repeat(2)
+    units = measured(preds=PROBS[twice], target=TARGET[twice], unit=twice, frequencies=FREQUENCIES[twice])
+    exactly_alike(replace(units, notes=units.notes[1:]), streamed.result())
 
 
 def written(path: Path, probs: Any, rows: Any, **columns: Any) -> Path:
@@ -173,6 +241,67 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
     assert "say as much as" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("by_id", [False, True])
+def test_the_command_repeats_rows_of_several_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, by_id: bool
+) -> None:
+    monkeypatch.setattr(chunks, "VALUES", 300)  # so that the files have several chunks
+    rows = torch.arange(300)
+    one = written(tmp_path / "a.csv", PROBS, rows, n=FREQUENCIES.tolist())
+    other = written(tmp_path / "b.csv", OTHER, rows.flip(0) if by_id else rows)
+    options = ("--frequency", "n", "--json", *(("--id-column", "id") if by_id else ()))
+    assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,risk_coverage_area") == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = measured(
+        preds={"a": PROBS[REPEATED], "b": OTHER[REPEATED]},
+        target=TARGET[REPEATED],
+        concern=None,
+        metrics=["accuracy", "mpcs", "risk_coverage_area"],
+    )
+    for model in "ab":
+        for name, value in expected.models[model].values.items():
+            assert found["models"][model]["metrics"][name] == pytest.approx(value)
+            if ends := expected.interval(name, model):
+                assert found["models"][model]["intervals"][name] == pytest.approx(ends)
+    p_values = [each["adjusted_p_value"] for each in found["comparisons"]]
+    assert p_values == pytest.approx([each.adjusted_p_value for each in expected.comparisons])
+    assert "frequencies n" in found["read"][0]
+
+
+def test_the_command_takes_shares_of_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist())
+    for options, weights in ((), None), (("--weight", "w"), WEIGHTS):
+        assert run("score", path, "--prevalence", "a=0.9, b=0.08,c=0.02", *options, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        expected = measured(
+            concern=None, class_names=list("abc"), prevalence={"a": 0.9, "b": 0.08, "c": 0.02}, weights=weights
+        )
+        for name, value in expected.first.values.items():
+            assert found["metrics"][name] == pytest.approx(value)
+        for name, ends in expected.first.intervals.items():
+            assert found["intervals"][name] == pytest.approx(ends)
+        assert "prevalence a 0.9, b 0.08, c 0.02" in found["read"][0]
+
+
+def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
+    path, page = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist()), tmp_path / "page.html"
+    save_concern(CONCERN, tmp_path / "concern.yaml")
+    options = ("--concern", tmp_path / "concern.yaml", "--html", page)
+    assert run("score", path, "--weight", "w", *options) == 0
+    text = " ".join(Page(page).text.split())
+    wrong = confusion_matrix(TARGET, PROBS.argmax(1), sample_weight=WEIGHTS)
+    of_c, dangerous = wrong[2].sum(), wrong[2, 0]
+    ends = measured(weights=WEIGHTS).first.class_intervals["c"]["recall"]
+    shown = f"{100 * wrong[2, 2] / of_c:.3g} % [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
+    assert f"dangerous errors on {dangerous:.4g} of {of_c:.4g} c ({100 * dangerous / of_c:.3g} %" in text
+    assert "weighted rows in all" in text
+    assert shown in text, "the interval of weighted rows, not Clopper and Pearson's of counts"
+    assert "which count rows alike, are left out" in text
+    assert "What referring samples" in text
+    assert run("score", path, *options, "--overwrite") == 0
+    assert "which count rows alike, are left out" not in Page(page).text
+
+
 @pytest.mark.parametrize(
     ("weight", "options", "message"),
     [
@@ -180,7 +309,10 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
         ("", (), "column w: a weight must be at least 0, but is nan"),
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
         (1, ("--weight", "v"), "has no column 'v' of --weight"),
-        (1, ("--html", "report.html"), "its pictures count all rows alike"),
+        (0, ("--frequency", "w"), "column w: a frequency must be a whole number of at least 1, but is 0"),
+        (1, ("--prevalence", "a=0.5"), "prevalence must name all classes, ['a', 'b', 'c'], but names ['a']"),
+        (1, ("--prevalence", "a,b"), "must be a share for each class, such as ill=0.01,healthy=0.99"),
+        (1, ("--prevalence", "a=x"), "could not convert string to float"),
     ],
 )
 def test_the_command_refuses_bad_weights(

@@ -20,7 +20,7 @@ decide = group_of_commands("Decide for the class of the minimum expected cost, o
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "cluster", "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
 def fit(
     validation: options.Validation,
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
@@ -57,16 +57,17 @@ def fit(
         )
     predictions = open_to_fit(rule, validation, reading)
     with row_counter("read", [validation], predictions) as advance:
-        fit_rule(rule, predictions, advance)
+        units = fit_rule(rule, predictions, advance)
     rule.save(out, overwrite=COMMAND_LINE.overwrite)
     assert rule.report is not None
+    note(*filter(None, [units]))
     plain = {"rule": out, **rule.report.plain(), "guaranteed": [str(limit) for limit in rule.limits]}
     print_result(plain, rule.report.table(rule.concern), _guarantee(rule, reading.cluster))
     note(f"wrote {out}")
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
 def apply(
     rule: Annotated[Path, options.file_argument("RULE")],
     predictions: Annotated[Path, options.file_argument("PREDICTIONS")],
@@ -91,6 +92,7 @@ def apply(
     opened = open_to_decide(loaded, predictions, reading)
     with row_counter("decide", [predictions], opened) as advance:
         decided = apply_rule(loaded, opened, out, advance)
+    note(*filter(None, [decided.units]))
     plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
     if decided.report is None:
         print_result(plain)

@@ -14,8 +14,10 @@ from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
 from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
+COUNTED = ("by", "cluster", "weight", "frequency", "prevalence", *options.OF_UNITS)
 
-@options.shared(*options.OF_CLASSES, "decision_column", "by", "cluster", "weight", "overwrite", "mute", "json", "quiet")
+
+@options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, "overwrite", "mute", "json", "quiet")
 def score(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[
@@ -58,8 +60,8 @@ def score(
         of_scores: dict[str, object] = {"development": development, "seen": seen, "concession": concession}
         of_scores |= {"k": k, "t": t} | options.given_options(reading)
         options.refuse_given(of_scores, "is for scores, which a confusion matrix does not have")
-    if html is not None and reading.weight is not None:
-        raise typer.BadParameter("its pictures count all rows alike, which --weight does not", param_hint="--html")
+    if reading.unit is not None:
+        options.refuse_given({"development": development}, "has thresholds for rows, not for units of decision")
     if len(predictions) > 1:
         of_one = {"confusion": confusion, "development": development, "seen": seen}
         options.refuse_given(of_one, "is for one file of predictions")
@@ -82,7 +84,7 @@ def score(
         sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     with options.refused_values(option="--metrics"):
         entries = None if metrics is None else [find_entry(name.strip()) for name in re.split(r",(?![^(]*\))", metrics)]
-    alone = reading._replace(by=(), cluster=None, weight=None, labels=None)
+    alone = reading.alone()._replace(labels=None)
     risks: dict[str, RowRisks] = {}
     with joined() as world:
         if confusion:

@@ -43,7 +43,8 @@ def roles_of(
     table.check_columns([reading.id_column], "--id-column")
     table.check_columns(reading.by, "--by")
     table.check_columns([reading.cluster], "--cluster")
-    table.check_columns([reading.weight], "--weight")
+    for option in ("weight", "frequency", "unit"):
+        table.check_columns([getattr(reading, option)], f"--{option}")
     _check_uses(table, reading, [table.label or reading.label_column, reading.decision_column])
     columns = OpenColumns(table, reading, class_names)
     columns.take([*texts, *(WRITTEN[1:] if columns.is_written else ())])

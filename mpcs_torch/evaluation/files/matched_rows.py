@@ -1,20 +1,25 @@
 """The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
 
 from array import array
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP
+from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import Chunk, text_of
+from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
 
 
 class GroupColumn:
@@ -61,32 +66,36 @@ class MatchedRows:
     """The labels and groups of the rows of the first file, which the rows of the others must have too.
 
     Args:
-        by: Columns of groups; rows without one are the group "(none)".
-        cluster: A column that says which rows are not independent; each row must have a value.
+        reading: Columns of groups, where rows without one are the group "(none)", of clusters and units, of which each
+            row must have one, and of weights and frequencies.
         identifier: A column that names each row of every file, which may have another order. Default: rows of all
             files have the same order.
         holds: Whether there are other files, whose columns of groups, if they have them, must be equal.
         alike: Other columns that must be equal in all files, such as ids.
+        concern: Says which classes are worse, for the worst row of a unit.
     """
 
     def __init__(
         self,
-        by: Sequence[str],
+        reading: ReadOptions,
         *,
-        cluster: str | None = None,
         identifier: str | None = None,
         holds: bool = True,
         alike: Sequence[str] = (),
+        concern: ConcernSpec | ConcernRange | None = None,
     ) -> None:
-        self._holds, self._identifier = holds, identifier
-        self.columns = {name: GroupColumn(NO_GROUP if name != cluster else "") for name in (*by, *alike)}
-        self.columns |= {} if cluster is None else {cluster: GroupColumn()}
+        self._reading, self._holds, self._identifier, self._concern = reading, holds, identifier, concern
+        self.columns = {name: GroupColumn(NO_GROUP) for name in (*reading.by, *alike)}
+        self.columns |= {name: GroupColumn() for name in (reading.cluster, reading.unit) if name is not None}
+        self.units: DecisionUnits | None = None
+        """Those of the file that was read last, if rows are combined."""
         self._labels = GroupColumn()
         self._first: Predictions | None = None
         self._ids: RowIds | None = None
         self._places = torch.empty(0, dtype=torch.int64)
         """Of the rows of the file that is read, among those of the first; by ids."""
-        self._weights = list[Tensor]()
+        self._numbers = defaultdict[str, list[Tensor]](list)
+        """Weights and frequencies."""
         self._rows = self._read = 0
         """The number of rows of the first file, and those of the present one that were read."""
         self._is_soft = False
@@ -121,19 +130,67 @@ class MatchedRows:
         self._check(self._first, predictions, chunk, rows)
         return rows, {name: column.codes[rows] for name, column in self.columns.items()}
 
-    def weights_of(self, chunk: Chunk, column: str | None, rows: Tensor) -> Tensor | None:
-        """Return the weights of the next rows: those of the first file, whose ``column`` they are; None without any."""
+    def rows_of(
+        self, predictions: Predictions, part: range | None = None, advance: Advance = lambda _: None
+    ) -> Iterator[Rows]:
+        """Yield the rows of a file, or of a part, as they are evaluated.
+
+        Units of decision, whose rows may be anywhere in the file, need all of its scores in memory.
+        """
+        rows, is_clustered = self._read_rows(predictions, part, advance), self._reading.cluster is not None
+        if self._reading.unit is not None:
+            rows = iter([self._in_units(parts, predictions)] if (parts := list(rows)) else [])
+        for each in rows:
+            yield from each.repeated(is_clustered=is_clustered)
+
+    def _read_rows(self, predictions: Predictions, part: range | None, advance: Advance) -> Iterator[Rows]:
+        reading = self._reading
+        columns = [name for name in (*reading.by, reading.unit) if name is not None]
+        for chunk in predictions.chunks(part):
+            places, codes = self.add(predictions, chunk)
+            weights = self._numbers_of(chunk, "weight", places)
+            frequencies = self._numbers_of(chunk, "frequency", places)
+            if reading.cluster is not None:
+                ids = self.columns[reading.cluster].ids[codes[reading.cluster]]
+            elif reading.frequency is not None:
+                every = torch.cat(self._numbers["frequency"])
+                ids = (every.cumsum(0) - every)[places].long()
+            else:
+                ids = places + (0 if part is None else part.start)
+            groups = {column: codes[column] for column in columns}
+            yield Rows(chunk.scores, chunk.target, ids, groups, weights, frequencies)
+            advance(len(chunk.scores))
+
+    def _in_units(self, parts: Sequence[Rows], predictions: Predictions) -> Rows:
+        rows, unit = Rows.joined(parts), self._reading.unit
+        assert unit is not None
+        groups, size, how = dict(rows.groups), len(predictions.class_names), self._reading.combine
+        codes = groups[unit] if unit in self._reading.by else groups.pop(unit)
+        of_rows = Groups(self.columns[unit].names, codes)
+        is_clustered = self._reading.cluster is not None
+        with values_of(predictions.path):
+            self.units = DecisionUnits.of(of_rows, how, self._concern, size, len(codes), unit)
+            return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
+
+    def _numbers_of(self, chunk: Chunk, kind: Literal["weight", "frequency"], rows: Tensor) -> Tensor | None:
+        """Return the weights or frequencies of the next rows: those of the first file; None without any."""
+        column, is_frequency = getattr(self._reading, kind), kind == "frequency"
         if column is None:
             return None
         if column not in chunk.others.columns:
-            return torch.cat(self._weights)[rows]
-        weights = torch.from_numpy(chunk.others.numbers(column))
-        bad = ~((weights >= 0) & (weights < torch.inf))
+            numbers = torch.cat(self._numbers[kind])[rows]
+            return numbers.long() if is_frequency else numbers
+        numbers = torch.from_numpy(chunk.others.numbers(column))
+        bad = ~((numbers >= is_frequency) & (numbers < torch.inf)) | (is_frequency & (numbers % 1 != 0))
         if bad.any():
-            place = int(bad.nonzero()[0])
-            raise chunk.others.error(f"a weight must be at least 0, but is {weights[place]:g}", place, column)
-        self._weights += [weights] if self._holds else []
-        return weights
+            place, rule = int(bad.nonzero()[0]), "a whole number of at least 1" if is_frequency else "at least 0"
+            raise chunk.others.error(f"a {kind} must be {rule}, but is {numbers[place]:g}", place, column)
+        self._numbers[kind] += [numbers] if self._holds or is_frequency else []
+        if not is_frequency:
+            return numbers
+        if sum(each.sum().item() for each in self._numbers[kind]) > MAX_REPEATED:
+            raise chunk.others.error(f"frequencies must sum to at most {MAX_REPEATED}, but sum to more", 0, column)
+        return numbers.long()
 
     def end(self, predictions: Predictions) -> None:
         """Refuse a file that had fewer rows than the first one."""
@@ -167,4 +224,5 @@ class MatchedRows:
 
     def _codes(self, chunk: Chunk, name: str, *, is_known: bool) -> Tensor:
         code_of = partial(self.columns[name].code_of, is_known=is_known)
-        return chunk.others.codes(name, code_of, "must name a cluster")
+        kind = "unit" if name == self._reading.unit else "cluster"
+        return chunk.others.codes(name, code_of, f"must name a {kind}")

@@ -81,7 +81,9 @@ class Sums(NamedTuple):
         span = f"{self.lowest:.4g} to {self.highest:.4g}"
         sums = f"{self.rows} rows sum to {span}, and were divided by their sum"
         rounded = f"The probabilities are rounded to {self.decimals} decimals: {sums}."
-        without = f"{'1 row' if self.dropped == 1 else f'{self.dropped} rows'} without a label, a score or a cluster"
+        without = (
+            f"{'1 row' if self.dropped == 1 else f'{self.dropped} rows'} without a label, a score, a cluster or a unit"
+        )
         dropped = f"{without} left out: values are those of the others."
         return [*([rounded] if self.rows else []), *([dropped] if self.dropped else [])]
 
@@ -127,7 +129,7 @@ class Predictions:
         self._sums, self._whole = Sums(), 1.0
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
         """The columns that are read besides."""
-        self._numbers = [name for name in self.table.names if name in {*numbers, self.reading.weight}]
+        self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
         self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
@@ -163,9 +165,9 @@ class Predictions:
         percent = "; percentages, divided by 100" if self._whole != 1 else ""
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
         place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
-        weights = "" if self.reading.weight is None else f"; weights {listed([self.reading.weight])}"
+        counted = self.reading.how_counted()
         best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
-        return f"{self.path.name}{dialect}: {self.roles.in_words()}{percent}{votes}{weights}{place}{best}"
+        return f"{self.path.name}{dialect}: {self.roles.in_words()}{percent}{votes}{counted}{place}{best}"
 
     def notes(self) -> list[str]:
         """Return which numbers were changed and which rows left out, in sentences."""
@@ -245,15 +247,14 @@ class Predictions:
             yield scores, Chunk(batch.first_row, probs, target, others, None if kept.all() else kept)
 
     def _kept(self, scores: Tensor, target: Tensor, texts: Mapping[str, Any]) -> Tensor:
-        """Return which rows have a label, scores, and a cluster: (n,); all, unless rows may be left out."""
+        """Return which rows have a label, scores, a cluster and a unit: (n,); all, unless rows may be left out."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
         is_missing = ~has_label & self._needs_labels
         is_missing |= (scores == NO_LABEL).any(dim=1) if self.roles.form == "decisions" else scores.isnan().any(dim=1)
-        if (cluster := self.reading.cluster) is not None and cluster in texts:
-            values = texts[cluster].to_pylist()
-            is_missing |= torch.tensor([is_gap(value) for value in values], dtype=torch.bool)
+        for name in texts.keys() & {self.reading.cluster, self.reading.unit}:
+            is_missing |= torch.tensor([is_gap(value) for value in texts[name].to_pylist()], dtype=torch.bool)
         return ~is_missing
 
     def _matrix(self, batch: Batch) -> Tensor:

@@ -1,8 +1,10 @@
 """Options for reading a file: one set, the same in all commands and functions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+from mpcs_torch.errors import printable
 
 Missing = Literal["error", "drop"]
 
@@ -28,6 +30,14 @@ class ReadOptions(NamedTuple):
     """A column whose values say which rows are not independent."""
     weight: str | None = None
     """A column of numbers from 0 on: how much each row counts."""
+    frequency: str | None = None
+    """A column of whole numbers from 1 on: how many independent rows each stands for."""
+    prevalence: Mapping[str, float] | None = None
+    """The share of each class where the model is used, by which rows are weighted."""
+    unit: str | None = None
+    """A column that names what is decided about, such as patients: the rows of each become one row."""
+    combine: Literal["mean", "worst"] = "mean"
+    """How rows of a unit become one, as in `evaluate`; the worst of scores of detectors is the highest."""
     missing: Missing = "error"
     """Whether a row without a label or a score is an error, or left out and counted."""
     from_logits: bool = False
@@ -40,8 +50,24 @@ class ReadOptions(NamedTuple):
     @property
     def columns(self) -> list[str]:
         """The columns beside scores and labels that are asked for."""
-        names = [*self.by, self.cluster, self.id_column]
+        names = [*self.by, self.cluster, self.unit, self.id_column]
         return list(dict.fromkeys(name for name in names if name is not None))
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns of numbers beside scores that are asked for."""
+        return [name for name in (self.weight, self.frequency) if name is not None]
+
+    def alone(self) -> "ReadOptions":
+        """Return how to read a file beside the first one, which says what its rows belong to and how they count."""
+        return self._replace(by=(), cluster=None, weight=None, frequency=None, prevalence=None, unit=None)
+
+    def how_counted(self) -> str:
+        """Return how rows count and are combined, in words that follow others; empty if they are rows alone."""
+        shares = ", ".join(f"{name} {share:g}" for name, share in (self.prevalence or {}).items())
+        words = {"weights": self.weight, "frequencies": self.frequency, "prevalence": shares}
+        words["units"] = None if self.unit is None else f"{self.unit}, combined by {self.combine}"
+        return "".join(f"; {what} {printable(value)}" for what, value in words.items() if value)
 
     def in_words(self) -> list[str]:
         """Return the options that say how to read a file, as a command line has them."""

@@ -38,7 +38,8 @@ def find_roles(
         PredictionsError: If there is none, or several readings are possible; the message names the options.
     """
     groups = {name: column_named(table, name, "--by") for name in options.by}
-    groups |= {} if options.cluster is None else {options.cluster: column_named(table, options.cluster, "--cluster")}
+    for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
+        groups |= {} if name is None else {name: column_named(table, name, option)}
     columns = OpenColumns(table, options, None)
     columns.take([*groups.values()])
     if len(options.score_columns) > 1:

@@ -86,7 +86,7 @@ def read_trials(
     read = labelled = read_columns(table, roles, coded, naming, advance)
     places = np.arange(len(read.scores), dtype=np.int32)
     if options.labels is not None:
-        other, of_list = open_table(options.labels), options._replace(by=(), cluster=None, score_columns=())
+        other, of_list = open_table(options.labels), options.alone()._replace(score_columns=())
         list_roles = find_roles(other, of_list, has_score=False)
         list_naming = naming_of(other, list_roles, options, is_matched=True)
         labelled = read_columns(other, list_roles, [], list_naming, lambda _: None)
@@ -104,7 +104,8 @@ def read_trials(
     if both_kinds and (missing := missing_kind(trials.labels)) is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
         raise PredictionsError(labelled.table.path, rule)
-    groups = {name: read.groups(of, kept, is_cluster=name == options.cluster) for name, of in roles.groups.items()}
+    named_by_all = {options.cluster, options.unit}
+    groups = {name: read.groups(of, kept, is_cluster=name in named_by_all) for name, of in roles.groups.items()}
     if all_columns:
         usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
         called = dict(zip(names, usual, strict=False))
@@ -233,8 +234,9 @@ def _kept(
 ) -> tuple[NDArray[np.bool_], list[str]]:
     """Return the rows that are trials with a label and a score, and how many are not, in words."""
     kept, is_other = (targets >= 0) & ~np.isnan(read.scores), places < 0
-    if options.cluster is not None and options.missing == "drop":
-        kept &= ~read.is_gap(read.roles.groups[options.cluster])
+    for name in (options.cluster, options.unit):
+        if name is not None and options.missing == "drop":
+            kept &= ~read.is_gap(read.roles.groups[name])
     is_ignored = is_other & (read.table.dialect == MATRIX)
     is_left_out = ~kept & ~is_ignored
     if is_left_out.any() and options.missing == "error":

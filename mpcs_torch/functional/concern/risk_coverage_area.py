@@ -99,12 +99,13 @@ def risk_coverage_area_details(
     return risk_coverage_curve(risk[counted], loss[counted])
 
 
-def risk_coverage_curve(risk: Tensor, loss: Tensor) -> RiskCoverage:
+def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:
     """Compute the mean loss of decided samples at each coverage, for decisions by any estimate of their risk.
 
     Args:
         risk: ``(N,)`` floating point estimates of the loss of each decision; only their order matters. No NaN.
         loss: ``(N,)`` losses >= 0 of the decisions, such as bools that tell which are dangerous errors.
+        weight: ``(N,)`` above 0: how much each sample counts, in coverage too. Default: all count alike.
 
     Example:
         >>> import torch
@@ -119,10 +120,11 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor) -> RiskCoverage:
         raise ValueError("risk must hold no NaN.")
     ordered = risk.sort()
     losses = loss[ordered.indices].to(widest_float(risk.device))
-    _, group, sizes = torch.unique_consecutive(ordered.values, return_inverse=True, return_counts=True)
-    of_group = torch.zeros(len(sizes), dtype=losses.dtype, device=risk.device).index_add(0, group, losses) / sizes
-    count = torch.arange(1, len(risk) + 1, dtype=losses.dtype, device=risk.device)
-    return RiskCoverage(count / max(len(risk), 1), of_group[group].cumsum(0) / count)
+    weights = torch.ones_like(losses) if weight is None else weight[ordered.indices].to(losses.dtype)
+    values, group = torch.unique_consecutive(ordered.values, return_inverse=True)
+    both = losses.new_zeros(2, len(values)).index_add(1, group, torch.stack([weights * losses, weights]))
+    count = weights.cumsum(0)
+    return RiskCoverage(count / count[-1:], ((both[0] / both[1])[group] * weights).cumsum(0) / count)
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:

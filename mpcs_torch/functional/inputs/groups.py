@@ -52,6 +52,28 @@ def row_weights(values: Any, number: int) -> Tensor:
     return weights.cpu()
 
 
+MAX_REPEATED = 10**8
+"""The most rows that frequencies may stand for: each is added up."""
+
+
+def row_frequencies(values: Any, number: int) -> Tensor:
+    """Return how often each row is repeated: (n,), int64.
+
+    Raises:
+        ValueError: If there is not one for each of the rows, one is no whole number of at least 1, or the sum is more
+            than `MAX_REPEATED`.
+    """
+    given = as_tensor(values, "frequencies").cpu()
+    if given.shape != (number,):
+        raise ValueError(f"frequencies must be (N,) for the {number} rows, but have shape {tuple(given.shape)}.")
+    if bad := (~((given >= 1) & (given == given.long()))).nonzero().tolist():
+        value = f"that of row {bad[0][0]} (from 0) is {given[bad[0][0]]:g}"
+        raise ValueError(f"frequencies must be whole numbers of at least 1, but {value}.")
+    if given.double().sum() > MAX_REPEATED:
+        raise ValueError(f"frequencies must sum to at most {MAX_REPEATED}, but sum to {given.double().sum():g}.")
+    return given.long()
+
+
 def group_codes(argument: str, values: Any, number: int) -> Groups:
     """Return the groups of rows, in the order in which they occur.
 

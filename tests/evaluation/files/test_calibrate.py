@@ -122,7 +122,9 @@ def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
     calibrate_predictions(TEMPERATURE, scores, tmp_path / "out.csv", ignore)
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[1:] == ["1.0,2.0,3.0,4.0,a", ",,,,b", "4.0,3.0,2.0,1.0,c"]
-    assert scores.notes() == ["1 row without a label, a score or a cluster left out: values are those of the others."]
+    assert scores.notes() == [
+        "1 row without a label, a score, a cluster or a unit left out: values are those of the others."
+    ]
 
 
 def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The risk-coverage curve: its ends, ties and bad input."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -58,3 +59,15 @@ def test_the_order_of_equal_rows_does_not_matter(classes: int, dtype: torch.dtyp
         for start, stop in ((0, 1), (1, 2), (2, 19), (19, 41)):
             metric.update(logits[start:stop], target[start:stop])
         assert metric.compute().item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_whole_weights_are_repeated_samples() -> None:
+    generator = torch.Generator().manual_seed(0)
+    risk, loss = torch.randint(10, (50,), generator=generator) / 10, torch.rand(50, generator=generator)
+    weight = torch.randint(1, 4, (50,), generator=generator)
+    weighted = risk_coverage_curve(risk, loss, weight)
+    repeated = risk_coverage_curve(risk.repeat_interleave(weight), loss.repeat_interleave(weight))
+    errors = np.interp(weighted.coverage, repeated.coverage, repeated.coverage * repeated.risk)
+    np.testing.assert_allclose(weighted.coverage * weighted.risk, errors)
+    assert weighted.coverage[-1] == 1
+    assert len(weighted.coverage) == 50

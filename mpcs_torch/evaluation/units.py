@@ -1,0 +1,166 @@
+"""Combine the rows of each unit of decision, such as a patient, into one row, before anything is evaluated."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernRange, ConcernSpec
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.groups import Groups, group_codes
+
+Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
+"""A rule by which rows of a unit become one.
+
+``"mean"``: the mean of their probabilities. ``"worst"``: each class or a worse one is as probable as in the row where
+that is most probable; differences of these are probabilities again, and decisions or labels become the worst of them.
+A function of the probabilities of a unit, (n, C) -> (C,), is another rule.
+"""
+
+
+def severity_of(concern: ConcernSpec | ConcernRange | None, num_classes: int) -> Tensor:
+    """Return the classes from the least to the most severe: (C,), int64.
+
+    A class is worse than another one if mistaking it for that costs more than the reverse; where both cost the same, or
+    there is no concern, if it comes later.
+
+    Raises:
+        ValueError: If that is no order.
+    """
+    places = torch.arange(num_classes)
+    if concern is None:
+        return places
+    costs = (concern.middle if isinstance(concern, ConcernRange) else concern).matrix()
+    is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
+    severity = is_worse.sum(1).argsort()
+    if not is_worse.sum(1)[severity].equal(places):
+        rule = "combine='worst' needs classes in an order of severity, but the costs of concern go round in a circle"
+        raise ValueError(f"{rule} with the order of classes: put the worst class last, or combine by a function.")
+    return severity
+
+
+class DecisionUnits(NamedTuple):
+    """Say which rows belong to each unit of decision, and how they are combined."""
+
+    units: Groups
+    combine: Combine = "mean"
+    severity: Tensor | None = None
+    """(C,): the classes from the least to the most severe, for ``"worst"``."""
+    column: str = ""
+    """What the units are, such as patients, if it is known."""
+
+    @classmethod
+    def of(
+        cls,
+        units: Any,
+        combine: Combine,
+        concern: ConcernSpec | ConcernRange | None,
+        num_classes: int,
+        rows: int,
+        column: str = "",
+    ) -> Self:
+        """Return the units of rows by their names, (N,) or `Groups`; refuse another rule, or classes without order."""
+        if not callable(combine) and combine not in ("mean", "worst"):
+            raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
+        severity = severity_of(concern, num_classes) if combine == "worst" else None
+        return cls(group_codes("unit", units, rows), combine, severity, column)
+
+    def note(self, class_names: Sequence[str]) -> str:
+        """Say how many rows became how many units, and how."""
+        how = str(self.combine) if isinstance(self.combine, str) else "a function"
+        order = [] if self.severity is None else self.severity.tolist()
+        names = [class_names[label] for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])]
+        how += f" (from the least severe: {', '.join(names)})" if names else ""
+        kind = f" ({self.column})" if self.column else ""
+        number, rows = len(self.units.names), len(self.units.codes)
+        return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
+
+    def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
+        """Return a row for each unit, with its number as identifier unless rows have clusters.
+
+        Raises:
+            ValueError: If rows of a unit differ in groups, clusters or weights, or the rule does not combine them.
+        """
+        is_decided = not rows.probs.is_floating_point()
+        columns = {"weights": rows.weights, "frequencies": rows.frequencies}
+        numbers = {name: None if each is None else self.same(each, name) for name, each in columns.items()}
+        groups = {column: self.same(codes, f"groups[{column!r}]") for column, codes in rows.groups.items()}
+        return Rows(
+            self.classes(rows.probs[:, 0], num_classes, "decisions").unsqueeze(1)
+            if is_decided
+            else self.probabilities(rows.probs),
+            self.classes(rows.target, num_classes) if rows.target.ndim == 1 else self.probabilities(rows.target),
+            self.same(rows.ids, "clusters") if is_clustered else torch.arange(len(self.units.names)),
+            groups,
+            **numbers,
+        )
+
+    def probabilities(self, probs: Tensor) -> Tensor:
+        """Combine probabilities of rows (N, C), or degrees of truth: (U, C)."""
+        if self.combine == "mean":
+            return self.mean(probs)
+        if self.severity is not None:
+            worst_first = self.severity.flip(0)
+            reached = self.highest(probs[:, worst_first].cumsum(1))  # the probability of each class or a worse one
+            by_class = torch.empty_like(reached)
+            by_class[:, worst_first] = reached.diff(dim=1, prepend=torch.zeros_like(reached[:, :1]))
+            return by_class
+        order, ends = self.units.codes.argsort(stable=True), self.units.codes.bincount().cumsum(0)[:-1]
+        parts = probs[order].tensor_split(ends)
+        return torch.stack([self._called(part, name) for part, name in zip(parts, self.units.names, strict=True)])
+
+    def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
+        """Combine the classes of rows (N,) by the rule of probabilities, as if they were certain: (U,).
+
+        The mean needs rows of a unit to agree, and so do referrals and coarse answers.
+        """
+        low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
+        if low.equal(high):
+            return low
+        is_class = self._reduced(((labels >= 0) & (labels < num_classes)).long(), "amin") == 1
+        self._refuse((low != high) & (~is_class | (self.combine == "mean")), what)
+        certain = torch.nn.functional.one_hot(labels.clamp(0, num_classes - 1), num_classes).double()
+        by_class = self.probabilities(certain)
+        self._refuse((low != high) & ((by_class == by_class.amax(1, keepdim=True)).sum(1) > 1), what)
+        return torch.where(low == high, low, by_class.argmax(1))
+
+    def same(self, values: Tensor, what: str) -> Tensor:
+        """Return the value that all rows of each unit have: (U,)."""
+        low, high = (self._reduced(values, end) for end in ("amin", "amax"))
+        self._refuse(low != high, what)
+        return low
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
+        sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)
+        sums.index_add_(0, self.units.codes, values.double())
+        return sums / self.units.codes.bincount(minlength=len(sums)).view(-1, *[1] * (values.ndim - 1))
+
+    def highest(self, values: Tensor) -> Tensor:
+        """Return the highest of values (N, ...) over the rows of each unit: (U, ...)."""
+        return self._reduced(values, "amax")
+
+    def _reduced(self, values: Tensor, end: Literal["amin", "amax"]) -> Tensor:
+        codes = self.units.codes.view(-1, *[1] * (values.ndim - 1)).expand_as(values)
+        reduced = values.new_zeros(len(self.units.names), *values.shape[1:])
+        return reduced.scatter_reduce(0, codes, values, end, include_self=False)
+
+    def _refuse(self, is_wrong: Tensor, what: str) -> None:
+        if is_wrong.any():
+            name = quoted(self.units.names[int(is_wrong.nonzero()[0])])
+            raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ.")
+
+    def _called(self, rows: Tensor, name: str) -> Tensor:
+        """Return what the user's function makes of the rows of a unit, (n, C); refuse what are no probabilities."""
+        assert callable(self.combine)
+        values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
+        sums_to_1 = bool(((rows.sum(1) - 1).abs() <= SUM_TOLERANCE).all())  # as not all degrees of truth do
+        is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())
+        if not is_fit or (sums_to_1 and abs(values.sum().item() - 1) > SUM_TOLERANCE):
+            rule = f"combine must return {rows.shape[1]} probabilities for the rows of each unit"
+            raise ValueError(f"{rule}, but returned {quoted(values.tolist())} for unit {quoted(name)}.")
+        return values

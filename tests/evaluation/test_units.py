@@ -1,0 +1,290 @@
+"""Units of decision, such as patients: the rows of each become one row, by rules that are computed by hand here."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
+from mpcs_torch.evaluation.units import DecisionUnits, severity_of
+from tests.cli.test_cli import one_line, run
+
+GENERATOR = torch.Generator().manual_seed(0)
+NAMES = ["none", "mild", "severe"]
+PATIENTS = torch.arange(240) // 4
+OF_PATIENTS = torch.randint(3, (60,), generator=GENERATOR)
+LABELS = OF_PATIENTS[PATIENTS]
+PROBS, OTHER = (
+    (torch.randn(240, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[LABELS]).softmax(1)
+    for skill in (1, 2)
+)
+SEEN = torch.minimum(LABELS, torch.randint(3, (240,), generator=GENERATOR))
+"""What each image shows: no more than the worst that the patient has."""
+ORDER = torch.randperm(240, generator=GENERATOR)
+CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [2, 0, 1], [20, 5, 0]], refer=0.5)
+SITES = ["north" if patient % 3 else "south" for patient in PATIENTS]
+
+
+def by_hand(probs: Any, combine: str) -> Any:
+    """Combine the probabilities of each patient by loops in numpy."""
+    rows = []
+    for patient in range(60):
+        of_patient = probs.numpy()[PATIENTS.numpy() == patient]
+        if combine == "mean":
+            rows.append(of_patient.mean(0))
+            continue
+        reached = [max(row[grade:].sum() for row in of_patient) for grade in range(3)]
+        rows.append([reached[0] - reached[1], reached[1] - reached[2], reached[2]])
+    return torch.tensor(np.array(rows))
+
+
+def alike(one: Any, other: Any) -> None:
+    """Compare all values, intervals and comparisons of two results."""
+    for model, scores in one.models.items():
+        assert dict(scores.values) == pytest.approx(other.models[model].values, nan_ok=True)
+        assert [*scores.intervals] == [*other.models[model].intervals]
+        for name, ends in scores.intervals.items():
+            assert ends == pytest.approx(other.models[model].intervals[name]), name
+    for row, expected in zip(one.comparisons, other.comparisons, strict=True):
+        assert row.paired == pytest.approx(expected.paired, nan_ok=True)
+    for groups, expected in zip(one.groups, other.groups, strict=True):
+        for name, scores in groups.groups.items():
+            assert dict(scores.values) == pytest.approx(expected.groups[name].values, nan_ok=True)
+
+
+@pytest.mark.parametrize("combine", ["mean", "worst"])
+def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) -> None:
+    target = LABELS if combine == "mean" else SEEN
+    of_units = OF_PATIENTS if combine == "mean" else torch.stack([SEEN[each == PATIENTS].max() for each in range(60)])
+    sizes = torch.arange(60) % 3 + 1
+    found = evaluate(
+        {"A": PROBS[ORDER], "B": OTHER[ORDER]},
+        target[ORDER],
+        unit=PATIENTS[ORDER],
+        combine=combine,  # type: ignore[arg-type]
+        concern=CONCERN,
+        groups={"site": [SITES[row] for row in ORDER]},
+        clusters=PATIENTS[ORDER] // 2,
+        weights=sizes[PATIENTS][ORDER],
+    )
+    expected = evaluate(
+        {"A": by_hand(PROBS, combine), "B": by_hand(OTHER, combine)},
+        of_units,
+        concern=CONCERN,
+        groups={"site": SITES[::4]},
+        clusters=torch.arange(60) // 2,
+        weights=sizes,
+    )
+    alike(found, expected)
+    assert found.first.rows == 60
+    assert f"60 units of decision of 240 rows, combined by {combine}" in found.notes[0]
+    assert ("(from the least severe: none, mild, severe)" in found.notes[0]) == (combine == "worst")
+
+
+def test_a_function_combines_probabilities_and_labels() -> None:
+    def product(rows: torch.Tensor) -> torch.Tensor:
+        return (rows + 1e-9).prod(0) / (rows + 1e-9).prod(0).sum()
+
+    expected = torch.stack([product(PROBS[patient == PATIENTS]) for patient in range(60)])
+    alike(evaluate(PROBS, LABELS, unit=PATIENTS, combine=product), evaluate(expected, OF_PATIENTS))
+    last = evaluate(PROBS, SEEN, unit=PATIENTS, combine=lambda rows: rows[-1])
+    alike(last, evaluate(PROBS[3::4], SEEN[3::4]))
+
+
+@pytest.mark.parametrize("combine", ["mean", "worst"])
+def test_decisions_and_soft_labels_are_combined(combine: Any) -> None:
+    decisions = LABELS.clone()
+    decisions[:4] = -1
+    decisions[4:] = SEEN[4:] if combine == "worst" else LABELS[4:]
+    found = evaluate(decisions, SEEN if combine == "worst" else LABELS, unit=PATIENTS, combine=combine, class_names=3)
+    worst = [decisions[patient == PATIENTS].max() for patient in range(60)]
+    target = torch.stack([SEEN[patient == PATIENTS].max() for patient in range(60)])
+    expected = evaluate(torch.stack(worst), target if combine == "worst" else OF_PATIENTS, class_names=3)
+    alike(found, expected)
+    soft = (PROBS + OTHER) / 2
+    alike(
+        evaluate(PROBS, soft, unit=PATIENTS, combine=combine),
+        evaluate(by_hand(PROBS, combine), by_hand(soft, combine)),
+    )
+
+
+@given(st.integers(2, 5), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_the_worst_is_between_the_worst_row_and_certainty(classes: int, seed: int) -> None:
+    """For each grade, the chance of it or worse is that of one of the rows; certain rows give the worst class."""
+    generator = torch.Generator().manual_seed(seed)
+    probs = torch.rand(12, classes, generator=generator).double().pow(4)
+    probs /= probs.sum(1, keepdim=True)
+    names = torch.randint(4, (12,), generator=generator)
+    units = DecisionUnits.of(names, "worst", None, classes, 12)
+    found, labels = units.probabilities(probs), torch.randint(classes, (12,), generator=generator)
+    assert (found >= 0).all()
+    torch.testing.assert_close(found.sum(1), torch.ones(len(found), dtype=torch.float64))
+    reached = found.flip(1).cumsum(1)
+    for place, name in enumerate(units.units.names):
+        of_unit = names == int(name)
+        torch.testing.assert_close(reached[place], probs[of_unit].flip(1).cumsum(1).amax(0))
+        assert units.classes(labels, classes)[place] == labels[of_unit].max()
+    alone = DecisionUnits.of(range(12), "worst", None, classes, 12)
+    torch.testing.assert_close(alone.probabilities(probs), probs)
+
+
+def test_costs_say_which_class_is_worse() -> None:
+    assert severity_of(None, 3).tolist() == [0, 1, 2]
+    assert severity_of(CONCERN, 3).tolist() == [0, 1, 2]
+    upside_down = ConcernSpec(NAMES[::-1], weights=[[0, 5, 20], [1, 0, 2], [1, 1, 0]])
+    assert severity_of(upside_down, 3).tolist() == [2, 1, 0]
+    circle = ConcernSpec(NAMES, weights=[[0, 1, 9], [1, 0, 1], [1, 1, 0]])
+    with pytest.raises(ValueError, match="combine='worst' needs classes in an order of severity"):
+        severity_of(circle, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": SEEN}, "labels must be the same in all rows of a unit, but those of unit '0' differ"),
+        ({"groups": {"eye": torch.arange(240) % 2}}, r"groups\['eye'\] must be the same in all rows of a unit"),
+        ({"clusters": torch.arange(240)}, "clusters must be the same in all rows of a unit, but those of unit '0'"),
+        ({"weights": torch.arange(240)}, "weights must be the same"),
+        ({"frequencies": torch.arange(240) + 1}, "frequencies must be the same"),
+        ({"unit": [1, 2]}, "unit must be one name for each of the 240 rows, but got 2"),
+        ({"combine": "best"}, "combine must be 'mean', 'worst' or a function, but got 'best'"),
+        ({"combine": lambda rows: rows.sum(0)}, "combine must return 3 probabilities for the rows of each unit"),
+        ({"combine": lambda rows: rows}, r"combine must return 3 probabilities .* for unit '0'"),
+        ({"combine": lambda rows: rows.mean(0), "target": torch.arange(240) % 2}, "labels must be the same"),
+        (
+            {"preds": torch.arange(240) % 2 - 1, "combine": "worst", "class_names": 3},
+            "decisions must be the same in all rows of a unit",
+        ),
+    ],
+)
+def test_units_that_differ_within_are_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(**{"preds": PROBS, "target": LABELS, "unit": PATIENTS, **arguments})
+
+
+def written(path: Path, probs: Any, rows: Any, labels: Any = LABELS, **columns: Any) -> Path:
+    with path.open("w") as file:
+        lines = csv.writer(file)
+        lines.writerow(["id", "patient", "site", *NAMES, *columns, "label"])
+        for row in rows.tolist():
+            own = [values[row] for values in columns.values()]
+            shown = [row, f"p{PATIENTS[row]}", SITES[row], *probs[row].tolist(), *own, NAMES[labels[row]]]
+            lines.writerow(shown)
+    return path
+
+
+@pytest.fixture
+def concern(tmp_path: Path) -> Path:
+    path = tmp_path / "concern.yaml"
+    path.write_text(f"classes: {NAMES}\nweights: [[0, 1, 1], [2, 0, 1], [20, 5, 0]]\nrefer: 0.5\n".replace("'", ""))
+    return path
+
+
+def test_score_combines_rows_that_are_anywhere_in_the_files(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = written(tmp_path / "a.csv", PROBS, ORDER, SEEN), written(tmp_path / "b.csv", OTHER, ORDER.flip(0), SEEN)
+    options = ("--concern", concern, "--id-column", "id", "--by", "site", "--unit", "patient", "--combine", "worst")
+    assert run("score", *files, *options, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = evaluate(
+        {"a": PROBS, "b": OTHER}, SEEN, concern=CONCERN, unit=PATIENTS, combine="worst", groups={"site": SITES}
+    )
+    for model in "ab":
+        for name, value in expected.models[model].values.items():
+            assert found["models"][model]["metrics"][name] == pytest.approx(value)
+        for name, ends in expected.models[model].intervals.items():
+            assert found["models"][model]["intervals"][name] == pytest.approx(ends)
+    p_values = [each["adjusted_p_value"] for each in found["comparisons"]]
+    assert p_values == pytest.approx([each.adjusted_p_value for each in expected.comparisons])
+    assert "units patient, combined by worst" in found["read"][0]
+    assert "60 units of decision (patient) of 240 rows, combined by worst" in "".join(found["notes"])
+    assert run("score", files[0], "--unit", "patient", "--html", tmp_path / "page.html") == 2
+    assert "labels must be the same in all rows of a unit, but those of unit 'p" in one_line(capsys.readouterr().err)
+    assert run("score", files[0], *options, "--html", tmp_path / "page.html") == 0
+    assert "60 units of decision (patient) of 240 rows" in (tmp_path / "page.html").read_text()
+
+
+def test_files_with_fewer_rows_are_refused_as_without_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = written(tmp_path / "a.csv", PROBS, torch.arange(240)), written(tmp_path / "b.csv", OTHER, torch.arange(230))
+    assert run("score", *files, "--unit", "patient") != 0
+    assert "has 230 rows, but" in one_line(capsys.readouterr().err)
+
+
+def test_decide_fits_and_applies_rules_to_units(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, units = written(tmp_path / "a.csv", PROBS, ORDER), ("--unit", "patient")
+    single = tmp_path / "patients.csv"
+    with single.open("w") as file:
+        lines = csv.writer(file)
+        lines.writerow([*NAMES, "label"])
+        lines.writerows(
+            [*probs, NAMES[label]] for probs, label in zip(by_hand(PROBS, "mean").tolist(), OF_PATIENTS, strict=True)
+        )
+    reports = []
+    for file, options in ((path, units), (single, ())):
+        assert run("decide", "fit", file, "--concern", concern, *options, "--out", tmp_path / "r", "--overwrite") == 0
+        told = capsys.readouterr().out
+        assert ("60 units of decision (patient) of 240 rows, combined by mean" in told) == bool(options)
+        assert run("decide", "apply", tmp_path / "r", file, *options, "--out", tmp_path / f"{len(options)}.csv") == 0
+        reports.append(capsys.readouterr().out)
+        assert "60 decisions" in reports[-1]
+    tables = [[line for line in report.splitlines() if line.startswith("|")] for report in reports]
+    assert tables[0] == tables[1]
+    with (tmp_path / "2.csv").open() as file, (tmp_path / "0.csv").open() as other:
+        of_rows = {int(row["id"]): row for row in csv.DictReader(file)}
+        of_units = list(csv.DictReader(other))
+    for row, decided in of_rows.items():
+        unit = of_units[int(PATIENTS[row])]
+        assert [decided[name] for name in ("decision", "reason", "best")] == [
+            unit[name] for name in ("decision", "reason", "best")
+        ]
+
+
+def test_a_unit_with_a_row_without_label_has_none(tmp_path: Path, concern: Path) -> None:
+    path = written(tmp_path / "a.csv", PROBS, ORDER)
+    assert run("decide", "fit", path, "--concern", concern, "--unit", "patient", "--out", tmp_path / "r") == 0
+    lines = path.read_text().splitlines()
+    lines[1] = lines[1].rpartition(",")[0] + ","
+    path.write_text("\n".join(lines) + "\n")
+    assert run("decide", "apply", tmp_path / "r", path, "--unit", "patient", "--out", tmp_path / "d.csv") == 0
+    assert len((tmp_path / "d.csv").read_text().splitlines()) == 241
+
+
+@pytest.mark.parametrize("combine", ["mean", "worst"])
+def test_detect_combines_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str], combine: str) -> None:
+    scores = torch.randn(240, generator=GENERATOR).double() + (LABELS == 2)
+    labels = LABELS == 2 if combine == "mean" else SEEN == 2
+    path = tmp_path / "s.csv"
+    lines = [f"p{PATIENTS[row]},{scores[row].item()!r},{int(labels[row])}" for row in ORDER.tolist()]
+    path.write_text("\n".join(["patient,score,label", *lines]) + "\n")
+    assert run("detect", path, "--unit", "patient", "--combine", combine, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    of_units = [scores[each == PATIENTS] for each in range(60)]
+    reduced = torch.stack([each.mean() if combine == "mean" else each.max() for each in of_units])
+    is_target = torch.stack([labels[each == PATIENTS].any() for each in range(60)])
+    expected = evaluate_detectors(reduced, is_target)
+    for name, value in expected.first.values.items():
+        assert found["metrics"][name] == pytest.approx(value), name
+    assert "60 units of decision (patient) of 240 rows" in found["read"][0]
+
+
+def test_options_of_units_are_refused_where_they_mean_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "a.csv", PROBS, ORDER)
+    for options, message in (
+        (("--combine", "worst"), "needs --unit"),
+        (("--unit", "person"), "has no column 'person' of --unit"),
+        (("--unit", "patient", "--development", path), "has thresholds for rows, not for units of decision"),
+    ):
+        assert run("score", path, *options) != 0
+        assert message in one_line(capsys.readouterr().err)
