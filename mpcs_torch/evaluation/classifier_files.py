@@ -188,6 +188,8 @@ def score_models(
                 if number == 0 and name in risks:
                     risks[name].begin(evaluation.chosen)
                 if part is not None or number % world.size == world.rank:
+                    if predictions is first and reading.frequency is None:
+                        evaluation.count_repeats(read)
                     with values_of(predictions.path):
                         ids, groups, weights = read[2:5]
                         evaluation.add(name, *read[:2], groups, ids=ids, cluster=cluster, weights=weights)

@@ -145,7 +145,6 @@ class Evaluation:
         self._is_merged = False
         """Whether rows of other parts were added."""
         self._repeats = Repeats()
-        """Of the first model."""
         self._layout = SumLayout(self.chosen)
 
     def update(
@@ -198,11 +197,17 @@ class Evaluation:
     def _add_rows(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
         """Add checked rows by model."""
         cluster = "clusters" if is_clustered else None
+        self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for probs, target, ids, groups, weights, _ in of_model.repeated(is_clustered=is_clustered):
                 self.add(
                     name, probs, target, groups, ids=ids if is_clustered else None, cluster=cluster, weights=weights
                 )
+
+    def count_repeats(self, rows: Rows) -> None:
+        """Look for copies among rows of one model, before they are repeated by their frequencies."""
+        if rows.probs.is_floating_point() and rows.target.ndim == 1:
+            self._repeats.add(rows.probs, rows.target)
 
     def add(
         self,
@@ -233,8 +238,6 @@ class Evaluation:
         if model not in self._models:
             self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
         sums = self._models[model]
-        if model == next(iter(self._models)) and probs.is_floating_point() and target.ndim == 1:
-            self._repeats.add(probs, target)
         if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         if self.chosen.is_weighted != (weights is not None):
@@ -467,7 +470,8 @@ def evaluate(
     """
     if isinstance(clusters, Mapping):
         arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
-        arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings}
+        arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings, "unit": unit}
+        arguments |= {"frequencies": frequencies, "combine": combine}
         return crossed(lambda rows: evaluate(preds, target, clusters=rows, intervals=intervals, **arguments), clusters)
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")

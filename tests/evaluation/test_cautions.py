@@ -18,6 +18,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
+from tests.cli.test_cli import run
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
@@ -307,3 +308,17 @@ def test_copies_are_counted_over_batches_and_parts():
     assert not parts[0].result().cautions
     parts[0].merge(parts[1])
     assert [caution.code for caution in parts[0].result().cautions] == ["E2"]
+
+
+def test_frequencies_are_no_copies_and_files_are_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    probs, target = _rows(200)
+    assert not evaluate(probs, target, metrics=["accuracy"], frequencies=[2] * 200).cautions
+    lines = [
+        f"{label},{','.join(map(repr, scores))},2"
+        for label, scores in zip(target.tolist(), probs.tolist(), strict=True)
+    ]
+    (tmp_path / "once.csv").write_text("\n".join(["target,prob_0,prob_1,prob_2,n", *lines]))
+    (tmp_path / "twice.csv").write_text("\n".join(["target,prob_0,prob_1,prob_2,n", *lines, *lines]))
+    for name, options, is_said in (("once", ("--frequency", "n"), False), ("once", (), False), ("twice", (), True)):
+        assert run("score", tmp_path / f"{name}.csv", "--metrics", "accuracy", *options) == 0
+        assert ("have the scores and the label of another row" in capsys.readouterr().err) == is_said

@@ -84,3 +84,16 @@ def test_one_or_three_columns_are_refused():
     models, target, columns = scores(5, 4, seed=0)
     with pytest.raises(ValueError, match="two columns of them, but got columns"):
         evaluate(models["first"], target, clusters={"patient": columns["patient"]})
+
+
+def test_crossed_clusters_take_units_and_frequencies():
+    models, target, columns = scores(40, 12, seed=3)
+    twice = {"preds": {name: each.repeat(2, 1) for name, each in models.items()}, "target": target.repeat(2)}
+    named = {name: rows * 2 for name, rows in columns.items()}
+    pairs = list(zip(*columns.values(), strict=True))
+    plain = evaluate(models, target, clusters=columns, metrics=METRICS)
+    united = evaluate(**twice, clusters=named, metrics=METRICS, unit=pairs * 2)
+    repeated = evaluate(models, target, clusters=columns, metrics=METRICS, frequencies=[2] * len(target))
+    for name in METRICS:
+        assert united.interval(name, "first") == pytest.approx(plain.interval(name, "first"))
+        assert repeated.interval(name, "first") == pytest.approx(plain.interval(name, "first"), rel=0.05)
