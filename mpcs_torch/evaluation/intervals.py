@@ -69,6 +69,11 @@ class Units(NamedTuple):
         return "rows" if self.cluster is None else "clusters"
 
     @property
+    def are_rows(self) -> bool:
+        """Whether each bin is one row, without a weight."""
+        return self.weights is None and (self.cluster is None or self.size == 1)
+
+    @property
     def size(self) -> float:
         """The most rows, or the largest weight, of a bin that are not independent of each other."""
         if self.weights is not None:
@@ -120,7 +125,7 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
         apart = ratios[1][0] - ratios[0][0]
         is_rare = _seen(apart != 0, units) < FEWEST
         is_rare |= metric.interval_rule == "bounded" and _few_make_the_spread(apart, ratios[0][1], units)
-        is_rate = metric.interval_rule == "bounded" and list(possible) == RATE and units.cluster is None
+        is_rate = metric.interval_rule == "bounded" and list(possible) == RATE and units.are_rows
         if (is_rate or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
             numbers, counts, per = _counted(apart, ratios[0][1], both, units)
@@ -146,7 +151,7 @@ def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
     wanted, total = (round((summed * units.counts).sum().item()) for summed in (right, of))
     if not (of * units.counts).sum() > 0:
         return None
-    if units.cluster is None and units.weights is None:
+    if units.are_rows:
         return clopper_pearson(wanted, total, confidence=CONFIDENCE)
     most = of.max().item()
     low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None, weights=None)))

@@ -98,7 +98,8 @@ class SumLayout:
     def units(numbers: Tensor, cluster: str | None, *, is_weighted: bool = False) -> Units:
         """Return the sizes, errors and weights of bins."""
         rows, errors, _, weights = numbers[:, :OF_ROWS].unbind(1)
-        return Units(rows, errors, torch.ones_like(rows), cluster, weights if is_weighted else None)
+        has_weights = is_weighted and not weights.equal(rows)
+        return Units(rows, errors, torch.ones_like(rows), cluster, weights if has_weights else None)
 
 
 class ModelSums:

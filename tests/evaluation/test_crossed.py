@@ -1,14 +1,19 @@
 """Check the intervals of crossed clusters, such as patients and readers."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
 from mpcs_torch.evaluation import evaluate
 
 METRICS = ["accuracy", "cross_entropy", "macro_recall"]
 
 
-def scores(patients: int, readers: int, *, seed: int, spread: float = 1.0) -> tuple[dict, torch.Tensor, dict]:
+def scores(
+    patients: int, readers: int, *, seed: int, spread: float = 1.0
+) -> tuple[dict[str, Tensor], Tensor, dict[str, list[int]]]:
     """Return the probabilities of two models for each patient and reader, the labels, and both columns."""
     generator = torch.Generator().manual_seed(seed)
     patient, reader = torch.arange(patients).repeat_interleave(readers), torch.arange(readers).repeat(patients)
@@ -27,7 +32,7 @@ def scores(patients: int, readers: int, *, seed: int, spread: float = 1.0) -> tu
 
 
 @pytest.mark.parametrize("second", ["alone", "same"])
-def test_a_column_that_adds_nothing_changes_no_interval(second):
+def test_a_column_that_adds_nothing_changes_no_interval(second: str) -> None:
     models, target, columns = scores(40, 12, seed=0)
     patients = columns["patient"]
     further = list(range(len(target))) if second == "alone" else patients
@@ -41,7 +46,7 @@ def test_a_column_that_adds_nothing_changes_no_interval(second):
         assert (one.paired.p_value <= 0.05) == (other.paired.p_value <= 0.05)
 
 
-def test_both_columns_widen_intervals_as_squares():
+def test_both_columns_widen_intervals_as_squares() -> None:
     models, target, columns = scores(60, 15, seed=1)
     by = {
         name: evaluate(models["first"], target, clusters=rows, metrics=["macro_recall"])
@@ -56,7 +61,7 @@ def test_both_columns_widen_intervals_as_squares():
     assert "patient and reader are crossed" in crossed.notes[0]
 
 
-def test_groups_and_models_keep_their_places():
+def test_groups_and_models_keep_their_places() -> None:
     models, target, columns = scores(60, 15, seed=2)
     site = ["north" if patient % 2 else "south" for patient in columns["patient"]]
     crossed = evaluate(models, target, clusters=columns, groups={"site": site}, metrics=METRICS)
@@ -68,7 +73,7 @@ def test_groups_and_models_keep_their_places():
     assert [row.measure for row in crossed.comparisons] == [row.measure for row in plain.comparisons]
 
 
-def test_intervals_hold_the_truth_where_those_by_patient_do_not():
+def test_intervals_hold_the_truth_where_those_by_patient_do_not() -> None:
     hits = dict.fromkeys(("crossed", "patient"), 0)
     for seed in range(40):
         models, target, columns = scores(60, 14, seed=100 + seed)
@@ -80,15 +85,18 @@ def test_intervals_hold_the_truth_where_those_by_patient_do_not():
     assert hits["patient"] <= 30
 
 
-def test_one_or_three_columns_are_refused():
+def test_one_or_three_columns_are_refused() -> None:
     models, target, columns = scores(5, 4, seed=0)
     with pytest.raises(ValueError, match="two columns of them, but got columns"):
         evaluate(models["first"], target, clusters={"patient": columns["patient"]})
 
 
-def test_crossed_clusters_take_units_and_frequencies():
+def test_crossed_clusters_take_units_and_frequencies() -> None:
     models, target, columns = scores(40, 12, seed=3)
-    twice = {"preds": {name: each.repeat(2, 1) for name, each in models.items()}, "target": target.repeat(2)}
+    twice: dict[str, Any] = {
+        "preds": {name: each.repeat(2, 1) for name, each in models.items()},
+        "target": target.repeat(2),
+    }
     named = {name: rows * 2 for name, rows in columns.items()}
     pairs = list(zip(*columns.values(), strict=True))
     plain = evaluate(models, target, clusters=columns, metrics=METRICS)

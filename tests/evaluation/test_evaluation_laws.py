@@ -1,0 +1,137 @@
+"""Check laws of values, intervals and p-values for every metric of the register and five of torchmetrics."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torchmetrics.classification import (
+    MulticlassAUROC,
+    MulticlassAveragePrecision,
+    MulticlassCohenKappa,
+    MulticlassHingeLoss,
+    MulticlassJaccardIndex,
+)
+
+from mpcs_torch import Evaluation, evaluate
+from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.chosen import entries_of
+from mpcs_torch.metrics.by_name import ENTRIES, find_entry
+
+ROWS, CLASSES = 600, 4
+GENERATOR = torch.Generator().manual_seed(1)
+TARGET = torch.randint(CLASSES, (ROWS,), generator=GENERATOR)
+MODELS = {
+    name: (torch.randn(ROWS, CLASSES, generator=GENERATOR).double() + skill * torch.eye(CLASSES)[TARGET]).softmax(1)
+    for name, skill in (("A", 1.5), ("B", 2.0))
+}
+OF_TORCHMETRICS = {
+    "kappa": MulticlassCohenKappa(CLASSES, weights="quadratic"),
+    "auroc": MulticlassAUROC(CLASSES),
+    "average_precision": MulticlassAveragePrecision(CLASSES),
+    "jaccard": MulticlassJaccardIndex(CLASSES),
+    "hinge_loss": MulticlassHingeLoss(CLASSES),
+}
+KINDS = {"decisions", "probabilities", "log_probabilities"}
+METRICS: list[Any] = [find_entry(entry.name) for entry in ENTRIES if entry.takes in KINDS]
+METRICS += entries_of(OF_TORCHMETRICS)
+WEIGHTED = [entry.name for entry in METRICS if entry.takes_weights]
+BY_PARTS = {*OF_TORCHMETRICS, "risk_coverage_area"}
+NEAR = 0.15
+"""Of the width of an interval: by so much, ends that come from 64 or 128 parts of rows may differ."""
+
+
+def result(rows: Tensor | slice = slice(None), names: list[str] | None = None, **given: Any) -> Result:
+    """Return the evaluation of some rows by all metrics, or by some."""
+    metrics = [entry for entry in METRICS if names is None or entry.name in names]
+    return evaluate({name: probs[rows] for name, probs in MODELS.items()}, TARGET[rows], metrics=metrics, **given)
+
+
+def check(one: Result, other: Result, *, near: float = 0.0, skipped: Any = ()) -> None:
+    """Compare values, intervals, and comparisons; ends may differ by a share of the width, exact ones by rounding."""
+    for model in MODELS:
+        for name in one.models[model].values:
+            if name in skipped:
+                continue
+            (value, ends, _), (other_value, other_ends, _) = one.find(name, model), other.find(name, model)
+            assert other_value == pytest.approx(value, rel=1e-6, nan_ok=True), name  # a hinge loss is summed in float32
+            assert (ends is None) == (other_ends is None), name
+            if ends is not None and other_ends is not None:
+                assert other_ends == pytest.approx(ends, abs=1e-6 + _share(name, near) * (ends[1] - ends[0])), name
+    for row, other_row in zip(one.comparisons, other.comparisons, strict=True):
+        metric, paired = row.by.metric, row.paired
+        assert (other_row.by.metric, other_row.first) == (metric, row.first)
+        width = paired.high - paired.low
+        assert other_row.paired[2:5] == pytest.approx(paired[2:5], abs=1e-6 + _share(metric, near) * width), metric
+        if not _share(metric, near):
+            assert other_row.paired.p_value == pytest.approx(paired.p_value, rel=1e-4), metric
+
+
+def _share(name: str, near: float) -> float:
+    return NEAR if name in BY_PARTS else near
+
+
+@pytest.fixture(scope="module")
+def plain() -> Result:
+    return result()
+
+
+def test_clusters_of_one_row_each_are_none(plain: Result) -> None:
+    check(plain, result(clusters=[f"row {row}" for row in range(ROWS)]))
+
+
+def test_one_pair_among_single_rows_changes_little(plain: Result) -> None:
+    # Bounds allow for one more cluster of the largest size, here of two rows, which is most of those without errors.
+    bounded = ("coverage", "robustness")
+    check(plain, result(clusters=[0, *range(ROWS - 1)]), near=0.1, skipped=bounded)
+
+
+def test_the_order_of_rows_does_not_matter(plain: Result) -> None:
+    order = torch.randperm(ROWS, generator=torch.Generator().manual_seed(0))
+    check(plain, result(order))
+    patients = [f"patient {row // 2}" for row in range(ROWS)]
+    by_patient, shuffled = result(clusters=patients), result(order, clusters=[patients[row] for row in order.tolist()])
+    check(by_patient, shuffled)
+    for name in OF_TORCHMETRICS:  # clusters have names, so their parts are the same
+        assert shuffled.interval(name, "A") == pytest.approx(by_patient.interval(name, "A"), rel=1e-4), name
+
+
+def test_halves_merge_to_the_whole(plain: Result) -> None:
+    halves = [Evaluation(CLASSES, metrics=METRICS) for _ in range(2)]
+    for half, rows in zip(halves, (slice(250), slice(250, ROWS)), strict=True):
+        half.update({name: probs[rows] for name, probs in MODELS.items()}, TARGET[rows])
+    halves[0].merge(halves[1])
+    check(plain, halves[0].result())
+
+
+def test_weights_of_1_are_none() -> None:
+    check(result(names=WEIGHTED), result(names=WEIGHTED, weights=torch.ones(ROWS)))
+
+
+def test_whole_weights_are_repeated_rows_that_are_clustered() -> None:
+    weights = torch.randint(1, 4, (ROWS,), generator=torch.Generator().manual_seed(2))
+    rows = torch.arange(ROWS).repeat_interleave(weights)
+    counts = {entry.name for entry in METRICS if entry.is_count}
+    check(result(names=WEIGHTED, weights=weights), result(rows, WEIGHTED, clusters=rows), skipped=counts)
+
+
+def test_a_group_of_all_rows_is_all_of_them(plain: Result) -> None:
+    grouped = result(groups={"site": ["north"] * ROWS})
+    for model in MODELS:
+        for name, value in plain.models[model].values.items():
+            found, ends, _ = grouped.find(name, model, ("site", "north"))
+            wanted = plain.interval(name, model)
+            assert found == pytest.approx(value, rel=1e-6, nan_ok=True), name
+            assert (ends is None) == (wanted is None), name
+            if ends is not None and wanted is not None:
+                assert ends == pytest.approx(wanted, abs=1e-6 + _share(name, 0) * (wanted[1] - wanted[0])), name
+
+
+def test_swapped_models_differ_with_the_other_sign(plain: Result) -> None:
+    swapped = evaluate(dict(reversed(MODELS.items())), TARGET, metrics=METRICS)
+    for row, other in zip(plain.comparisons, swapped.comparisons, strict=True):
+        one, two = row.paired, other.paired
+        assert (two.first, two.second, two.difference) == pytest.approx((one.second, one.first, -one.difference))
+        assert (-two.high, -two.low) == pytest.approx((one.low, one.high), rel=1e-5)
+        assert two.p_value == pytest.approx(one.p_value, rel=1e-4)
+        assert row.better == other.better
