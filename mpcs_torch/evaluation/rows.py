@@ -30,27 +30,41 @@ class Rows(NamedTuple):
     probs: Tensor
     """(n, C) probabilities, or (n, 1), int64, decisions."""
     target: Tensor
-    """(n,), or (n, C) soft labels."""
+    """(n,), or (n, C) soft labels: degrees of truth, or shares with the sum 1."""
     ids: Tensor
     """(n,), int64: identifiers of what is independent, a row or its cluster, by which models are paired."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
     """(n,), int64 codes by column."""
     weights: Tensor | None = None
     """(n,), float64, at least 0; None if all rows count alike."""
+    costs: Tensor | None = None
+    """(n, C), float64: what each decision costs; None if no metric takes them."""
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return some of the rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
-        weights = None if self.weights is None else self.weights[places]
-        return Rows(self.probs[places], self.target[places], self.ids[places], groups, weights)
+        weights, costs = (None if each is None else each[places] for each in self[4:])
+        return Rows(self.probs[places], self.target[places], self.ids[places], groups, weights, costs)
+
+    def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
+        """Return rows of one class each: (m,) places of these rows, (m,) their classes, and (m,) weights.
+
+        A row with shares of several classes is one of each of them, weighted by its share.
+        """
+        if self.target.ndim == 1:
+            return slice(None), self.target, self.weights
+        places, classes = self.target.nonzero(as_tuple=True)
+        shares = self.target[places, classes]
+        return places, classes, shares if self.weights is None else shares * self.weights[places]
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
         """Return the rows of one or more parts with the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
-        weights = [each.weights for each in parts if each.weights is not None]
-        return Rows(probs, target, ids, groups, torch.cat(weights) if weights else None)
+        optional = zip(*(each[4:] for each in parts), strict=True)
+        weights, costs = (None if column[0] is None else torch.cat(column) for column in optional)
+        return Rows(probs, target, ids, groups, weights, costs)
 
 
 def weights_by_class(
@@ -140,7 +154,7 @@ class RowRisks:
         """Learn which errors are dangerous, before the first row."""
         from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 
-        if chosen.concern is not None and chosen.num_classes <= MOST_CLASSES:
+        if chosen.concern is not None and not chosen.is_soft and chosen.num_classes <= MOST_CLASSES:
             self.kept = KeptRows()
         if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
