@@ -73,6 +73,10 @@ READING: Mapping[str, Any] = {
     "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
     "cluster": _column(_CLUSTER),
     "weight": _column("Weights of rows, such as 1 / the probability with which each was sampled."),
+    "cost_columns": _column(
+        "Columns of what deciding for each class costs in each row, in the order of the classes, with commas between.",
+        metavar="COLUMNS",
+    ),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
@@ -149,7 +153,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
 
 def _options_of(given: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in given.items() if value is not None}
-    for name in {"score_columns", "classes"} & {*read}:
+    for name in {"score_columns", "classes", "cost_columns"} & {*read}:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 

@@ -56,7 +56,8 @@ def open_models(
     ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # which must be equal
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
-        several = [reading, *[reading._replace(by=(), cluster=None, weight=None)] * (len(paths) - 1)]
+        others = reading._replace(by=(), cluster=None, weight=None, cost_columns=())
+        several = [reading, *[others] * (len(paths) - 1)]
         columns = [*reading.columns, *ids]
         return [
             Predictions(path, options, class_names=classes, decisions=numbers, texts=columns)
@@ -98,7 +99,6 @@ def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list
 
 FEWEST_SHARED = 10_000
 """Rows that are worth sharing: of fewer, every process reads all."""
-SOFT_ALONE = "Models are compared on files with one class for each row: soft labels have intervals alone."
 
 
 def score_models(
@@ -133,6 +133,7 @@ def score_models(
     first = next(iter(opened.values()))
     by, cluster, weight = first.reading.by, first.reading.cluster, first.reading.weight
     identifier = first.reading.id_column if len(opened) > 1 else None
+    costs = first.reading.cost_columns
     part = _own_part(opened, identifier, world)
 
     def begun(predictions: Predictions, chunk: Chunk) -> "Evaluation":
@@ -145,7 +146,7 @@ def score_models(
             raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
         with values_of(predictions.path):
             if development is not None:
-                chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
+                chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft, has_costs=bool(costs))
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
             evaluation = Evaluation(
                 names,
@@ -155,22 +156,26 @@ def score_models(
                 is_soft=chunk.is_soft,
                 is_decided=predictions.decides,
                 is_weighted=weight is not None,
+                has_costs=bool(costs),
                 refers=any(each.refers for each in opened.values()),
                 intervals=intervals,
             )
             if check is not None:
-                trial, ones = deepcopy(evaluation), torch.ones(1, dtype=torch.float64)
+                trial, ones = deepcopy(evaluation), torch.ones(1, len(names), dtype=torch.float64)
+                weighed, costed = None if weight is None else ones[:, 0], ones if costs else None
                 for name in opened:
-                    trial.add(name, chunk.scores[:1], chunk.target[:1], {}, weights=None if weight is None else ones)
+                    trial.add(name, chunk.scores[:1], chunk.target[:1], {}, weights=weighed, costs=costed)
                 check(trial.result())
             return evaluation
 
     def evaluated() -> "Evaluation":
+        from mpcs_torch.evaluation.chosen import needs_classes
+
         alike = [name for name in first.texts if name not in first.reading.columns]
         rows = MatchedRows(by, cluster=cluster, identifier=identifier, holds=len(opened) > 1, alike=alike)
         evaluation: Evaluation | None = None
         for name, predictions in opened.items():
-            number = -1
+            number, predictions.has_shares = -1, needs_classes(concern, entries)
             for number, chunk in enumerate(predictions.chunks(part)):
                 if evaluation is None:
                     evaluation = begun(predictions, chunk)
@@ -179,11 +184,13 @@ def score_models(
                 places, codes = rows.add(predictions, chunk)
                 ids = places + (0 if part is None else part.start)
                 ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
-                weights = rows.weights_of(chunk, weight, places)
-                read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by}, weights)
+                given = rows.weights_of(chunk, weight, places), rows.costs_of(chunk, costs, places)
+                read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by}, *given)
                 if part is not None or number % world.size == world.rank:
                     with values_of(predictions.path):
-                        evaluation.add(name, *read[:2], read.groups, ids=ids, cluster=cluster, weights=weights)
+                        evaluation.add(
+                            name, *read[:2], read.groups, ids=ids, cluster=cluster, weights=given[0], costs=given[1]
+                        )
                 if name in risks:
                     risks[name].add(read)
                 advance(len(chunk.scores) * (1 if part is None else world.size))
@@ -242,9 +249,7 @@ def _with_notes(
             problem = "hard F at thresholds that were learned on the file that is scored is optimistic"
             cautions.append(EvaluationWarning("E5", problem))
         models[name] = replace(scores, file_notes=predictions.notes())
-    if len(opened) > 1 and evaluation.chosen.is_soft:
-        notes.append(SOFT_ALONE)
-    elif len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
+    if len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
         notes.append("None of the metrics is one that models are compared by.")
     return replace(
         result,

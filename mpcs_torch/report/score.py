@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from torch import Tensor
+
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
@@ -46,7 +48,7 @@ def write_score_report(
     The risks of the rows of each model are for figures of certainty. The requirements say which of them are met.
     """
     names = result.first.class_names
-    confusions = {name: scores.confusion for name, scores in result.models.items() if scores.confusion is not None}
+    confusions = {name: counts for name, scores in result.models.items() if (counts := _counts(scores)) is not None}
     write_result(
         "score",
         path,
@@ -79,6 +81,11 @@ def write_score_report(
     )
 
 
+def _counts(scores: ClassifierScores) -> Tensor | None:
+    """Return the numbers of rows by true class and decision; None without, as of rows that shares divide."""
+    return None if scores.confusion is None or scores.confusion.is_floating_point() else scores.confusion
+
+
 def score_warnings(result: Result[ClassifierScores]) -> list[str]:
     """Return the warnings of all models as sentences, which name the model if there are several."""
     warnings = [printable(warning).rstrip(".") for warning in result.warnings()]
@@ -98,12 +105,12 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
         return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
     ends, of_wrong = (scores.intervals.get(name) for name in ("dangerous_rate", "misclassification_rate"))
     told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends)
-    if scores.confusion is None:
+    if (counts := _counts(scores)) is None:
         decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
         return f"{decided}; it {told}"
     if concern is None:
         return f"{model} {told}"
-    errors, dangerous = errors_of(scores.confusion, concern)
+    errors, dangerous = errors_of(counts, concern)
     if errors == dangerous:
         return f"{model} {told}"
     return f"{model} {told} It is wrong on {errors} of {scores.rows} rows ({percent(errors, scores.rows, of_wrong)})."
@@ -112,9 +119,9 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[OfClass]:
     """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
     scores = result.models[name]
-    if scores.confusion is not None:
+    if (counts := _counts(scores)) is not None:
         intervals = None if INDEPENDENT in result.notes else scores.class_intervals
-        return classes_of(scores.confusion, concern, scores.class_names, intervals)
+        return classes_of(counts, concern, scores.class_names, intervals)
     groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
     if concern is None or not any("dangerous_rate" in of_class.values for of_class in groups.values()):
         return []
@@ -148,9 +155,9 @@ def _class_table(result: Result[ClassifierScores], concern: ConcernSpec | None) 
 def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:
     facts: dict[str, object] = {"rows": result.first.rows, "classes": len(result.first.class_names)}
     for name, scores in result.models.items():
-        if scores.confusion is None or len(result.models) > 3:
+        if (counts := _counts(scores)) is None or len(result.models) > 3:
             continue
-        errors, dangerous = errors_of(scores.confusion, concern)
+        errors, dangerous = errors_of(counts, concern)
         if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
             units = f"cost of errors, as a share of always deciding {printable(scores.constant[0])}"
             facts[units] = f"{scores.values['expected_concern']:.3g}"

@@ -15,7 +15,7 @@ from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 
-@options.shared(*options.OF_CLASSES, "decision_column", "by", "cluster", "weight", "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "decision_column", "by", "cluster", "weight", "cost_columns", *options.PRINTING)
 def score(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[
@@ -82,7 +82,7 @@ def score(
         sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     with options.refused_values(option="--metrics"):
         entries = None if metrics is None else [find_entry(name.strip()) for name in re.split(r",(?![^(]*\))", metrics)]
-    alone = reading._replace(by=(), cluster=None, weight=None, labels=None)
+    alone = reading._replace(by=(), cluster=None, weight=None, cost_columns=(), labels=None)
     risks: dict[str, RowRisks] = {}
     with joined() as world:
         if confusion:

@@ -1,6 +1,7 @@
 """The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
 
 from array import array
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -86,7 +87,8 @@ class MatchedRows:
         self._ids: RowIds | None = None
         self._places = torch.empty(0, dtype=torch.int64)
         """Of the rows of the file that is read, among those of the first; by ids."""
-        self._weights = list[Tensor]()
+        self._numbers = defaultdict[str, list[Tensor]](list)
+        """Of the rows of the first file, by the first of their columns."""
         self._rows = self._read = 0
         """The number of rows of the first file, and those of the present one that were read."""
         self._is_soft = False
@@ -122,18 +124,34 @@ class MatchedRows:
         return rows, {name: column.codes[rows] for name, column in self.columns.items()}
 
     def weights_of(self, chunk: Chunk, column: str | None, rows: Tensor) -> Tensor | None:
-        """Return the weights of the next rows: those of the first file, whose ``column`` they are; None without any."""
-        if column is None:
+        """Return the weights (n,) of the next rows, which a column of the first file has; None without one."""
+        weights = self._numbers_of(chunk, [] if column is None else [column], rows, "a weight must be at least 0", 0)
+        return None if weights is None else weights.squeeze(1)
+
+    def costs_of(self, chunk: Chunk, columns: Sequence[str], rows: Tensor) -> Tensor | None:
+        """Return the costs (n, C) of the next rows, which columns of the first file have; None without any."""
+        costs = self._numbers_of(chunk, columns, rows, "a cost must be a finite number", -torch.inf)
+        classes = 0 if self._first is None else len(self._first.class_names)
+        if costs is not None and costs.shape[1] != classes:
+            problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}"
+            raise chunk.others.error(problem, 0, columns[0])
+        return costs
+
+    def _numbers_of(
+        self, chunk: Chunk, columns: Sequence[str], rows: Tensor, rule: str, lowest: float
+    ) -> Tensor | None:
+        if not columns:
             return None
-        if column not in chunk.others.columns:
-            return torch.cat(self._weights)[rows]
-        weights = torch.from_numpy(chunk.others.numbers(column))
-        bad = ~((weights >= 0) & (weights < torch.inf))
+        if columns[0] not in chunk.others.columns:
+            return torch.cat(self._numbers[columns[0]])[rows]
+        numbers = chunk.others.matrix(columns).double()
+        bad = ~((numbers >= lowest) & numbers.isfinite())
         if bad.any():
-            place = int(bad.nonzero()[0])
-            raise chunk.others.error(f"a weight must be at least 0, but is {weights[place]:g}", place, column)
-        self._weights += [weights] if self._holds else []
-        return weights
+            place, column = bad.nonzero()[0].tolist()
+            name = columns[min(column, len(columns) - 1)]
+            raise chunk.others.error(f"{rule}, but is {numbers[place, column]:g}", place, name)
+        self._numbers[columns[0]] += [numbers] if self._holds else []
+        return numbers
 
     def end(self, predictions: Predictions) -> None:
         """Refuse a file that had fewer rows than the first one."""

@@ -28,6 +28,8 @@ class ReadOptions(NamedTuple):
     """A column whose values say which rows are not independent."""
     weight: str | None = None
     """A column of numbers from 0 on: how much each row counts."""
+    cost_columns: Sequence[str] = ()
+    """Columns of what deciding for each class costs, in the order of the classes; or one column of lists."""
     missing: Missing = "error"
     """Whether a row without a label or a score is an error, or left out and counted."""
     from_logits: bool = False
