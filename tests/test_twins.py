@@ -13,6 +13,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, OperatingPoint, functional, metrics
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
+from tests.metrics.concern.cases import costed_batch
 from tests.metrics.detection.cases import class_scores, detections
 from tests.metrics.quality.cases import SINGLE
 from tests.oracles import naive
@@ -97,6 +98,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
+    "RowCost": [C, {**C, "regret": True}],
     "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0, "t_norm": "product"}],
     "SoftFBeta": [
         {**C, "beta": 2.0},
@@ -136,6 +138,8 @@ def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
     """A batch as the settings want it, without what is optional."""
     if ".soft." in getattr(metrics, name).__module__:
         preds, target = soft_batch(SIZE, 0)
+    elif name == "RowCost":
+        preds, target = costed_batch(SIZE, 0)
     elif "detection" in getattr(metrics, name).__module__:
         preds, target = (class_scores if "num_classes" in settings else detections)(SIZE, 0)
     else:

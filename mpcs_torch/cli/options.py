@@ -80,6 +80,10 @@ READING: Mapping[str, Any] = {
     ),
     "unit": _column("What is decided about, such as a patient: its rows become one row before anything is measured."),
     "combine": _column(_COMBINE, Literal["mean", "worst"], metavar="mean|worst", default="mean"),
+    "cost_columns": _column(
+        "Columns of what deciding for each class costs in each row, in the order of the classes, with commas between.",
+        metavar="COLUMNS",
+    ),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
@@ -158,7 +162,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
 
 def _options_of(given: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in given.items() if value is not None}
-    for name in {"score_columns", "classes"} & {*read}:
+    for name in {"score_columns", "classes", "cost_columns"} & {*read}:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     if "prevalence" in read:
         read["prevalence"] = _shares_of(read["prevalence"])

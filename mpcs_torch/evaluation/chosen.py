@@ -1,8 +1,10 @@
 """The metrics that classifiers are evaluated by."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -15,12 +17,25 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.metric_states import OfRows
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import sections_of
+from mpcs_torch.functional.inputs.decisions import flatten_decisions
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft, shares_of
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes, entry_of_metric, find_entry
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.metric_set import MetricSet
 
 Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
+
+SHARES = (
+    "Soft labels are shares of annotators: a row counts for each class by its share. Rows are independent, the "
+    "annotators of a row are not. Metrics of degrees of truth, such as soft_f1_macro, are measured if they are named."
+)
+DEGREES = (
+    "Soft labels are degrees of truth. With a concern, or with named metrics of classes, such as "
+    "misclassification_rate, they are shares of annotators, with the sum 1."
+)
 
 
 class ChosenMetrics(NamedTuple):
@@ -38,26 +53,71 @@ class ChosenMetrics(NamedTuple):
     """Whether these may be referrals or coarse answers."""
     is_weighted: bool = False
     """Whether rows have weights."""
+    has_costs: bool = False
+    """Whether each row has costs of decisions."""
     ranges: ConcernRange | None = None
     """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether soft labels are the shares of annotators for each class, because metrics count classes."""
+        return self.is_soft and any(entry.takes_classes for entry in self.entries)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether metrics are given weights: those of rows, or shares."""
+        return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
         """Make those metrics whose value is a function of sums, or the others; refuse settings that break a rule."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
+    def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Refuse bad values; return probabilities, or decisions, and labels on the CPU."""
+        classes, concern = self.num_classes, self.concern
+        if self.is_decided:
+            further = 0 if not self.refers else 1 + (0 if concern is None else len(concern.answers))
+            decided = flatten_decisions(
+                preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
+            )
+            if preds.ndim != 1 or preds.is_floating_point():
+                raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+            raise_first(decided.find_faults())
+            return preds.long().cpu().unsqueeze(1), decided.labels.target.cpu()
+        shares: Tensor | None = None
+        if self.is_soft:
+            soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
+            raise_first(soft.find_faults()[: 1 if self.has_shares else None])
+            if not self.has_shares:
+                return soft.predicted.double().cpu(), soft.actual.double().cpu()
+            shares, fault = shares_of(soft.actual.double().cpu())
+            raise_first([fault])
+            target = shares.argmax(1).to(preds.device)  # which is a class, for the rules of probabilities
+        samples = flatten_samples(
+            preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
+        )
+        try:
+            raise_first(samples.find_faults())
+        except ValueError as error:  # of functions, which have more arguments
+            message = (
+                str(error).replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
+            )
+            raise ValueError(message) from None
+        return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
+
     def notes(self, *, is_default: bool) -> list[str]:
         """Return which metrics were left out, and why, unless they were named."""
         if not is_default:
             return []
         notes = []
-        if self.is_weighted:
+        if self.weighs:
             notes.append("metrics that take no weights, such as measured probabilities, are left out")
         if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.refers and has_free_errors(self.concern):
             notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
-        if self.num_classes > MAX_MATRIX_CLASSES and not self.is_soft:
+        if self.num_classes > MAX_MATRIX_CLASSES and (self.has_shares or not self.is_soft):
             left_out = "metrics of pairs of classes, such as accuracy, are left out"
             notes.append(f"more than {MAX_MATRIX_CLASSES} classes: {left_out}")
         return notes
@@ -73,12 +133,12 @@ def choose_metrics(
     is_decided: bool = False,
     refers: bool = False,
     is_weighted: bool = False,
+    has_costs: bool = False,
 ) -> ChosenMetrics:
     """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
-    if is_soft and concern is not None:
-        raise ValueError("has soft labels, but a concern needs one class for each row")
+    has_shares = is_soft and needs_classes(concern, entries)
     if is_decided and is_soft:
         raise ValueError("has soft labels, but decisions need one class for each row")
     if entries is None and refers:
@@ -93,8 +153,8 @@ def choose_metrics(
             and (is_priced or not getattr(entry.metric, "needs_referral_cost", False))
         ]
     elif entries is None:
-        takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions"}
-        takes |= set() if is_soft or is_decided else {"probabilities", "log_probabilities"}
+        takes: set[Takes] = {"decisions"} if has_shares or not is_soft else {"soft_labels"}
+        takes |= set() if is_decided or "soft_labels" in takes else {"probabilities", "log_probabilities"}
         is_without_mpcs = has_free_errors(concern)
         allowed = [
             entry
@@ -106,33 +166,49 @@ def choose_metrics(
             and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
         ]
     if entries is None:
-        allowed = [entry for entry in allowed if entry.takes_weights or not is_weighted]
+        allowed += [entry for entry in ENTRIES if entry.takes == "costs" and has_costs]
+        allowed = [entry for entry in allowed if entry.takes_weights or not (is_weighted or has_shares)]
         entries = in_order(allowed, has_concern=concern is not None)
     given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     entries = [each if given is None or each.is_registered else replace(each, takes=given) for each in entries]
-    wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
+    wrong = [entry.name for entry in entries if entry.takes == "soft_labels" and not is_soft]
     if wrong:
-        kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
-        raise ValueError(f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels")
-    unscored = [entry.name for entry in entries if is_decided and entry.takes != "decisions"]
+        raise ValueError(f"has one class for each row, but {', '.join(wrong)} must have soft labels")
+    of_costs = [entry.name for entry in entries if entry.takes == "costs"]
+    if bool(of_costs) != has_costs:
+        lacks = "has costs of rows, but no metric takes them: mean_cost and regret do"
+        raise ValueError(f"has no costs of rows, but {', '.join(of_costs)} must have them" if of_costs else lacks)
+    unscored = [entry.name for entry in entries if is_decided and entry.takes not in ("decisions", "costs")]
     unfit = unscored or [entry.name for entry in entries if refers and not takes_referrals(entry)]
     if unfit:
         has = "predicted labels alone" if unscored else "referrals or coarse answers among its decisions"
         needs = "the probability of each class" if unscored else "a class for each row"
         raise ValueError(f"has {has}, but {', '.join(unfit)} must have {needs}")
-    unweighted = [entry.name for entry in entries if is_weighted and not entry.takes_weights]
-    if unweighted or (is_weighted and ranges is not None):
+    weighed = entries if is_weighted else [entry for entry in entries if has_shares and entry.takes_classes]
+    unweighted = [entry.name for entry in weighed if not entry.takes_weights]
+    if unweighted or (weighed and ranges is not None):
+        has = "weights of rows" if is_weighted else "soft labels"
         needs = (
             "costs that are known" if ranges is not None else f"weights in update: {', '.join(unweighted)} take none"
         )
-        raise ValueError(f"has weights of rows, which need {needs}")
+        raise ValueError(f"has {has}, which need {needs}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
         raise ValueError(f"{rule}, but has {num_classes}")
     ranges = None if refers and not _has_referral_cost(concern) else ranges
-    kinds = is_soft, is_decided, refers, is_weighted
+    kinds = is_soft, is_decided, refers, is_weighted, has_costs
     return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, *kinds, ranges)
+
+
+def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:
+    """Return whether metrics count classes, so that soft labels are shares of annotators for these.
+
+    Other people's metrics are given soft labels as they are.
+    """
+    if entries is None:
+        return concern is not None
+    return any(entry.is_registered and entry.takes_classes for entry in entries)
 
 
 def takes_referrals(entry: MetricEntry) -> bool:
@@ -157,13 +233,38 @@ def has_free_errors(concern: ConcernSpec | None) -> bool:
     return bool((concern.matrix() == 0).any())
 
 
-def inputs_of(probs: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
+class Given:
+    """What metrics are given of some rows: predictions in the forms that they take, labels and weights."""
+
+    def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
+        self.rows, self._inputs = rows, inputs_of(rows.probs, takes)
+
+    @property
+    def decisions(self) -> Tensor:
+        """(n,): of each row."""
+        return self._inputs["decisions"]
+
+    @cached_property
+    def _by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
+        return self.rows.by_class()
+
+    def of(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
+        """Return which rows a metric is given, some repeatedly, with predictions, labels and weights: (m, ...) each."""
+        if takes in ("soft_labels", "costs"):
+            labels = self.rows.target if takes == "soft_labels" else self.rows.costs
+            assert labels is not None
+            return slice(None), self._inputs[takes], labels, self.rows.weights
+        places, classes, weights = self._by_class
+        return places, self._inputs[takes][places], classes, weights
+
+
+def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
     """Return the forms of probabilities (n, C), or of decisions (n, 1), that metrics take."""
     if not probs.is_floating_point():
-        return {"decisions": probs[:, 0]}
+        return {"decisions": probs[:, 0], "costs": probs[:, 0]}
     inputs = dict.fromkeys(takes, probs)
-    if "decisions" in takes:
-        inputs["decisions"] = probs.argmax(dim=1)
+    if takes & {"decisions", "costs"}:
+        inputs["decisions"] = inputs["costs"] = probs.argmax(dim=1)
     if "positive" in takes:
         if probs.shape[1] != 2:
             raise ValueError(f"a metric of two classes needs probabilities of two, but they are of {probs.shape[1]}.")

@@ -98,7 +98,6 @@ def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list
 
 FEWEST_SHARED = 10_000
 """Rows that are worth sharing: of fewer, every process reads all."""
-SOFT_ALONE = "Models are compared on files with one class for each row: soft labels have intervals alone."
 
 
 def score_models(
@@ -150,7 +149,7 @@ def score_models(
             raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
         with values_of(predictions.path):
             if development is not None:
-                chosen = choose_metrics(len(names), concern, entries, is_soft=is_soft)
+                chosen = choose_metrics(len(names), concern, entries, is_soft=is_soft, has_costs=rows.costs is not None)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
             evaluation = Evaluation(
                 names,
@@ -160,13 +159,14 @@ def score_models(
                 is_soft=is_soft,
                 is_decided=predictions.decides,
                 is_weighted=rows.weights is not None,
+                has_costs=rows.costs is not None,
                 refers=any(each.refers for each in opened.values()),
                 intervals=intervals,
             )
             if check is not None:
-                trial, weights = deepcopy(evaluation), rows.weights if rows.weights is None else torch.ones(1).double()
+                trial, weights = deepcopy(evaluation), None if rows.weights is None else torch.ones(1).double()
                 for name in opened:
-                    trial.add(name, rows.probs[:1], rows.target[:1], {}, weights=weights)
+                    trial.add(name, rows.at(slice(1))._replace(groups={}, weights=weights), None)
                 check(trial.result())
             return evaluation
 
@@ -174,13 +174,15 @@ def score_models(
         advance(rows * (1 if part is None else world.size))
 
     def evaluated() -> "tuple[Evaluation, list[str]]":
+        from mpcs_torch.evaluation.chosen import needs_classes
+
         rows, cluster, of_classes = matched(), reading.cluster, None
         if reading.prevalence is not None:
             with values_of(first.path):
                 of_classes = class_weights(matched().rows_of(copy(first)), reading.prevalence, first.class_names)
         evaluation: Evaluation | None = None
         for name, predictions in opened.items():
-            number = -1
+            number, predictions.has_shares = -1, needs_classes(concern, entries)
             for number, read in enumerate(rows.rows_of(predictions, part, counted)):
                 read = read if of_classes is None else read.weighted_by(of_classes)
                 if evaluation is None:
@@ -191,8 +193,7 @@ def score_models(
                     if predictions is first and reading.frequency is None:
                         evaluation.count_repeats(read)
                     with values_of(predictions.path):
-                        ids, groups, weights = read[2:5]
-                        evaluation.add(name, *read[:2], groups, ids=ids, cluster=cluster, weights=weights)
+                        evaluation.add(name, read, cluster)
                 if name in risks:
                     risks[name].add(read)
             if number < 0:
@@ -251,9 +252,7 @@ def _with_notes(
             problem = "hard F at thresholds that were learned on the file that is scored is optimistic"
             cautions.append(EvaluationWarning("E5", problem))
         models[name] = replace(scores, file_notes=predictions.notes())
-    if len(opened) > 1 and evaluation.chosen.is_soft:
-        notes.append(SOFT_ALONE)
-    elif len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
+    if len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
         notes.append("None of the metrics is one that models are compared by.")
     return replace(
         result,

@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.chosen import choose_metrics, in_order
+from mpcs_torch.evaluation.chosen import Given, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.chunks import PredictionsError
@@ -22,6 +22,7 @@ from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout
 from mpcs_torch.evaluation.ranges import Counted, OverCosts
 from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.values import scores_of
 from mpcs_torch.functional.inputs.cautions import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
@@ -62,7 +63,7 @@ def evaluate_confusion(
     for start in range(0, len(pairs), step):
         true, predicted = pairs[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.sums_of({"decisions": predicted}, true, predicted != true, bins)
+        numbers = layout.sums_of(Given(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
         weights = counts[start : start + step]
         parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
     notes = [INDEPENDENT] if intervals else []

@@ -14,11 +14,11 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import Repeats, dearer_by_cost, repeating, uncalibrated
-from mpcs_torch.evaluation.chosen import ChosenMetrics, Metrics, choose_metrics, entries_of
+from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, choose_metrics, entries_of
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
-from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout, rows_at_once
+from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Prevalence, Rows, class_weights
@@ -27,11 +27,7 @@ from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
-from mpcs_torch.functional.inputs.decisions import flatten_decisions
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.groups import row_frequencies, row_names, row_weights
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
-from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.by_name import ENTRIES, settings_of
 
 MODEL = "model"
@@ -65,11 +61,13 @@ class Evaluation:
             probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
             and of functions of `Rows`, by name. Default: all of the register that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
-        is_soft: Whether labels are degrees of truth, (N, C).
+        is_soft: Whether labels are soft, (N, C): degrees of truth; or, where a concern is given or metrics of classes
+            are named, the shares of annotators for each class. Then a row counts for each class by its share.
         is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
             and -1 for a referral. Each true class is then a group of the column "true class".
         refers: Whether decisions may be referrals or coarse answers: metrics of a class for each row are left out.
         is_weighted: Whether rows have weights; metrics that take none are left out.
+        has_costs: Whether rows have costs of each decision, which ``mean_cost`` and ``regret`` add up.
         intervals: Whether values get intervals and models are compared.
 
     Raises:
@@ -98,6 +96,7 @@ class Evaluation:
         is_decided: bool = False,
         refers: bool = False,
         is_weighted: bool = False,
+        has_costs: bool = False,
         intervals: bool = True,
     ) -> None:
         if isinstance(class_names, str):
@@ -129,8 +128,10 @@ class Evaluation:
             is_decided=is_decided,
             refers=refers,
             is_weighted=is_weighted,
+            has_costs=has_costs,
         )
-        self._notes = self.chosen.notes(is_default=metrics is None)
+        self._is_default = metrics is None
+        self._notes = self.chosen.notes(is_default=self._is_default)
         self._intervals = intervals
         self._models = dict[str, ModelSums]()
         self._columns = dict[str, dict[str, int]]()
@@ -156,6 +157,7 @@ class Evaluation:
         clusters: Sequence[object] | Tensor | None = None,
         weights: Sequence[float] | Tensor | None = None,
         frequencies: Sequence[int] | Tensor | None = None,
+        costs: Tensor | None = None,
     ) -> None:
         """Add a batch of rows.
 
@@ -164,94 +166,89 @@ class Evaluation:
         Args:
             preds: ``(N, C)`` probabilities, or ``(N,)`` decisions if ``is_decided``, of one model or by model; models
                 must have the same rows.
-            target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
+            target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` soft labels from 0 to 1. Shares of
+                annotators must have the sum 1, but for rounding to two decimals, and are divided by it.
             groups: ``(N,)`` names of the group of each row, by column.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
             weights: ``(N,)`` at least 0, such as 1 / the probability with which a row was sampled: how much each
                 counts. Intervals take the weights as given, and count how many rows of equal weight say as much.
             frequencies: ``(N,)`` whole numbers from 1: how many independent rows each stands for, which are added up as
                 if they were repeated.
+            costs: ``(N, C)`` finite costs of deciding for each class, where they differ from row to row, such as
+                amounts of money; below 0 for gains.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
         """
-        rows = self._rows_of(preds, target, groups, clusters, weights, frequencies)
-        self._add_rows(rows, is_clustered=clusters is not None)
+        rows = self._rows_of(preds, target, groups, clusters, weights, costs, frequencies)
+        self._add_all(rows, is_clustered=clusters is not None)
 
-    def _rows_of(self, preds: Any, target: Any, groups: Any, clusters: Any, *numbers: Any) -> dict[str, Rows]:
-        """Return checked rows by model; arguments are those of `update`, the last ones weights and frequencies."""
+    def _rows_of(
+        self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
+    ) -> dict[str, Rows]:
+        """Return checked rows by model; arguments are those of `update`."""
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         labels = self.labels_of(target)
-        checked = {str(name): self._checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()}
+        checked = {
+            str(name): self.chosen.checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()
+        }
         if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
             raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
         rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
         names_of_clusters = None if clusters is None else row_names("clusters", clusters, len(labels))
         ids = torch.arange(len(labels)) if names_of_clusters is None else ids_of_names(names_of_clusters)
-        checks = zip((row_weights, row_frequencies), numbers, strict=True)
-        counted = [None if given is None else check(given, len(labels)) for check, given in checks]
+        numbers = (
+            None if weights is None else row_weights(weights, len(labels)),
+            None if costs is None else row_costs(costs, len(labels), len(self.class_names)),
+            None if frequencies is None else row_frequencies(frequencies, len(labels)),
+        )
         codes = {column: self.codes_of(column, names) for column, names in rows.items()}
-        return {name: Rows(*pair, ids, codes, *counted) for name, pair in checked.items()}
+        return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
-    def _add_rows(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
+    def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
         """Add checked rows by model."""
-        cluster = "clusters" if is_clustered else None
         self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
-            for probs, target, ids, groups, weights, _ in of_model.repeated(is_clustered=is_clustered):
-                self.add(
-                    name, probs, target, groups, ids=ids if is_clustered else None, cluster=cluster, weights=weights
-                )
+            for part in of_model.repeated(is_clustered=is_clustered):
+                self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
 
     def count_repeats(self, rows: Rows) -> None:
         """Look for copies among rows of one model, before they are repeated by their frequencies."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
-    def add(
-        self,
-        model: str,
-        probs: Tensor,
-        target: Tensor,
-        groups: Mapping[str, Tensor],
-        *,
-        ids: Tensor | None = None,
-        cluster: str | None = None,
-        weights: Tensor | None = None,
-    ) -> None:
+    def add(self, model: str, rows: Rows, cluster: str | None, *, are_numbered: bool = False) -> None:
         """Add checked rows of one model.
 
         Args:
             model: Its name.
-            probs: ``(N, C)`` probabilities.
-            target: ``(N,)`` classes, or ``(N, C)`` degrees of truth.
-            groups: ``(N,)`` codes of `codes_of` by column.
-            ids: ``(N,)``, int64: identifiers of the clusters, or of the rows. Default: their numbers.
+            rows: With groups by the codes of `codes_of`.
             cluster: What rows with the same identifier share; None if rows are independent.
-            weights: ``(N,)``, float64, at least 0. Default: all rows count alike.
+            are_numbered: Whether rows have no identifiers but their numbers, which count on from batch to batch.
 
         Raises:
             ValueError: If the columns differ from those before, or there are too many groups.
         """
-        groups = {TRUE_CLASS: target, **groups} if self.chosen.is_decided else groups
+        groups = {TRUE_CLASS: rows.target, **rows.groups} if self.chosen.is_decided else rows.groups
         if model not in self._models:
             self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
         sums = self._models[model]
         if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
-        if self.chosen.is_weighted != (weights is not None):
-            raise ValueError(
-                "weights must be given for every batch if the rows are weighted (is_weighted), else for none."
-            )
-        self._cluster, self._is_numbered = cluster, ids is None
-        if cluster is not None and ids is not None and target.ndim == 1:
-            for label in set(target.tolist()):
+        for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
+            if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
+                raise ValueError(f"{column} must be given for every batch if rows have them ({kind}), else for none.")
+        self._cluster, self._is_numbered = cluster, are_numbered
+        numbers = torch.arange(sums.rows, sums.rows + len(rows.ids)) if are_numbered else rows.ids
+        rows = rows._replace(groups=groups, ids=numbers)
+        rows = rows if rows.weights is None else rows.at(rows.weights > 0)
+        if cluster is not None and (rows.target.ndim == 1 or self.chosen.has_shares):
+            places, classes, _ = rows.by_class()
+            for label in set(classes.tolist()):
                 if len(known := self._clusters_of[label]) < FEWEST_OF_CLASS:
-                    known.update(islice(set(ids[target == label].tolist()), FEWEST_OF_CLASS))
-        ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
-        rows, step = Rows(probs, target, ids, groups, weights), rows_at_once(probs.shape[1])
-        rows = rows if weights is None else rows.at(weights > 0)
+                    known.update(islice(set(rows.ids[places][classes == label].tolist()), FEWEST_OF_CLASS))
+        step = max(1, self._layout.waiting * len(rows.ids) // max(1, self._layout.scores_in(rows)))
         for start in range(0, len(rows.ids), step):
             sums.add(rows.at(slice(start, start + step)))
 
@@ -317,9 +314,11 @@ class Evaluation:
             notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)
+        if self.chosen.is_soft and self._is_default:
+            notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(next(iter(self._models.values())).effective_rows))
-        is_compared = self._intervals and len(models) > 1 and not self.chosen.is_soft
+        is_compared = self._intervals and len(models) > 1
         comparisons = compare(self._models, self._cluster) if is_compared else []
         has_concern = self.chosen.concern is not None
         notes += [REPEATED] if comparisons and not has_concern else []
@@ -345,7 +344,7 @@ class Evaluation:
                 by_cost, usual = (scores.intervals.get(each) for each in ("least_concern_cost", "expected_concern"))
                 found += told or ([] if by_cost is None or usual is None else dearer_by_cost(by_cost, usual, about))
         units, counts = "samples", None if sums.confusion is None else sums.class_rows
-        if self._cluster is not None and not self.chosen.is_soft:
+        if self._cluster is not None and self._clusters_of:
             units = f"clusters ({self._cluster}) with samples"
             counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
         elif self.chosen.refers:
@@ -358,7 +357,7 @@ class Evaluation:
     def _arguments(self) -> tuple[object, ...]:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
         chosen = self.chosen
-        kinds = chosen.is_soft, chosen.is_decided, chosen.refers, chosen.is_weighted
+        kinds = chosen.is_soft, chosen.is_decided, chosen.refers, chosen.is_weighted, chosen.has_costs
         return self.class_names, names, chosen.concern, chosen.ranges, dict(chosen.settings), kinds, self._intervals
 
     def labels_of(self, target: Any) -> Tensor:
@@ -371,37 +370,9 @@ class Evaluation:
                 raise ValueError(f"target must name classes, {quoted(self.class_names)}, but names {quoted(name)}.")
         return torch.tensor([self.class_names.index(name) for name in names])
 
-    def _checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Refuse bad values; return probabilities and labels on the CPU."""
-        classes, concern = len(self.class_names), self.chosen.concern
-        if self.chosen.is_decided:
-            further = 0 if not self.chosen.refers else 1 + (0 if concern is None else len(concern.answers))
-            decided = flatten_decisions(
-                preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
-            )
-            if preds.ndim != 1 or preds.is_floating_point():
-                raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
-            raise_first(decided.find_faults())
-            return preds.long().cpu().unsqueeze(1), decided.labels.target.cpu()
-        if self.chosen.is_soft:
-            soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
-            raise_first(soft.find_faults())
-            return soft.predicted.double().cpu(), soft.actual.double().cpu()
-        samples = flatten_samples(
-            preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
-        )
-        try:
-            raise_first(samples.find_faults())
-        except ValueError as error:  # of functions, which have more arguments
-            message = (
-                str(error).replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
-            )
-            raise ValueError(message) from None
-        return samples.scores.detach().double().cpu(), samples.labels.target.cpu()
-
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
-        units = sums.layout.units(numbers, self._cluster, is_weighted=self.chosen.is_weighted)
+        units = sums.layout.units(numbers, self._cluster)
         others = sums.others(column, code, self._cluster)
         confusion, names = sums.confusion if column == ALL else None, self.class_names
         scores = scores_of(sums.layout, numbers, units, names, others, confusion=confusion, intervals=self._intervals)
@@ -421,6 +392,7 @@ def evaluate(
     prevalence: Prevalence | None = None,
     unit: Sequence[object] | Tensor | None = None,
     combine: Combine = "mean",
+    costs: Tensor | None = None,
     class_names: Sequence[str] | int | None = None,
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
@@ -430,7 +402,8 @@ def evaluate(
     Args:
         preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays. Or ``(N,)`` integer decisions,
             such as those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral.
-        target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
+        target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` soft labels: degrees of truth; or, with a
+            concern or named metrics of classes, the shares of annotators, with the sum 1.
         concern: Which errors matter; a `ConcernRange` as for `Evaluation`.
         metrics: Names of `mpcs metrics`, Metrics of this package, of torchmetrics or of your own, which take
             probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
@@ -449,6 +422,7 @@ def evaluate(
             and decisions become the worst of them; a class is worse than another if mistaking it for that costs more
             than the reverse, else if it comes later. Or a function, ``(n, C) -> (C,)``, by which labels are combined,
             too, as if they were certain.
+        costs: ``(N, C)`` costs of deciding for each class, where they differ from row to row: see `Evaluation.update`.
         class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether values get intervals and models are compared.
@@ -471,7 +445,7 @@ def evaluate(
     if isinstance(clusters, Mapping):
         arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
         arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings, "unit": unit}
-        arguments |= {"frequencies": frequencies, "combine": combine}
+        arguments |= {"frequencies": frequencies, "combine": combine, "costs": costs}
         return crossed(lambda rows: evaluate(preds, target, clusters=rows, intervals=intervals, **arguments), clusters)
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
@@ -498,9 +472,10 @@ def evaluate(
         is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(target)) == 2,
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
+        has_costs=costs is not None,
         intervals=intervals,
     )
-    rows, notes = evaluation._rows_of(preds, target, groups, clusters, weights, frequencies), list[str]()
+    rows, notes = evaluation._rows_of(preds, target, groups, clusters, weights, costs, frequencies), list[str]()
     is_clustered = clusters is not None
     if unit is not None:
         units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
@@ -510,7 +485,7 @@ def evaluate(
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
-    evaluation._add_rows(rows, is_clustered=is_clustered)
+    evaluation._add_all(rows, is_clustered=is_clustered)
     result = evaluation.result()
     return replace(result, notes=[*notes, *result.notes])
 

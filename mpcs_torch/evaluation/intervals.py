@@ -55,7 +55,7 @@ class Units(NamedTuple):
     rows: Tensor
     """(B,): the number of rows of each."""
     errors: Tensor
-    """(B,): the number of its wrong decisions; NaN for soft labels."""
+    """(B,): the number of its wrong decisions, or the shares of annotators who say so; NaN for degrees of truth."""
     counts: Tensor
     """(B,): how many bins are like this one: 1, but for the cells of a confusion matrix."""
     cluster: str | None
@@ -119,13 +119,13 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     unknown = PairedDifference(first_value, second_value, difference, -inf, inf, 1.0)
     if not isfinite(difference):
         return unknown
-    possible = metric.row_ratios(whole[0])
+    possible = metric.bin_ratios(first, whole[0], units.size)
     if metric.interval_rule != "smooth":
         ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
         apart = ratios[1][0] - ratios[0][0]
         is_rare = _seen(apart != 0, units) < FEWEST
         is_rare |= metric.interval_rule == "bounded" and _few_make_the_spread(apart, ratios[0][1], units)
-        is_rate = metric.interval_rule == "bounded" and list(possible) == RATE and units.are_rows
+        is_rate = metric.interval_rule == "bounded" and list(metric.row_ratios(whole[0])) == RATE and units.are_rows
         if (is_rate or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
             numbers, counts, per = _counted(apart, ratios[0][1], both, units)
@@ -154,7 +154,7 @@ def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
     if units.are_rows:
         return clopper_pearson(wanted, total, confidence=CONFIDENCE)
     most = of.max().item()
-    low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None, weights=None)))
+    low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units))
     return max(0.0, low), min(1.0, high)
 
 
@@ -173,12 +173,12 @@ def _seen(is_wanted: Tensor, units: Units) -> float:
 
 def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
     numerator, per = metric.ratio_of(bins, whole)
-    possible = metric.row_ratios(whole)
+    possible = metric.bin_ratios(bins, whole, units.size)
     if not possible:
         return "a row can add any number"
     if not (per * units.counts).sum() > 0:
         return "there is nothing to divide by"
-    if list(possible) == RATE:
+    if list(metric.row_ratios(whole)) == RATE:
         ends = rate_interval(numerator, per, units)
         assert ends is not None
     else:
@@ -192,13 +192,11 @@ def _counted(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Count the bins with the same numerator and denominator, (B,) each.
 
-    The largest possible bin has as many rows as the largest cluster, each with one of the possible pairs.
-
     Returns:
         Different values, how many bins have each, 0 for the possible ones, and the denominators of the values.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
-    bounds = units.size * torch.tensor(possible, dtype=torch.float64)
+    bounds = torch.tensor(possible, dtype=torch.float64)
     values, weights = torch.cat([pairs, bounds]).unbind(1)
     return values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights
 

@@ -10,7 +10,7 @@ from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted, works_for
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
-from mpcs_torch.evaluation.chosen import ChosenMetrics, inputs_of
+from mpcs_torch.evaluation.chosen import ChosenMetrics, Given
 from mpcs_torch.evaluation.intervals import Reason, Units
 from mpcs_torch.evaluation.left_out import LeftOut, interval_of_left_out
 from mpcs_torch.evaluation.metric_states import BITS, FEWEST_BITS, BinnedStates
@@ -19,7 +19,6 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
 WAITING, WAITING_ROWS, WAITING_IN_PARTS = 2**17, 2048, 2**21
@@ -41,41 +40,45 @@ class SumLayout:
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
         spec = chosen.concern
-        names = () if spec is None or chosen.is_soft or chosen.refers else spec.class_groups
+        counts_no_classes = chosen.refers or (chosen.is_soft and not chosen.has_shares)
+        names = () if spec is None or counts_no_classes else spec.class_groups
         self.class_groups = {name: _membership(members, chosen.num_classes) for name, members in names}
         """By name, which classes each group has: bool (C,)."""
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
+        self.waiting = max(WAITING, min(WAITING_ROWS * chosen.num_classes, WAITING_IN_PARTS))
+        """How many scores are measured together."""
 
-    def sums_of(
-        self,
-        inputs: Mapping[Takes, Tensor],
-        target: Tensor,
-        wrong: Tensor,
-        bins: Bins,
-        weights: Tensor | None = None,
-    ) -> Tensor:
-        """Return the numbers of each bin: (B, K), float64.
-
-        Args:
-            inputs: The predictions in each form that a metric takes.
-            target: ``(n,)``, or ``(n, C)`` soft labels.
-            wrong: ``(n,)`` whether decisions are wrong; NaN for soft labels.
-            bins: Of the n rows.
-            weights: ``(n,)``, float64; None if all rows count alike.
-        """
-        labels = (target.sum(1) if target.ndim == 2 else target).double()
-        ones = torch.ones_like(labels)
-        of_rows = [ones, wrong.double(), labels, ones if weights is None else weights]
+    def sums_of(self, given: Given, bins: Bins) -> Tensor:
+        """Return the numbers of each bin of some rows: (B, K), float64."""
+        rows, ones = given.rows, torch.ones(len(given.rows.ids), dtype=torch.float64)
+        classes = 1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
+        labels = rows.target.double() if rows.target.ndim == 1 else rows.target @ classes
+        of_rows = [ones, self._wrong(given).double(), labels, ones if rows.weights is None else rows.weights]
         numbers = [bins.sum(torch.stack(of_rows, dim=1))]
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
-            sums = kernel.binned_sums(inputs[group.takes], target, bins, weights)
-            numbers.append(kernel.packed(sums).double())
+            places, preds, target, weights = given.of(group.takes)
+            numbers.append(kernel.packed(kernel.binned_sums(preds, target, bins.at(places), weights)).double())
         for member in self.class_groups.values():
-            true, predicted = member[target], member[inputs["decisions"]]
+            places, decisions, target, weights = given.of("decisions")
+            true, predicted = member[target], member[decisions]
             counts = torch.stack([true & predicted, true, predicted], dim=1).double()
-            numbers.append(bins.sum(counts * of_rows[3].unsqueeze(1)))
+            numbers.append(bins.at(places).sum(counts if weights is None else counts * weights.unsqueeze(1)))
         return torch.cat(numbers, dim=1)
+
+    def _wrong(self, given: Given) -> Tensor:
+        """Return whether decisions are wrong, (n,), or the share of annotators who say so; NaN for degrees of truth."""
+        target = given.rows.target
+        if target.ndim == 2 and not self.chosen.has_shares:
+            return torch.full((len(target),), nan)
+        decisions = given.decisions
+        if target.ndim == 2:
+            return 1 - target.gather(1, decisions.unsqueeze(1)).squeeze(1)
+        return (decisions != target) & (decisions >= 0) & (decisions < self.chosen.num_classes)
+
+    def scores_in(self, rows: Rows) -> int:
+        """Return how many scores metrics are given; a row with shares of several classes has its scores for each."""
+        return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
         """Yield each metric by name with its sums in bins: ``sums_type`` of tensors (B, ...)."""
@@ -94,11 +97,10 @@ class SumLayout:
         counts = numbers[:, -3 * len(self.class_groups) :].reshape(len(numbers), -1, 3)
         yield from zip(self.class_groups, counts.unbind(1), strict=True)
 
-    @staticmethod
-    def units(numbers: Tensor, cluster: str | None, *, is_weighted: bool = False) -> Units:
+    def units(self, numbers: Tensor, cluster: str | None) -> Units:
         """Return the sizes, errors and weights of bins."""
         rows, errors, _, weights = numbers[:, :OF_ROWS].unbind(1)
-        has_weights = is_weighted and not weights.equal(rows)
+        has_weights = self.chosen.has_shares or (self.chosen.weighs and not weights.equal(rows))
         return Units(rows, errors, torch.ones_like(rows), cluster, weights if has_weights else None)
 
 
@@ -131,10 +133,13 @@ class ModelSums:
         """Add rows; raise a ValueError if there are too many groups."""
         self.rows += len(rows.probs)
         self._waiting.append(rows)
-        if sum(len(each.ids) for each in self._waiting) >= rows_at_once(rows.probs.shape[1]):
+        if self._scores_in(self._waiting) >= self.layout.waiting:
             self._measure_sums()
-        if _scores_in(self._waiting_in_parts) >= WAITING_IN_PARTS:
+        if self._scores_in(self._waiting_in_parts) >= WAITING_IN_PARTS:
             self._measure_others()
+
+    def _scores_in(self, parts: Sequence[Rows]) -> int:
+        return sum(map(self.layout.scores_in, parts))
 
     def measure(self) -> None:
         """Measure the rows that wait."""
@@ -146,17 +151,17 @@ class ModelSums:
             return
         waiting, self._waiting = self._waiting, []
         rows = Rows.joined(waiting)
-        inputs = inputs_of(rows.probs, self.layout.metrics.takes | {"decisions"})
+        given = Given(rows, self.layout.metrics.takes | {"decisions"})
         if self.confusion is not None:
-            classes = len(self.confusion)
-            pairs = rows.target * classes + inputs["decisions"]
-            self.confusion = self.confusion + pairs.bincount(rows.weights, classes**2).view(classes, classes)
-            self.class_rows += rows.target.bincount(minlength=classes)
+            classes, (_, decisions, target, weights) = len(self.confusion), given.of("decisions")
+            pairs = (target * classes + decisions).bincount(weights, classes**2)
+            self.confusion = self.confusion + pairs.view(classes, classes)
+            self.class_rows += target.bincount(minlength=classes)
         if rows.weights is not None:
             self.weight_squares = (self.weight_squares or 0) + rows.weights.square().sum().item()
         if self.over_costs is not None:
             self.over_costs.add(rows.probs, rows.target)
-        self._add_sums(rows, inputs)
+        self._add_sums(given)
         if self._others.groups:
             self._waiting_in_parts.append(rows)
         for column in rows.groups:
@@ -231,16 +236,12 @@ class ModelSums:
                 return {"reported": metric.reported(), "measured": metric.bins()}
         return {}
 
-    def _add_sums(self, rows: Rows, inputs: Mapping[Takes, Tensor]) -> None:
-        tables = self.tables.values()
+    def _add_sums(self, given: Given) -> None:
+        tables, rows = self.tables.values(), given.rows
         bits = None if any(table.bits is None for table in tables) else max(table.bits or 0 for table in tables)
         bins = in_bits(rows.ids, None, bits) if self._keeps_bins else torch.zeros_like(rows.ids)
         codes, places = _joint([bins, *rows.groups.values()])
-        wrong = torch.full((len(codes),), nan)
-        if rows.target.ndim == 1:
-            decisions = inputs["decisions"]
-            wrong = (decisions != rows.target) & (decisions >= 0) & (decisions < self.layout.chosen.num_classes)
-        numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)), rows.weights)
+        numbers = self.layout.sums_of(given, Bins(codes, len(places)))
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
@@ -255,11 +256,11 @@ class ModelSums:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
                 part = rows.at(groups == code) if column else rows
-                inputs = inputs_of(part.probs, self._others.takes)
-                weights = () if part.weights is None else (part.weights,)
+                given = Given(part, self._others.takes)
                 for group, states in zip(self._others.groups, self._states_of(column, code), strict=True):
                     with works_for(*(f"metrics.{name}" for name in group.metrics)):
-                        states.add(part.ids, inputs[group.takes], part.target, *weights)
+                        kept, *inputs, weights = given.of(group.takes)
+                        states.add(part.ids[kept], *inputs, *([] if weights is None else [weights]))
 
     def _states_of(self, column: str, code: int) -> list[BinnedStates]:
         """Return the states of each group of metrics of a group of rows, which may be new."""
@@ -275,15 +276,6 @@ class ModelSums:
 
 def _membership(members: Sequence[int], classes: int) -> Tensor:
     return torch.zeros(classes, dtype=torch.bool).index_fill_(0, torch.tensor(members), True)
-
-
-def rows_at_once(scores: int) -> int:
-    """Return how many rows of so many scores are measured together."""
-    return max(WAITING // scores, min(WAITING_ROWS, WAITING_IN_PARTS // scores), 1)
-
-
-def _scores_in(parts: Sequence[Rows]) -> int:
-    return sum(each.probs.numel() for each in parts)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

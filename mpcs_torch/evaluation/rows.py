@@ -31,21 +31,34 @@ class Rows(NamedTuple):
     probs: Tensor
     """(n, C) probabilities, or (n, 1), int64, decisions."""
     target: Tensor
-    """(n,), or (n, C) soft labels."""
+    """(n,), or (n, C) soft labels: degrees of truth, or shares with the sum 1."""
     ids: Tensor
     """(n,), int64: identifiers of what is independent, a row or its cluster, by which models are paired."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
     """(n,), int64 codes by column."""
     weights: Tensor | None = None
     """(n,), float64, at least 0; None if all rows count alike."""
+    costs: Tensor | None = None
+    """(n, C), float64: what each decision costs; None if no metric takes them."""
     frequencies: Tensor | None = None
     """(n,), int64, at least 1: how often each row is repeated; None for once."""
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return some of the rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
-        weights, frequencies = (None if each is None else each[places] for each in (self.weights, self.frequencies))
-        return Rows(self.probs[places], self.target[places], self.ids[places], groups, weights, frequencies)
+        numbers = (None if each is None else each[places] for each in self[4:])
+        return Rows(self.probs[places], self.target[places], self.ids[places], groups, *numbers)
+
+    def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
+        """Return rows of one class each: (m,) places of these rows, (m,) their classes, and (m,) weights.
+
+        A row with shares of several classes is one of each of them, weighted by its share.
+        """
+        if self.target.ndim == 1:
+            return slice(None), self.target, self.weights
+        places, classes = self.target.nonzero(as_tuple=True)
+        shares = self.target[places, classes]
+        return places, classes, shares if self.weights is None else shares * self.weights[places]
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
         """Yield the rows as often as their frequencies say, in parts of `REPEATED` scores.
@@ -74,11 +87,9 @@ class Rows(NamedTuple):
         """Return the rows of one or more parts with the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
-        weights, frequencies = (
-            torch.cat(known) if (known := [each for each in column if each is not None]) else None
-            for column in ([each.weights for each in parts], [each.frequencies for each in parts])
-        )
-        return Rows(probs, target, ids, groups, weights, frequencies)
+        optional = zip(*(each[4:] for each in parts), strict=True)
+        numbers = (None if column[0] is None else torch.cat(column) for column in optional)
+        return Rows(probs, target, ids, groups, *numbers)
 
 
 Prevalence = Mapping[str, float] | Sequence[float] | Tensor
@@ -168,7 +179,7 @@ class RowRisks:
         """Learn which errors are dangerous, before the first row."""
         from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 
-        if chosen.concern is not None and chosen.num_classes <= MOST_CLASSES:
+        if chosen.concern is not None and not chosen.is_soft and chosen.num_classes <= MOST_CLASSES:
             self.kept = KeptRows()
         if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)

@@ -83,10 +83,10 @@ class DecisionUnits(NamedTuple):
         """Return a row for each unit, with its number as identifier unless rows have clusters.
 
         Raises:
-            ValueError: If rows of a unit differ in groups, clusters or weights, or the rule does not combine them.
+            ValueError: If rows of a unit differ in groups, clusters or numbers, or the rule does not combine them.
         """
         is_decided = not rows.probs.is_floating_point()
-        columns = {"weights": rows.weights, "frequencies": rows.frequencies}
+        columns = {"weights": rows.weights, "costs": rows.costs, "frequencies": rows.frequencies}
         numbers = {name: None if each is None else self.same(each, name) for name, each in columns.items()}
         groups = {column: self.same(codes, f"groups[{column!r}]") for column, codes in rows.groups.items()}
         return Rows(
@@ -151,7 +151,7 @@ class DecisionUnits(NamedTuple):
 
     def _refuse(self, is_wrong: Tensor, what: str) -> None:
         if is_wrong.any():
-            name = quoted(self.units.names[int(is_wrong.nonzero()[0])])
+            name = quoted(self.units.names[int(is_wrong.nonzero()[0, 0])])
             raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ.")
 
     def _called(self, rows: Tensor, name: str) -> Tensor:

@@ -115,9 +115,8 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
         ValueError: If models have different rows.
     """
     tables = _same_bins([sums.tables[ALL] for sums in models.values()])
-    chosen = next(iter(models.values())).layout.chosen
-    is_weighted = next(iter(models.values())).weight_squares is not None
-    units = SumLayout.units(tables[0].sums, cluster, is_weighted=is_weighted)
+    layout = next(iter(models.values())).layout
+    chosen, units = layout.chosen, layout.units(tables[0].sums, cluster)
     by_model = {
         name: {metric: (made, bins) for metric, made, bins in models[name].layout.of_metrics(table.sums)}
         for name, table in zip(models, tables, strict=True)

@@ -160,8 +160,10 @@ class WithInterval(Metric):
         bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
         sums = self.metric.sums_of(in_bins(samples, bins))
         weights = torch.ones_like(counted) if weight is None else weight.reshape(-1)
-        of_rows = torch.stack([counted, counted & _wrong(preds, target), counted * weights], 1).to(sums[0].dtype)
-        if target.is_floating_point():  # soft labels have no wrong decisions
+        has_classes = not target.is_floating_point() and target.numel() == len(counted)
+        wrong = counted & _wrong(preds, target) if has_classes else torch.zeros_like(counted)
+        of_rows = torch.stack([counted, wrong, counted * weights], 1).to(sums[0].dtype)
+        if not has_classes:  # soft labels, and costs, do not say which decisions are wrong
             of_rows[:, 1] = nan
         rows = torch.cat([bins.sum(of_rows), self.metric.packed(sums)], dim=1)
         is_counted = rows[:, 2] > 0  # ignored rows, and those of weight 0, say nothing
@@ -243,7 +245,5 @@ class WithInterval(Metric):
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
     """Return which decisions are wrong, one for each flat sample."""
-    if target.is_floating_point():
-        return target.new_zeros(target.numel() if target.ndim < 2 else target[:, 0].numel(), dtype=torch.bool)
     decided = preds.argmax(1) if preds.is_floating_point() and preds.ndim > target.ndim else preds
     return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)

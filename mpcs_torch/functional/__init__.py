@@ -32,6 +32,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import (
     risk_coverage_area_details,
     risk_coverage_curve,
 )
+from mpcs_torch.functional.concern.row_cost import row_cost
 from mpcs_torch.functional.detection.area import (
     false_alarm_at_miss,
     h_measure,
@@ -189,6 +190,7 @@ __all__ = [
     "risk_threshold",
     "robustness",
     "roc_convex_hull",
+    "row_cost",
     "shift_priors",
     "soft_f1",
     "soft_fbeta",

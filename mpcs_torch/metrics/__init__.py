@@ -5,6 +5,7 @@ from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
+from mpcs_torch.metrics.concern.row_cost import RowCost
 from mpcs_torch.metrics.detection.area import (
     FalseAlarmAtMiss,
     HMeasure,
@@ -77,6 +78,7 @@ __all__ = [
     "ProbabilityAccuracy",
     "RiskCoverageArea",
     "Robustness",
+    "RowCost",
     "SoftF1",
     "SoftFBeta",
     "SoftKLDivergence",

@@ -99,6 +99,10 @@ class AdditiveMetric(SumMetric):
         """Return pairs of numerator and denominator that bound those of a row; none if a row can add any number."""
         return ()
 
+    def bin_ratios(self, bins: Any, whole: Any, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
+        """Return pairs that bound those of a bin: the largest one has the weight ``size``, by default of equal rows."""
+        return [(size * numerator, size * per) for numerator, per in self.row_ratios(whole)]
+
     def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
         """Return how much of each class, (B, C), is in bins, if the value is an average over classes."""
         return None

@@ -18,12 +18,13 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.io.packaged import import_attribute
 
-Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "trials"]
+Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "costs", "trials"]
 """The input of a metric: the arguments of ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
 ``"log_probabilities"``: their logarithms. ``"positive"``: those of the second of two classes, (N,), and labels (N,).
 ``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
+``"costs"``: predicted classes (N,), and what each would cost, (N, C).
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Direction = Literal["min", "max"]
@@ -83,6 +84,11 @@ class MetricEntry:
     def is_registered(self) -> bool:
         """Whether the metric is of this package, which says what it takes."""
         return any(entry.metric is self.metric for entry in ENTRIES)
+
+    @property
+    def takes_classes(self) -> bool:
+        """Whether its labels are one class for each row."""
+        return self.takes not in ("soft_labels", "costs")
 
     @property
     def takes_weights(self) -> bool:
@@ -331,6 +337,7 @@ ENTRIES = (
             {"average": average},
             group_rank=0 if (name, average) == ("soft_f1", "macro") else None,
             in_group_tables=average == "macro" or name == "soft_f1",
+            compared_as="macro soft F1" if (name, average) == ("soft_f1", "macro") else "",
         )
         for name, metric in _SOFT.items()
         for average in ("micro", "macro", "weighted")
@@ -339,7 +346,26 @@ ENTRIES = (
         MetricEntry(f"hard_f1_{average}", metrics.HardF1, "soft_labels", {"average": average})
         for average in ("micro", "macro")
     ),
-    MetricEntry("soft_kl_divergence", metrics.SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}, in_group_tables=True),
+    MetricEntry(
+        "soft_kl_divergence",
+        metrics.SoftKLDivergence,
+        "soft_labels",
+        {"epsilon": 1e-7},
+        in_group_tables=True,
+        compared_as="divergence",
+    ),
+    # Costs of each row.
+    MetricEntry("mean_cost", metrics.RowCost, "costs", section="main", in_group_tables=True, compared_as="mean cost"),
+    MetricEntry(
+        "regret",
+        metrics.RowCost,
+        "costs",
+        {"regret": True},
+        section="main",
+        in_group_tables=True,
+        compared_as="regret",
+        repeats="mean_cost",
+    ),
     # Trials of a detector.
     MetricEntry("equal_error_rate", metrics.EqualErrorRate, "trials"),
     MetricEntry("min_detection_cost", metrics.MinDetectionCost, "trials", {"points": OperatingPoint(0.5)}),

@@ -51,7 +51,7 @@ def write_score_report(
     if any(rows.is_weighted for rows in risks.values()):
         result = replace(result, notes=[*result.notes, UNWEIGHTED])
     names = result.first.class_names
-    confusions = {name: scores.confusion for name, scores in result.models.items() if scores.confusion is not None}
+    confusions = {name: counts for name, scores in result.models.items() if (counts := scores.confusion) is not None}
     write_result(
         "score",
         path,
@@ -104,15 +104,15 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
     ends, of_wrong = (scores.intervals.get(name) for name in ("dangerous_rate", "misclassification_rate"))
     counted = "weighted rows" if scores.is_weighted else "rows"
     told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends, counted=counted)
-    if scores.confusion is None:
+    if (counts := scores.confusion) is None:
         decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
         return f"{decided}; it {told}"
     if concern is None:
         return f"{model} {told}"
-    errors, dangerous = errors_of(scores.confusion, concern)
+    errors, dangerous = errors_of(counts, concern)
     if errors == dangerous:
         return f"{model} {told}"
-    total = scores.confusion.sum().item()
+    total = counts.sum().item()
     of_all = f"{number_text(errors)} of {number_text(total)} {counted} ({percent(errors, total, of_wrong)})"
     return f"{model} {told} It is wrong on {of_all}."
 
@@ -120,10 +120,10 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[OfClass]:
     """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
     scores = result.models[name]
-    if scores.confusion is not None:
+    if (counts := scores.confusion) is not None:
         is_counted = INDEPENDENT in result.notes and not scores.is_weighted
         intervals = None if is_counted else scores.class_intervals
-        return classes_of(scores.confusion, concern, scores.class_names, intervals)
+        return classes_of(counts, concern, scores.class_names, intervals)
     groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
     if concern is None or not any("dangerous_rate" in of_class.values for of_class in groups.values()):
         return []
@@ -158,9 +158,9 @@ def _class_table(result: Result[ClassifierScores], concern: ConcernSpec | None) 
 def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:
     facts: dict[str, object] = {"rows": result.first.rows, "classes": len(result.first.class_names)}
     for name, scores in result.models.items():
-        if scores.confusion is None or len(result.models) > 3:
+        if (counts := scores.confusion) is None or len(result.models) > 3:
             continue
-        errors, dangerous = map(number_text, errors_of(scores.confusion, concern))
+        errors, dangerous = map(number_text, errors_of(counts, concern))
         if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
             units = f"cost of errors, as a share of always deciding {printable(scores.constant[0])}"
             facts[units] = f"{scores.values['expected_concern']:.3g}"

@@ -21,7 +21,8 @@ from mpcs_torch.tables import Table
 
 TRUTH = 400_000
 """The rows by which true values are estimated."""
-HARD = [entry.name for entry in ENTRIES if entry.takes not in ("trials", "soft_labels") and not entry.no_interval]
+HARD = [entry.name for entry in ENTRIES if entry.takes != "trials" and entry.takes_classes and not entry.no_interval]
+COSTED = [entry.name for entry in ENTRIES if entry.takes == "costs"]
 SOFT = [entry.name for entry in ENTRIES if entry.takes == "soft_labels"]
 
 
@@ -31,6 +32,7 @@ class Sample(NamedTuple):
     preds: dict[str, Tensor]
     target: Tensor
     clusters: Tensor | None = None
+    costs: Tensor | None = None
 
 
 class Design(NamedTuple):
@@ -86,6 +88,35 @@ def soft(rows: int, generator: torch.Generator) -> Sample:
     return Sample(
         {name: (truth + own).sigmoid() for name, own in zip("AB", noise, strict=True)}, votes.double().mean(0)
     )
+
+
+def annotated(rows: int, generator: torch.Generator) -> Sample:
+    """Draw classes of which the last is rare, and the shares of 3 annotators who are wrong in 1 of 6 rows each."""
+    truth = torch.multinomial(torch.tensor([0.5, 0.3, 0.17, 0.03]), rows, replacement=True, generator=generator)
+    slips = torch.randint(4, (3, rows), generator=generator)
+    votes = torch.where(torch.rand(3, rows, generator=generator) < 7 / 9, truth, slips)
+    preds = {}
+    for name in ("A", "B"):
+        noise = torch.randn(rows, 4, generator=generator, dtype=torch.float64)
+        preds[name] = (1.3 * noise + 3 * torch.eye(4)[truth]).softmax(1)
+    return Sample(preds, torch.nn.functional.one_hot(votes, 4).double().mean(0))
+
+
+def priced(fraud: float, spread: float) -> Callable[[int, torch.Generator], Sample]:
+    """Return a function that draws claims, of which a share is fraud: paying it costs the amount, looking into any 5.
+
+    Amounts are lognormal, with this spread of their logarithms.
+    """
+
+    def draw(rows: int, generator: torch.Generator) -> Sample:
+        target = (torch.rand(rows, generator=generator) < fraud).long()
+        amounts = (4 + spread * torch.randn(rows, generator=generator, dtype=torch.float64)).exp()
+        noise = (torch.randn(rows, generator=generator, dtype=torch.float64) for _ in "AB")
+        chances = {name: (2 * own + 5 * target - 2.5).sigmoid() for name, own in zip("AB", noise, strict=True)}
+        preds = {name: torch.stack([1 - chance, chance], 1) for name, chance in chances.items()}
+        return Sample(preds, target, None, torch.stack([amounts * target, torch.full_like(amounts, 5)], 1))
+
+    return draw
 
 
 def dear(cost: float) -> ConcernSpec:
@@ -152,6 +183,12 @@ DESIGNS = {
     "0.15 % errors, 3000 rows": Design(classes(4, 7.3), 3000, RELEASED),
     "soft labels, 100 rows": Design(soft, 100, None, SOFT),
     "soft labels, 1000 rows": Design(soft, 1000, None, SOFT),
+    "annotators, 200 rows": Design(annotated, 200, dear(30)),
+    "annotators, 1000 rows": Design(annotated, 1000, dear(30)),
+    "costs of rows, 200 rows": Design(priced(0.2, 0.5), 200, None, COSTED),
+    "costs of rows, 1000 rows": Design(priced(0.2, 0.5), 1000, None, COSTED),
+    "skewed costs of rows, 200 rows": Design(priced(0.1, 1.2), 200, None, COSTED),
+    "skewed costs of rows, 1000 rows": Design(priced(0.1, 1.2), 1000, None, COSTED),
     "detectors, 50 targets and 50 others": Design(trials(3, 0.5), 100, None, ()),
     "detectors, 100 targets and 400 others": Design(trials(2, 0.2), 500, None, ()),
     "detectors, 20 targets and 1980 others": Design(trials(3, 0.01), 2000, None, ()),
@@ -182,6 +219,7 @@ def measured(design: Design, sample: Sample, *, intervals: bool = True) -> Resul
         concern=design.concern,
         metrics=design.metrics,
         clusters=sample.clusters if intervals else None,
+        costs=sample.costs,
         intervals=intervals,
     )
 

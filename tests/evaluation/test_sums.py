@@ -22,7 +22,7 @@ ADDITIVE = [entry for entry in ENTRIES if issubclass(entry.metric, AdditiveMetri
 def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
     logits, target = random_batch(120, seed=1)
     probs = logits.double().softmax(1)
-    labels: Tensor = torch.rand(120, 4, dtype=torch.float64) if entry.takes == "soft_labels" else target
+    labels: Tensor = target if entry.takes_classes else torch.rand(120, 4, dtype=torch.float64)
     inputs = inputs_of(probs, {entry.takes})[entry.takes]
     metric = entry.make(4, concern=CONCERN)
     metric.update(inputs, labels)
@@ -41,9 +41,7 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
         assert metric.of_ratio((numerator / per).item(), whole) == pytest.approx(metric.compute().item())
 
 
-BOUNDED = [
-    entry for entry in ADDITIVE if entry.takes != "soft_labels" and entry.make(4).row_ratios(entry.make(4).sums())
-]
+BOUNDED = [entry for entry in ADDITIVE if entry.takes_classes and entry.make(4).row_ratios(entry.make(4).sums())]
 
 
 @pytest.mark.parametrize("entry", BOUNDED, ids=lambda entry: entry.name)
@@ -122,7 +120,7 @@ def test_a_metric_of_few_numbers_is_read_from_many() -> None:
     names = [entry.name for entry in chosen.entries]
     assert {"mpcs", "accuracy", "measured_decisiveness"} < set(names)
     assert not {"mpcs_count", "risk_coverage_area"} & set(names)
-    with pytest.raises(ValueError, match="has one class labels for each row, but soft_f1_micro must have soft labels"):
+    with pytest.raises(ValueError, match="has one class for each row, but soft_f1_micro must have soft labels"):
         choose_metrics(4, None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])
 
 

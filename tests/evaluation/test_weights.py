@@ -154,7 +154,7 @@ def test_bad_weights_are_refused(arguments: dict[str, Any], message: str) -> Non
     with pytest.raises(ValueError, match=message):
         measured(**arguments)
     evaluation = Evaluation(3)
-    with pytest.raises(ValueError, match="weights must be given for every batch if the rows are weighted"):
+    with pytest.raises(ValueError, match="weights must be given for every batch if rows have them"):
         evaluation.update(PROBS, TARGET, weights=WEIGHTS)
 
 

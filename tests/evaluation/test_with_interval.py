@@ -27,12 +27,17 @@ def wrapped(name: str) -> WithInterval:
 def test_values_and_intervals_are_those_of_evaluate(clusters: Tensor | None) -> None:
     rarely_wrong = torch.where(torch.arange(120) < 116, TARGET, 3 - TARGET)
     sure = (PROBS + 9 * torch.eye(4, dtype=torch.float64)[rarely_wrong]) / 10
-    cases = [(PROBS, TARGET, CONCERN), (sure, TARGET, CONCERN), (PROBS, torch.rand(120, 4).double(), None)]
-    for probs, target, concern in cases:
-        entries = [entry for entry in ADDITIVE if (entry.takes == "soft_labels") == (target.ndim == 2)]
-        expected = evaluate(probs, target, concern=concern, metrics=entries, clusters=clusters)
+    each_class = torch.rand(120, 4).double()
+    cases = [(PROBS, TARGET, "decisions"), (sure, TARGET, "decisions"), (PROBS, each_class, "soft_labels")]
+    for probs, target, takes in [*cases, (PROBS, each_class, "costs")]:
+        entries = [
+            entry for entry in ADDITIVE if entry.takes == takes or (entry.takes_classes and takes == "decisions")
+        ]
+        labels = {"target": TARGET, "costs": target} if takes == "costs" else {"target": target}
+        concern = CONCERN if takes == "decisions" else None
+        expected = evaluate(probs, **labels, concern=concern, metrics=entries, clusters=clusters)
         for entry in entries:
-            is_of_probs = entry.takes in ("probabilities", "soft_labels")
+            is_of_probs = entry.takes in ("probabilities", "soft_labels", "costs")
             inputs, metric = probs if is_of_probs else probs.log(), wrapped(entry.name)
             for rows in torch.arange(120).split(50):
                 metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])

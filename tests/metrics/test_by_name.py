@@ -71,9 +71,10 @@ def test_a_metric_has_the_same_value_in_a_set_as_alone() -> None:
         "log_probabilities": log_probs,
         "trials": LOGITS,
         "soft_labels": log_probs.exp(),
+        "costs": LOGITS.argmax(dim=1),
     }
-    for soft, target in ((False, TARGET), (True, torch.eye(3)[TARGET])):
-        entries = [entry for entry in ENTRIES if (entry.takes == "soft_labels") == soft]
+    for takes_classes, target in ((True, TARGET), (False, torch.eye(3)[TARGET])):
+        entries = [entry for entry in ENTRIES if entry.takes_classes == takes_classes]
         together = MetricSet(entries, 3, torch.device("cpu"), concern=CONCERN, k=2, t=50)
         for _ in range(2):  # the second time after a reset
             together.reset()

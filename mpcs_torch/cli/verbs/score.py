@@ -14,10 +14,10 @@ from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
 from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
-COUNTED = ("by", "cluster", "weight", "frequency", "prevalence", *options.OF_UNITS)
+COUNTED = ("by", "cluster", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
 
 
-@options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, *options.PRINTING)
 def score(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[

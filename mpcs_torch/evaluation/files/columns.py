@@ -45,6 +45,7 @@ def roles_of(
     table.check_columns([reading.cluster], "--cluster")
     for option in ("weight", "frequency", "unit"):
         table.check_columns([getattr(reading, option)], f"--{option}")
+    table.check_columns(reading.cost_columns, "--cost-columns")
     _check_uses(table, reading, [table.label or reading.label_column, reading.decision_column])
     columns = OpenColumns(table, reading, class_names)
     columns.take([*texts, *(WRITTEN[1:] if columns.is_written else ())])

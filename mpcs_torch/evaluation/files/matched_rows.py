@@ -4,7 +4,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,7 +95,7 @@ class MatchedRows:
         self._places = torch.empty(0, dtype=torch.int64)
         """Of the rows of the file that is read, among those of the first; by ids."""
         self._numbers = defaultdict[str, list[Tensor]](list)
-        """Weights and frequencies."""
+        """Weights, frequencies and costs of the rows of the first file."""
         self._rows = self._read = 0
         """The number of rows of the first file, and those of the present one that were read."""
         self._is_soft = False
@@ -148,17 +148,16 @@ class MatchedRows:
         columns = [name for name in (*reading.by, reading.unit) if name is not None]
         for chunk in predictions.chunks(part):
             places, codes = self.add(predictions, chunk)
-            weights = self._numbers_of(chunk, "weight", places)
-            frequencies = self._numbers_of(chunk, "frequency", places)
+            weights, costs, frequencies = self._numbers_of_rows(chunk, places)
             if reading.cluster is not None:
                 ids = self.columns[reading.cluster].ids[codes[reading.cluster]]
             elif reading.frequency is not None:
-                every = torch.cat(self._numbers["frequency"])
+                every = torch.cat(self._numbers["frequency"]).squeeze(1)
                 ids = (every.cumsum(0) - every)[places].long()
             else:
                 ids = places + (0 if part is None else part.start)
             groups = {column: codes[column] for column in columns}
-            yield Rows(chunk.scores, chunk.target, ids, groups, weights, frequencies)
+            yield Rows(chunk.scores, chunk.target, ids, groups, weights, costs, frequencies)
             advance(len(chunk.scores))
 
     def _in_units(self, parts: Sequence[Rows], predictions: Predictions) -> Rows:
@@ -172,25 +171,39 @@ class MatchedRows:
             self.units = DecisionUnits.of(of_rows, how, self._concern, size, len(codes), unit)
             return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
 
-    def _numbers_of(self, chunk: Chunk, kind: Literal["weight", "frequency"], rows: Tensor) -> Tensor | None:
-        """Return the weights or frequencies of the next rows: those of the first file; None without any."""
-        column, is_frequency = getattr(self._reading, kind), kind == "frequency"
-        if column is None:
+    def _numbers_of_rows(self, chunk: Chunk, rows: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return the weights (n,), costs (n, C) and frequencies (n,) of the next rows: those of the first file."""
+        reading, classes = self._reading, 0 if self._first is None else len(self._first.class_names)
+        weights = self._numbers_of(chunk, "weight", reading.weight, rows, "at least 0", 0)
+        rule = "a whole number of at least 1"
+        frequencies = self._numbers_of(chunk, "frequency", reading.frequency, rows, rule, 1)
+        costs = self._numbers_of(chunk, "cost", reading.cost_columns, rows, "a finite number", -torch.inf)
+        if costs is not None and costs.shape[1] != classes:
+            problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}"
+            raise chunk.others.error(problem, 0, reading.cost_columns[0])
+        if sum(each.sum().item() for each in self._numbers["frequency"]) > MAX_REPEATED:
+            problem = f"frequencies must sum to at most {MAX_REPEATED}, but sum to more"
+            raise chunk.others.error(problem, 0, reading.frequency)
+        of_rows = (None if each is None else each.squeeze(1) for each in (weights, frequencies))
+        weights, frequencies = of_rows
+        return weights, costs, None if frequencies is None else frequencies.long()
+
+    def _numbers_of(
+        self, chunk: Chunk, kind: str, given: str | Sequence[str] | None, rows: Tensor, rule: str, lowest: float
+    ) -> Tensor | None:
+        columns = [given] if isinstance(given, str) else list(given or ())
+        if not columns:
             return None
-        if column not in chunk.others.columns:
-            numbers = torch.cat(self._numbers[kind])[rows]
-            return numbers.long() if is_frequency else numbers
-        numbers = torch.from_numpy(chunk.others.numbers(column))
-        bad = ~((numbers >= is_frequency) & (numbers < torch.inf)) | (is_frequency & (numbers % 1 != 0))
+        if columns[0] not in chunk.others.columns:
+            return torch.cat(self._numbers[kind])[rows]
+        numbers = chunk.others.matrix(columns).double()
+        bad = ~((numbers >= lowest) & numbers.isfinite()) | ((kind == "frequency") & (numbers % 1 != 0))
         if bad.any():
-            place, rule = int(bad.nonzero()[0]), "a whole number of at least 1" if is_frequency else "at least 0"
-            raise chunk.others.error(f"a {kind} must be {rule}, but is {numbers[place]:g}", place, column)
-        self._numbers[kind] += [numbers] if self._holds or is_frequency else []
-        if not is_frequency:
-            return numbers
-        if sum(each.sum().item() for each in self._numbers[kind]) > MAX_REPEATED:
-            raise chunk.others.error(f"frequencies must sum to at most {MAX_REPEATED}, but sum to more", 0, column)
-        return numbers.long()
+            place, column = bad.nonzero()[0].tolist()
+            name = columns[min(column, len(columns) - 1)]
+            raise chunk.others.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
+        self._numbers[kind] += [numbers] if self._holds or kind == "frequency" else []
+        return numbers
 
     def end(self, predictions: Predictions) -> None:
         """Refuse a file that had fewer rows than the first one."""

@@ -16,10 +16,11 @@ from mpcs_torch.evaluation.files.columns import roles_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import label_numbers, whole_of
+from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
 from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.evaluation.files.words import REFERRAL
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
+from mpcs_torch.functional.inputs.soft_labels import shares_of
 from mpcs_torch.processes.world import World
 
 DECIMALS = range(7)
@@ -136,6 +137,8 @@ class Predictions:
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
         """Whether chunks have decisions instead of probabilities: the most probable classes, if the file has scores."""
+        self.has_shares = False
+        """Whether degrees of truth are shares of annotators, with the sum 1; probabilities then have this sum, too."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if not self.decides and not self.from_logits and self._truth in ("", "one-hot"):
@@ -166,8 +169,16 @@ class Predictions:
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
         place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
         counted = self.reading.how_counted()
+        counted += f"; costs of deciding {self._costs_in_words()}" if self.reading.cost_columns else ""
         best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
-        return f"{self.path.name}{dialect}: {self.roles.in_words()}{percent}{votes}{counted}{place}{best}"
+        roles = self.roles.in_words(has_shares=self.has_shares)
+        return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}"
+
+    def _costs_in_words(self) -> str:
+        columns, classes = self.reading.cost_columns, self.class_names
+        if len(columns) == 1 and len(classes) > 1:
+            return f"{span(classes)}: lists {listed(columns)}"
+        return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def notes(self) -> list[str]:
         """Return which numbers were changed and which rows left out, in sentences."""
@@ -216,6 +227,9 @@ class Predictions:
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
             raise PredictionsError(self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}")
+        if len(self.reading.cost_columns) not in (0, 1, count):
+            rule = f"--cost-columns must name a column for each class, {listed(self.roles.classes)}"
+            raise PredictionsError(self.path, f"{rule}, but names {listed(self.reading.cost_columns)}")
         if self.from_logits and count == 1:
             problem = "must have at least 2 classes for logits: the softmax of a single one is 1"
             raise PredictionsError(self.path, problem)
@@ -241,7 +255,8 @@ class Predictions:
             probs, target = (scores, target) if is_decided else self._checked(scores, target, batch)
             if not kept.all():
                 scores, probs, target = scores[kept], probs[kept], target[kept]
-                named = {name: column.filter(kept.numpy()) for name, column in named.items()}
+                mask = kept.numpy()
+                named = {n: each.filter(mask) if hasattr(each, "filter") else each[mask] for n, each in named.items()}
                 self._sums = self._sums._replace(dropped=self._sums.dropped + int((~kept).sum()))
             others = Batch(batch.first_row, named, self.path)
             yield scores, Chunk(batch.first_row, probs, target, others, None if kept.all() else kept)
@@ -320,7 +335,14 @@ class Predictions:
             return degrees / total
         bad, rule = ~((degrees >= 0) & (degrees <= 1)), "the degree of truth must be from 0 to 1"
         self._refuse(bad, degrees, batch, rule, self.roles.truth)
-        return degrees
+        if not self.has_shares:
+            return degrees
+        shares, fault = shares_of(degrees)
+        if (off := fault.broken()).any():
+            row = int(off.nonzero()[0])
+            problem = f"the shares of annotators must sum to 1, but sum to {degrees[row].sum():g}"
+            raise batch.error(f"{problem}; degrees of truth need metrics such as soft_f1_macro", row)
+        return shares
 
     def _kind_of_truth(self) -> str:
         """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
@@ -354,7 +376,7 @@ class Predictions:
         wide = scores.double()
         self._refuse_scores(wide, batch, tolerance)
         probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
-        if target.ndim == 2 and target.shape[1]:
+        if target.ndim == 2 and target.shape[1] and not self.has_shares:
             return probs, target
         total = probs.sum(dim=1, keepdim=True)
         off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999

@@ -38,6 +38,8 @@ class ReadOptions(NamedTuple):
     """A column that names what is decided about, such as patients: the rows of each become one row."""
     combine: Literal["mean", "worst"] = "mean"
     """How rows of a unit become one, as in `evaluate`; the worst of scores of detectors is the highest."""
+    cost_columns: Sequence[str] = ()
+    """Columns of what deciding for each class costs, in the order of the classes; or one column of lists."""
     missing: Missing = "error"
     """Whether a row without a label or a score is an error, or left out and counted."""
     from_logits: bool = False
@@ -56,11 +58,13 @@ class ReadOptions(NamedTuple):
     @property
     def numbers(self) -> list[str]:
         """The columns of numbers beside scores that are asked for."""
-        return [name for name in (self.weight, self.frequency) if name is not None]
+        return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
 
     def alone(self) -> "ReadOptions":
         """Return how to read a file beside the first one, which says what its rows belong to and how they count."""
-        return self._replace(by=(), cluster=None, weight=None, frequency=None, prevalence=None, unit=None)
+        return self._replace(
+            by=(), cluster=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
+        )
 
     def how_counted(self) -> str:
         """Return how rows count and are combined, in words that follow others; empty if they are rows alone."""

@@ -43,11 +43,11 @@ class Roles(NamedTuple):
     first_scores: NDArray[np.float64] = np.empty((0, 0))
     """Of the first rows that lack none, as the file has them: (n, columns)."""
 
-    def in_words(self) -> str:
-        """Return how the columns are read, in one line."""
+    def in_words(self, *, has_shares: bool = False) -> str:
+        """Return how the columns are read, in one line; degrees of truth may be shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
-            labels = f"degrees of truth {span(self.truth)}"
+            labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
         of_classes = "" if list(self.scores) == list(self.classes) else f" = classes {span(self.classes)}"
         first = f'"{shown(self.scores[0])}"'
         if self.form == "columns":

@@ -74,6 +74,22 @@ def row_frequencies(values: Any, number: int) -> Tensor:
     return given.long()
 
 
+def row_costs(values: Any, number: int, classes: int) -> Tensor:
+    """Return what each decision costs for each row: (n, C), float64.
+
+    Raises:
+        ValueError: If there is not one cost for each row and class, or one is not finite.
+    """
+    costs = as_tensor(values, "costs").double()
+    if costs.shape != (number, classes):
+        rule = f"costs must be (N, C), ({number}, {classes}) here: of each row and decision"
+        raise ValueError(f"{rule}, but have shape {tuple(costs.shape)}.")
+    if bad := (~costs.isfinite()).nonzero().tolist():
+        row, label = bad[0]
+        raise ValueError(f"costs must be finite, but that of row {row}, decision {label} is {costs[row, label]:g}.")
+    return costs.cpu()
+
+
 def group_codes(argument: str, values: Any, number: int) -> Groups:
     """Return the groups of rows, in the order in which they occur.
 

@@ -20,7 +20,7 @@ class Bins(NamedTuple):
     number: int
     """B, the number of bins, some of which may be empty."""
 
-    def at(self, rows: slice) -> "Bins":
+    def at(self, rows: slice | Tensor) -> "Bins":
         """Return the bins of some of the samples."""
         return Bins(self.codes[rows], self.number)
 

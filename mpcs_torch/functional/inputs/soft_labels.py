@@ -21,6 +21,11 @@ ROUNDING = 1e-6
 """How far a mean of float32 degrees may fall outside [0, 1]."""
 
 
+SHARE_RULE = "target must hold shares of annotators, with the sum 1, for metrics that count classes"
+HALF_UNIT = 0.005
+"""Of two decimals: how far the rounding of each share may move their sum."""
+
+
 class SoftSamples(NamedTuple):
     """A batch of M samples of C classes, each a degree of truth."""
 
@@ -152,3 +157,10 @@ def _by_class(tensor: Tensor) -> Tensor:
     if tensor.ndim == 1:
         return tensor.unsqueeze(1)
     return tensor if tensor.ndim == 2 else tensor.movedim(1, -1).reshape(-1, tensor.shape[1])
+
+
+def shares_of(degrees: Tensor) -> tuple[Tensor, Fault]:
+    """Return degrees (M, C) divided by their sums, and the rows whose sum is not 1 but for rounding."""
+    total = degrees.sum(dim=1, keepdim=True)
+    room = HALF_UNIT * degrees.count_nonzero(dim=1) + ROUNDING
+    return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / room, -1, 1)])

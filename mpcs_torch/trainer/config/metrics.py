@@ -57,11 +57,12 @@ class MetricConfig(Section):
             _check_settings(entry.metric, value)
             return {**value, "direction": value.get("direction") or entry.direction}
         registered = value.get("metric") or value["name"]
-        usable = [name for name, entry in BY_NAME.items() if entry.takes != "soft_labels"]
+        usable = [name for name, entry in BY_NAME.items() if entry.takes_classes]
         if not isinstance(registered, str) or registered not in BY_NAME:
             raise ValueError(f"must be one of {', '.join(usable)}, or have a path, but is {quoted(registered)}")
         if registered not in usable:
-            raise ValueError(f"{registered} takes soft labels, but the data of a run have one class for each sample")
+            taken = BY_NAME[registered].takes.replace("_", " ")
+            raise ValueError(f"{registered} takes {taken}, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
             raise ValueError(f"takes and direction go with a path; {registered} has its own")
         _check_settings(BY_NAME[registered].metric, value)

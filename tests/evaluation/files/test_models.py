@@ -257,14 +257,16 @@ def test_a_group_without_a_value_is_left_out_of_the_summaries(tmp_path: Path) ->
     assert groups.table().rows[2][2] == ""
 
 
-def test_models_of_soft_labels_have_intervals_but_no_comparison(tmp_path: Path) -> None:
+def test_models_of_soft_labels_have_intervals_and_a_comparison(tmp_path: Path) -> None:
     soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
     paths = [write(tmp_path / "A.csv", FIRST, soft, site=SITES), write(tmp_path / "B.parquet", SECOND, soft)]
     found = measured(paths, None, by=["site"])
     assert found.table().header == ["metric", "A", "B"]
     assert len(found.groups) == 2
-    assert not found.comparisons
-    assert found.notes[-1].startswith("Models are compared on files with one class for each row")
+    assert [row.measure for row in found.comparisons] == ["macro soft F1", "divergence"]
+    other = write(tmp_path / "C.csv", SECOND, soft.flip(0))
+    with pytest.raises(PredictionsError, match="models must have the same rows and labels"):
+        measured([paths[0], other], None)
     for scores in (*found.models.values(), *found.groups[0].groups.values()):
         assert set(scores.values) - set(scores.intervals) <= {"hard_f1_macro"}
 

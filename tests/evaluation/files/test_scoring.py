@@ -13,7 +13,14 @@ import torch
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, recall_score
 from torch import Tensor
 
-from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, MulticlassQualityMetrics, SoftF1
+from mpcs_torch import (
+    ConcernSpec,
+    DangerousErrors,
+    MetaPatternConcernScore,
+    MulticlassQualityMetrics,
+    SoftF1,
+    evaluate,
+)
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -102,8 +109,9 @@ def test_every_format_of_soft_labels_gives_the_values_of_the_metrics(tmp_path: P
     assert values["soft_f1_macro"] == pytest.approx(SoftF1(CLASSES, average="macro")(probs, target).item())
     assert values["soft_kl_divergence"] == pytest.approx(soft_kl_divergence(probs, target, epsilon=1e-7).item())
     assert "mpcs" not in values
-    with pytest.raises(PredictionsError, match="has soft labels, but a concern needs one class"):
-        scored(write(tmp_path, probs, target), concern=CONCERN)
+    shares = scored(write(tmp_path, probs, target), concern=CONCERN)
+    assert shares["brier_score"] == pytest.approx(evaluate(probs, target, concern=CONCERN).value("brier_score"))
+    assert "soft_f1_macro" not in shares
 
 
 def test_soft_labels_need_not_sum_to_one(tmp_path: Path) -> None:
@@ -158,7 +166,7 @@ def test_metrics_and_their_settings_are_chosen(tmp_path: Path) -> None:
     mpcs = MetaPatternConcernScore(CLASSES, **settings)
     assert changed.values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
     assert chosen.values["mpcs"] != changed.values["mpcs"]
-    for wrong, message in (("soft_f1_micro", "has one class labels"), ("mpcs", "k must be from 1 to")):
+    for wrong, message in (("soft_f1_micro", "has one class for each row"), ("mpcs", "k must be from 1 to")):
         with pytest.raises(PredictionsError, match=message):
             score(Predictions(path), None, entries=[BY_NAME[wrong]], settings={"k": 9})
 

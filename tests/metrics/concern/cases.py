@@ -10,10 +10,11 @@ from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_of
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
 from mpcs_torch.functional.concern.pattern_scores import pattern_scores
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
+from mpcs_torch.functional.concern.row_cost import flatten_costs, sum_row_costs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.metrics import Coverage, RiskCoverageArea
+from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SoftKLDivergence
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1
 
@@ -38,6 +39,29 @@ REFERRING = replace(
     quoted="7",
     ignored=(torch.tensor([0, -1]), torch.tensor([-1, -1])),
 )
+
+
+def costed_batch(size: int, seed: int) -> Batch:
+    logits, target = random_batch(size, seed)
+    costs = torch.rand(size, CLASSES, generator=torch.Generator().manual_seed(seed)).double()
+    return logits, costs * (1 + target.unsqueeze(1)) - 0.1
+
+
+COSTED = replace(
+    HARD,
+    draw=costed_batch,
+    bad=(torch.zeros(2, CLASSES), torch.tensor([[0.0, 1, 2, 3], [0, torch.inf, 2, 3]])),
+    rule="target must hold 4 finite costs for each sample",
+    quoted=r"\[0, inf, 2, 3\]",
+    ignoring={},
+    ignored=(torch.zeros(2, CLASSES), torch.ones(2, CLASSES), torch.zeros(2)),
+)
+
+
+def row_cost_oracle(batch: Batch) -> dict[str, float]:
+    decisions = [max(range(CLASSES), key=row.__getitem__) for row in batch[0].tolist()]
+    costs = [row[decision] for row, decision in zip(batch[1].tolist(), decisions, strict=True)]
+    return {"": sum(costs) / len(costs)}
 
 
 def mpcs_oracle(batch: Batch) -> dict[str, float]:
@@ -117,6 +141,16 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         oracle=risk_coverage_oracle,
         core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
         fed=HARD,
+    ),
+    RowCost: MetricCase(
+        make=lambda **settings: RowCost(CLASSES, **settings),
+        higher_is_better=False,
+        make_other=lambda: RowCost(CLASSES, regret=True),
+        agreeing_batch=(torch.eye(CLASSES), 1 - torch.eye(CLASSES)),
+        oracle=row_cost_oracle,
+        core=lambda logits, costs: sum_row_costs(flatten_costs(logits, costs, num_classes=CLASSES, sample_weight=None)),
+        fed=COSTED,
+        make_stranger=lambda: SoftKLDivergence(validate_args=False),  # the mean cost and the regret share their sums
     ),
     ExpectedConcern: MetricCase(
         make=lambda **settings: ExpectedConcern(CLASSES, concern=CONCERN, decision="least_concern", **settings),

@@ -1,0 +1,64 @@
+"""RowCost: the Metric of `functional.row_cost`."""
+
+from typing import Any
+
+from torch import Tensor
+
+from mpcs_torch.functional.concern.row_cost import (
+    CostedDecisions,
+    RowCostSums,
+    cost_of,
+    flatten_costs,
+    row_cost_rules,
+    sum_row_costs,
+)
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.metrics.additive import AdditiveMetric
+
+
+class RowCost(AdditiveMetric):
+    """Compute the mean cost of decisions whose costs differ from row to row; lower is better.
+
+    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.row_cost`; ``validate_args`` and
+    errors those of `Accuracy`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import RowCost
+        >>> cost = RowCost(num_classes=2)
+        >>> cost(torch.tensor([0, 1]), torch.tensor([[0.0, 5.0], [300.0, 5.0]]))
+        tensor(2.5000, dtype=torch.float64)
+    """
+
+    sums_type = RowCostSums
+    interval_rule = "bounded"
+    plot_lower_bound = None
+
+    def __init__(self, num_classes: int, *, regret: bool = False, validate_args: bool = True, **kwargs: Any) -> None:
+        check_num_classes(num_classes)
+        super().__init__(locals(), value_rules=row_cost_rules(num_classes), state_settings=("num_classes",))
+
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
+        """Return a batch as flat decisions with the costs of all."""
+        return flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
+
+    def sums_of(self, samples: CostedDecisions) -> RowCostSums:
+        """Return the sums of samples."""
+        return sum_row_costs(samples)
+
+    def value_of(self, sums: RowCostSums) -> Tensor:
+        """Return the mean cost, or the mean regret."""
+        return cost_of(sums, regret=self.regret)
+
+    def ratio_of(self, sums: RowCostSums, whole: RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the costs, or the regrets, and the weights."""
+        return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
+
+    def bin_ratios(self, bins: RowCostSums, whole: RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
+        """Return the lowest and the highest costs of any decisions for a bin, and the highest difference of two."""
+        per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
+        costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
+        return [(cost, per) for cost in (*costs, regret)]
+
+    def _references(self) -> dict[str, float]:
+        return {"cheapest decisions": 0.0 if self.regret else (self.least / self.samples).item()}

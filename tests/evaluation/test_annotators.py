@@ -1,0 +1,221 @@
+"""Soft labels as shares of annotators: values are means over their labels, and laws tie intervals to weighted rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, log_loss
+from torch import Tensor
+
+from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
+from mpcs_torch.evaluation import model_sums
+from tests.cli.test_cli import run
+
+NAMES = ["well", "unclear", "ill"]
+CONCERN, DEARER = (
+    ConcernSpec(NAMES, weights=[[0, 1, 1], [1, 0, 1], [dearest, 2, 0]], dangerous=5, class_groups={"seen": NAMES[1:]})
+    for dearest in (20, 30)
+)
+GENERATOR = torch.Generator().manual_seed(0)
+TRUTH = torch.multinomial(torch.tensor([0.6, 0.3, 0.1]), 240, replacement=True, generator=GENERATOR)
+SLIPS = torch.randint(3, (3, 240), generator=GENERATOR)
+VOTES = torch.where(torch.rand(3, 240, generator=GENERATOR) < 0.6, TRUTH, SLIPS)
+SHARES = torch.nn.functional.one_hot(VOTES, 3).double().mean(0)
+A, B = (
+    (1.5 * torch.randn(240, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[TRUTH]).softmax(1)
+    for skill in (1.5, 2.5)
+)
+SITES = ["north" if row % 3 else "south" for row in range(240)]
+PLACES, CLASSES = SHARES.nonzero(as_tuple=True)
+WEIGHTS = SHARES[PLACES, CLASSES]
+
+
+def measured(target: Tensor = SHARES, preds: Any = A, **arguments: Any) -> Any:
+    return evaluate(preds, target, **{"concern": CONCERN, **arguments})
+
+
+def test_values_are_means_over_the_labels_of_annotators() -> None:
+    found, decided, repeated = measured(groups={"site": SITES}), A.argmax(1), VOTES.flatten()
+    costs = CONCERN.matrix().fill_diagonal_(0)
+    constant = (SHARES @ costs).mean(0).min()
+    of_rows = torch.stack([costs[votes, decided] for votes in VOTES]).mean(0)
+    assert found.value("expected_concern") == pytest.approx((of_rows.mean() / constant).item())
+    dangerous = (CONCERN.dangerous_pairs() & ~torch.eye(3).bool())[repeated, decided.repeat(3)].double()
+    assert found.value("dangerous_rate") == pytest.approx(dangerous.mean().item())
+    assert found.value("accuracy") == pytest.approx(accuracy_score(repeated, decided.repeat(3)))
+    assert found.value("f1_macro") == pytest.approx(f1_score(repeated, decided.repeat(3), average="macro"))
+    assert found.value("cross_entropy") == pytest.approx(log_loss(repeated, A.repeat(3, 1)))
+    south = torch.tensor([site == "south" for site in SITES])
+    squared = (A.unsqueeze(1) - torch.eye(3)).square().sum(2)[south]
+    brier = (SHARES[south] * squared).sum(1).mean().item()
+    assert found.value("brier_score", group=("site", "south")) == pytest.approx(brier)
+    assert found.value("recall[seen]") == pytest.approx((SHARES[decided > 0][:, 1:].sum() / SHARES[:, 1:].sum()).item())
+    assert found.first.rows == 240
+    of_each = [measured(votes).value("mpcs") for votes in VOTES]
+    assert found.value("mpcs") == pytest.approx(sum(of_each) / 3)
+
+
+def assert_same(one: Any, other: Any, *, rel: float = 1e-6) -> None:
+    names = [name for name in one.first.intervals if name in other.first.intervals]
+    assert len(names) > 12
+    for name in names:
+        assert one.value(name, "A") == pytest.approx(other.value(name, "A")), name
+        assert one.interval(name, "A") == pytest.approx(other.interval(name, "A"), rel=rel), name
+
+
+def test_shares_are_weighted_rows_of_each_class_clustered_by_the_row() -> None:
+    shares = measured(preds={"A": A, "B": B})
+    rows = measured(CLASSES, {"A": A[PLACES], "B": B[PLACES]}, weights=WEIGHTS, clusters=PLACES)
+    assert_same(shares, rows)
+    assert len(shares.comparisons) == len(rows.comparisons) == 5
+    for one, other in zip(shares.comparisons, rows.comparisons, strict=True):
+        assert one.paired.difference == pytest.approx(other.paired.difference)
+        if "rate" not in one.measure:  # rates of rows that are independent have the bound
+            assert one.paired[3:] == pytest.approx(other.paired[3:])
+
+
+def test_clusters_and_weights_of_rows_are_those_of_their_shares() -> None:
+    patients, weights = torch.arange(240) // 4, 0.5 + torch.rand(240, generator=GENERATOR).double()
+    shares = measured(preds={"A": A}, clusters=patients, weights=weights)
+    of_rows = {"clusters": patients[PLACES], "weights": WEIGHTS * weights[PLACES]}
+    assert_same(shares, measured(CLASSES, {"A": A[PLACES]}, **of_rows))
+
+
+@pytest.mark.parametrize("preds", [A, torch.full((240,), -1)])
+def test_rare_classes_are_counted_in_clusters(preds: Tensor) -> None:
+    """Of shares, and of decisions that may be referrals."""
+    target = SHARES if preds.ndim == 2 else TRUTH
+    found = measured(target, preds, clusters=torch.arange(240) // 24)
+    assert "few clusters (clusters) with samples" in "".join(found.warnings())
+
+
+def test_annotators_who_agree_are_one_class_for_each_row() -> None:
+    one_hot = torch.eye(3).double()[TRUTH]
+    assert_same(measured(one_hot, {"A": A}), measured(TRUTH, {"A": A}), rel=1e-4)
+    assert measured(one_hot).first.confusion.equal(measured(TRUTH).first.confusion.double())
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 239), unique=True, max_size=3), st.sampled_from([2**17, 60]))
+def test_parts_of_any_size_merge(cuts: list[int], waiting: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(model_sums, "WAITING", waiting)
+        parts = [Evaluation(NAMES, concern=CONCERN, is_soft=True) for _ in range(len(cuts) + 1)]
+        for part, rows in zip(parts, torch.arange(240).tensor_split(sorted(cuts)), strict=True):
+            part.update({"A": A[rows], "B": B[rows]}, SHARES[rows])
+        for part in parts[1:]:
+            parts[0].merge(part)
+        found, expected = parts[0].result(), measured(preds={"A": A, "B": B})
+    assert_same(found, expected)
+    for one, other in zip(found.comparisons, expected.comparisons, strict=True):
+        assert one.paired == pytest.approx(other.paired)
+
+
+def test_degrees_of_truth_keep_their_meaning() -> None:
+    degrees = evaluate({"A": A, "B": B}, SHARES)
+    assert "soft_f1_macro" in degrees.models["A"].values
+    assert "accuracy" not in degrees.models["A"].values
+    assert [row.measure for row in degrees.comparisons] == ["macro soft F1", "divergence"]
+    assert "Soft labels are degrees of truth" in "".join(degrees.notes)
+    both = measured(metrics=["soft_f1_macro", "brier_score"])
+    assert both.value("soft_f1_macro") == pytest.approx(degrees.value("soft_f1_macro", "A"))
+    assert both.interval("soft_f1_macro") == pytest.approx(degrees.interval("soft_f1_macro", "A"))
+    assert both.value("brier_score") == pytest.approx(measured().value("brier_score"))
+    other = evaluate({"A": A}, 0.3 * SHARES)
+    assert "soft_f1_macro" in other.models["A"].values, "degrees need not sum to 1"
+
+
+def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> None:
+    rounded = (100 * SHARES).round() / 100
+    assert rounded.sum(1).min() < 0.995
+    found, expected = measured(rounded), measured()
+    for name, value in expected.first.values.items():
+        assert found.value(name) == pytest.approx(value, rel=0.02), name
+    assert found.first.confusion.sum() == pytest.approx(240)
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "message"),
+    [
+        (0.9 * SHARES, {}, r"target must hold shares of annotators, with the sum 1, .* sample 0 has \[0.\d+, "),
+        (0.0 * SHARES, {}, "target must hold shares of annotators"),
+        (0.9 * SHARES, {"concern": None, "metrics": ["brier_score"]}, "target must hold shares of annotators"),
+        (2 * SHARES, {}, "target must hold degrees of truth from 0 to 1"),
+        (SHARES, {"preds": A.log()}, r"preds must be probabilities .*take logits.softmax\(1\)"),
+        (SHARES, {"metrics": ["calibration_slope"]}, "soft labels, which need weights.*calibration_slope take none"),
+        (
+            SHARES,
+            {"concern": ConcernRange([CONCERN], [DEARER])},
+            "soft labels, which need costs that are",
+        ),
+        (SHARES, {"prevalence": [0.5, 0.3, 0.2]}, "prevalence needs one class for each row"),
+    ],
+)
+def test_what_does_not_fit_is_refused(target: Tensor, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measured(target, **arguments)
+
+
+def written(path: Path, probs: Tensor, target: Tensor) -> Path:
+    lines = [",".join([*NAMES, *(f"target_{name}" for name in NAMES), "site"])]
+    rows = zip(probs.tolist(), target.tolist(), SITES, strict=True)
+    lines += [",".join(map(str, [*scores, *degrees, site])) for scores, degrees, site in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def concern(tmp_path: Path) -> Path:
+    path = tmp_path / "concern.yaml"
+    path.write_text(
+        f"classes: {NAMES}\nweights: [[0, 1, 1], [1, 0, 1], [20, 2, 0]]\ndangerous: 5\n".replace("'", "")
+        + "class_groups: {seen: [unclear, ill]}\n"
+    )
+    return path
+
+
+def test_the_command_says_that_it_read_shares(
+    concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [written(tmp_path / f"{name}.csv", probs, SHARES) for name, probs in (("A", A), ("B", B))]
+    assert run("score", *files, "--concern", concern, "--by", "site", "--json") == 0
+    found, expected = json.loads(capsys.readouterr().out), measured(preds={"A": A, "B": B}, groups={"site": SITES})
+    assert found["read"][0].startswith("A.csv: shares of annotators target_well, target_unclear, target_ill; scores")
+    assert found["models"]["B"]["metrics"] == pytest.approx(expected.models["B"].values)
+    assert found["models"]["B"]["intervals"]["expected_concern"] == pytest.approx(
+        expected.interval("expected_concern", "B")
+    )
+    differences = [row["difference"] for row in found["comparisons"]]
+    assert differences == pytest.approx([row.paired.difference for row in expected.comparisons])
+    gate = ("--require", "dangerous_rate < 50 %", "--require", "recall[seen] > 0.1", "--require", "dangerous_rate < 0")
+    assert run("score", files[0], "--concern", concern, *gate) == 3
+    assert "1 of 3 tests of requirements failed" in capsys.readouterr().err
+    assert run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0
+    assert "expected_concern" in (tmp_path / "page.html").read_text()
+    capsys.readouterr()
+    assert run("score", files[0]) == 0
+    assert "degrees of truth target_well" in capsys.readouterr().out
+
+
+def test_the_command_names_the_row_whose_shares_have_another_sum(
+    concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = SHARES.clone()
+    target[3] *= 0.5
+    path = written(tmp_path / "A.csv", A, target)
+    assert run("score", path, "--concern", concern) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "row 4: the shares of annotators must sum to 1, but sum to 0.5; degrees of truth need metrics" in error
+    assert run("score", path, "--metrics", "soft_f1_macro") == 0
+
+
+def test_probabilities_of_a_file_are_those_of_classes(
+    concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "A.csv", 0.6 * A, SHARES)
+    assert run("score", path, "--concern", concern) == 2
+    assert "the scores must sum to 1, but sum to 0.6" in " ".join(capsys.readouterr().err.split())

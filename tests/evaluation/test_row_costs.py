@@ -1,0 +1,186 @@
+"""Costs of decisions that differ from row to row: values by hand, laws, intervals and files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import ttest_rel
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.functional import bounded_mean_interval
+from tests.cli.test_cli import run
+
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 300, replacement=True, generator=GENERATOR)
+A, B = (
+    (1.5 * torch.randn(300, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[TARGET]).softmax(1)
+    for skill in (1, 2.5)
+)
+COSTS = 10 * torch.rand(300, 3, generator=GENERATOR).double() * (1 - 0.9 * torch.eye(3)[TARGET]) - 0.5
+SITES = ["north" if row % 3 else "south" for row in range(300)]
+NAMES = ["mean_cost", "regret"]
+
+
+def measured(preds: Any = A, **arguments: Any) -> Any:
+    return evaluate(preds, **{"target": TARGET, "costs": COSTS, **arguments})
+
+
+def paid(probs: Tensor) -> Tensor:
+    return COSTS.gather(1, probs.argmax(1, keepdim=True)).squeeze(1)
+
+
+def test_values_are_means_of_what_decisions_cost() -> None:
+    weights, south = torch.rand(300, generator=GENERATOR).double(), np.array([site == "south" for site in SITES])
+    found = measured(groups={"site": SITES})
+    assert found.value("mean_cost") == pytest.approx(paid(A).mean().item())
+    assert found.value("regret") == pytest.approx((paid(A) - COSTS.min(1).values).mean().item())
+    assert found.value("mean_cost", group=("site", "south")) == pytest.approx(paid(A)[south].mean().item())
+    assert "accuracy" in found.first.values
+    assert measured(weights=weights).value("mean_cost") == pytest.approx(np.average(paid(A), weights=weights))
+    decided = measured(A.argmax(1), class_names=3)
+    assert decided.value("regret") == pytest.approx(found.value("regret"))
+    assert decided.interval("regret") == pytest.approx(found.interval("regret"))
+    soft = measured(target=torch.eye(3)[TARGET])
+    assert soft.value("mean_cost") == pytest.approx(found.value("mean_cost"))
+
+
+def test_intervals_are_gaffkes_with_the_dearest_decision_of_any_row() -> None:
+    values = torch.cat([paid(A), COSTS.min().view(1), COSTS.max().view(1)])
+    counts = torch.cat([torch.ones(300), torch.zeros(2)])
+    expected = bounded_mean_interval(values, counts)
+    assert measured().interval("mean_cost") == pytest.approx(expected, rel=1e-3)
+    highest = (COSTS.max(1).values - COSTS.min(1).values).max()
+    values = torch.cat([paid(A) - COSTS.min(1).values, torch.stack([torch.zeros(()), highest])])
+    assert measured().interval("regret") == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3)
+
+
+def test_differences_are_the_paired_t_test_and_those_of_regret_are_not_repeated() -> None:
+    [row] = [row for row in measured({"A": A, "B": B}).comparisons if row.measure == "mean cost"]
+    test = ttest_rel(paid(B), paid(A))
+    ends = test.confidence_interval()
+    assert (row.paired.low, row.paired.high) == pytest.approx((ends.low, ends.high))
+    assert row.paired.p_value == pytest.approx(test.pvalue)
+    alone = measured({"A": A, "B": B}, metrics=["regret"]).comparisons
+    assert [each.measure for each in alone] == ["regret"]
+    assert alone[0].paired[2:] == pytest.approx(row.paired[2:])
+
+
+def test_rare_dear_decisions_have_the_bound() -> None:
+    """Of 3 rows, all in favour of B, that cost most, nothing is concluded."""
+    costs = torch.ones(300, 3).double()
+    costs[:3] = torch.tensor([100.0, 1, 1])
+    first, second = torch.zeros(300).long(), torch.ones(300).long()
+    found = measured({"A": first, "B": second}, costs=costs, class_names=3, metrics=["mean_cost"])
+    low, high = found.comparisons[0].paired[3:5]
+    assert low < -0.99 < 0 < high
+    assert found.interval("mean_cost", "B")[1] > 2
+
+
+def test_costs_of_pairs_of_classes_are_those_of_the_concern() -> None:
+    concern = ConcernSpec(3, weights=[[0, 1, 4], [2, 0, 1], [9, 3, 0]])
+    costs = concern.matrix().fill_diagonal_(0)[TARGET]
+    found = measured({"A": A, "B": B}, concern=concern, costs=costs, metrics=["mean_cost", "mean_concern"])
+    assert found.value("mean_cost", "A") == pytest.approx(found.value("mean_concern", "A"))
+    assert found.interval("mean_cost", "A") == pytest.approx(found.interval("mean_concern", "A"))
+    one, other = found.comparisons
+    assert one.paired == pytest.approx(other.paired)
+
+
+def test_clusters_of_one_row_are_none_and_parts_merge() -> None:
+    found, expected = measured(clusters=range(300)), measured()
+    parts = [Evaluation(3, has_costs=True) for _ in range(2)]
+    for part, rows in zip(parts, torch.arange(300).split(170), strict=True):
+        part.update(A[rows], TARGET[rows], costs=COSTS[rows])
+    parts[0].merge(parts[1])
+    pairs = measured(clusters=torch.arange(300) // 2)
+    for name in NAMES:
+        assert found.interval(name) == pytest.approx(expected.interval(name))
+        assert parts[0].result().interval(name) == pytest.approx(expected.interval(name))
+        assert pairs.value(name) == pytest.approx(expected.value(name))
+        assert pairs.interval(name) != pytest.approx(expected.interval(name))
+    shifted = measured(costs=COSTS + 7)
+    assert shifted.interval("mean_cost") == pytest.approx([7 + end for end in expected.interval("mean_cost")], rel=1e-3)
+
+
+def test_a_frame_has_them() -> None:
+    frame = measured({"A": A, "B": B}).to_frame().set_index(["model", "metric"])
+    assert frame.loc[("B", "mean_cost"), "value"] == pytest.approx(paid(B).mean().item())
+    assert frame.loc[("B - A", "mean_cost"), "low"] < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"costs": COSTS[:, :2]}, r"costs must be \(N, C\), \(300, 3\) here: .* have shape \(300, 2\)"),
+        ({"costs": COSTS / 0}, "costs must be finite, but that of row 0, decision"),
+        ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
+        ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
+        ({"preds": torch.full((300,), -1), "class_names": 3}, "among its decisions, but mean_cost, regret must"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measured(**{"preds": A, **arguments})
+    with pytest.raises(ValueError, match=r"costs must be given for every batch if rows have them \(has_costs\)"):
+        Evaluation(3).update(A, TARGET, costs=COSTS)
+
+
+def written(path: Path, probs: Tensor, rows: Tensor, costs: Tensor | None = None) -> Path:
+    columns = ["id", *"abc", "label", *([] if costs is None else ["pay", "ask", "stop"])]
+    lines = [",".join(columns)]
+    for row in rows.tolist():
+        values = [row, *probs[row].tolist(), "abc"[TARGET[row]], *([] if costs is None else costs[row].tolist())]
+        lines.append(",".join(map(str, values)))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_command_reads_columns_of_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = torch.arange(300)
+    files = written(tmp_path / "A.csv", A, rows, COSTS), written(tmp_path / "B.csv", B, rows.flip(0))
+    options = ("--cost-columns", "pay,ask,stop", "--id-column", "id", "--metrics", "mean_cost,regret")
+    assert run("score", *files, *options, "--json") == 0
+    found, expected = json.loads(capsys.readouterr().out), measured({"A": A, "B": B}, metrics=NAMES)
+    assert found["read"][0].endswith("costs of deciding a: pay, b: ask, c: stop")
+    for model in "AB":
+        assert found["models"][model]["metrics"] == pytest.approx(expected.models[model].values)
+        assert found["models"][model]["intervals"]["regret"] == pytest.approx(expected.interval("regret", model))
+    assert found["comparisons"][0]["p_value"] == pytest.approx(expected.comparisons[0].paired.p_value)
+    assert run("score", files[0], *options, "--require", "mean_cost < 9", "--require", "mean_cost < 2") == 3
+    assert "mean_cost < 2.0" in capsys.readouterr().err
+
+
+def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {**dict(zip("abc", probs, strict=True)), "label": "abc"[label], "costs": costs}
+        for probs, label, costs in zip(A.tolist(), TARGET.tolist(), COSTS.tolist(), strict=True)
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, [{**rows[0], "label": None}, *rows])) + "\n")
+    options = ("--cost-columns", "costs", "--metrics", "regret", "--missing", "drop", "--json")
+    assert run("score", tmp_path / "p.jsonl", *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["read"][0].endswith("costs of deciding a, b, c: lists costs")
+    assert found["metrics"]["regret"] == pytest.approx(measured().value("regret"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("pay,ask", "--cost-columns must name a column for each class, a, b, c, but names pay, ask"),
+        ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
+        ("pay", "column pay: must have a cost for each of the 3 classes, but has 1"),
+        ("pay,ask,stop", "row 8, column ask: a cost must be a finite number, but is inf"),
+    ],
+)
+def test_bad_columns_are_refused(
+    columns: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs = COSTS.clone()
+    costs[7, 1] = torch.inf
+    path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
+    assert run("score", path, "--cost-columns", columns) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
