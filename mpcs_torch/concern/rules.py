@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 OR = " or "
 """Stands between the classes of a coarse answer."""
+REFERRAL = "refer"
+"""Stands for a referral among the names of decisions."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 MAX_CLASSES = 10_000_000
@@ -58,6 +60,16 @@ class ConcernError(MpcsError, ValueError):
 def names_of(classes: Sequence[str] | int) -> tuple[str, ...]:
     """Return the names of the classes: of a number of classes, their indices."""
     return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+
+
+def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
+    """Return the number of each decision by name: the classes, coarse answers with their costs, and last a referral.
+
+    A class of that name is a class.
+    """
+    numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
+    numbers.setdefault(REFERRAL, -1)
+    return numbers
 
 
 def indices_of(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:

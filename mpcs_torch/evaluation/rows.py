@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,10 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BITS, in_bits
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.decisions import flatten_decisions
+from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.processes.world import World
 
 if TYPE_CHECKING:
@@ -79,6 +82,84 @@ class Rows(NamedTuple):
             for column in ([each.weights for each in parts], [each.frequencies for each in parts])
         )
         return Rows(probs, target, ids, groups, weights, frequencies)
+
+
+def names_in(values: Any) -> list[Any]:
+    """Return the values of labels or decisions that are names; empty if they are numbers."""
+    plain = [] if isinstance(values, Tensor) else values.tolist() if hasattr(values, "tolist") else values
+    return list(plain) if any(isinstance(each, str) for each in plain) else []
+
+
+def numbers_of(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor:
+    """Return labels or decisions as a tensor; names are looked up."""
+    if not (names := names_in(values)):
+        return as_tensor(values, argument)
+    if unknown := [name for name in names if name not in numbers]:
+        rule = f"{argument} must be one of {quoted(list(numbers))} in each row"
+        raise ValueError(f"{rule}, but names {quoted(unknown[0])}.")
+    return torch.tensor([numbers[name] for name in names])
+
+
+def is_decisions(preds: Any) -> bool:
+    """Return whether predictions are decisions: names, or integers (N,)."""
+    return bool(names_in(preds)) or (
+        (numbers := as_tensor(preds, "preds")).ndim == 1 and not numbers.is_floating_point()
+    )
+
+
+def check_order(preds: Any, target: Any) -> None:
+    """Refuse predictions and labels that are given in the order of scikit-learn, where that can be seen."""
+    preds_first = "preds come first, evaluate(preds, target)"
+    if isinstance(target, Mapping):
+        raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
+    if not is_decisions(preds):
+        given = as_tensor(preds, "preds")
+        if given.ndim != 2 or not given.is_floating_point():
+            rule = "preds must be probabilities (N, C), also of two classes, or decisions (N,), as integers or names"
+            raise ValueError(f"{rule}, but got {given.dtype} {tuple(given.shape)}: {preds_first}.")
+    elif not names_in(target) and ((labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()):
+        rule = "target must hold one class for each row where preds are decisions"
+        raise ValueError(f"{rule}, but is {labels.dtype} {tuple(labels.shape)}: {preds_first}.")
+
+
+def checked_rows(
+    preds: Any, target: Tensor, chosen: "ChosenMetrics", numbers: Mapping[str, int]
+) -> tuple[Tensor, Tensor]:
+    """Refuse bad values of a batch; return probabilities, or decisions (N, 1), and labels on the CPU.
+
+    Args:
+        preds: ``(N, C)`` probabilities, or ``(N,)`` decisions, whose names may be among the ``numbers``.
+        target: ``(N,)`` classes, or ``(N, C)`` degrees of truth.
+        chosen: What the evaluation takes.
+        numbers: The numbers of decisions by name.
+    """
+    classes = chosen.num_classes
+    if chosen.is_decided:
+        further = 0 if not chosen.refers else 1 + (0 if chosen.concern is None else len(chosen.concern.answers))
+        preds = numbers_of("preds", preds, numbers)
+        decided = flatten_decisions(
+            preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
+        )
+        if preds.ndim != 1 or preds.is_floating_point():
+            raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+        raise_first(decided.find_faults())
+        return preds.long().cpu().unsqueeze(1), decided.labels.target.cpu()
+    preds = as_tensor(preds, "preds")
+    if chosen.is_soft:
+        soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
+        raise_first(soft.find_faults())
+        return soft.predicted.double().cpu(), soft.actual.double().cpu()
+    samples = flatten_samples(
+        preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
+    )
+    try:
+        raise_first(samples.find_faults())
+    except ValueError as error:  # of functions, which have more arguments
+        message = (
+            str(error).replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
+        )
+        raise ValueError(message) from None
+    return samples.scores.detach().double().cpu(), samples.labels.target.cpu()
 
 
 Prevalence = Mapping[str, float] | Sequence[float] | Tensor
