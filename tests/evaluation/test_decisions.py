@@ -108,7 +108,7 @@ def test_the_order_of_scikit_learn_is_refused_where_it_shows(labels: Any, concer
             ValueError, match=r"target must hold labels, but is a dictionary of \['A'\]: preds come first"
         ):
             evaluate(labels, models, concern=concern)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"preds must be probabilities .* int64 \(60, 3\): preds come first"):
+    with pytest.raises(ValueError, match=r"preds must be probabilities .*int64 \(60, 3\): preds come first"):
         evaluate(torch.eye(3, dtype=torch.int64)[Y], SCORED, concern=concern)
     evaluate(SCORED, labels, class_names=None if concern else SPEC.classes, concern=concern)
     evaluate(DECIDED, labels, class_names=SPEC.classes, concern=concern)
