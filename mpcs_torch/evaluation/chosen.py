@@ -11,7 +11,7 @@ from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.metric_states import OfRows
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import sections_of
@@ -64,7 +64,7 @@ class ChosenMetrics(NamedTuple):
 
 
 def choose_metrics(
-    num_classes: int,
+    class_names: Sequence[str],
     concern: ConcernSpec | ConcernRange | None,
     entries: Sequence[MetricEntry] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -77,6 +77,7 @@ def choose_metrics(
     """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
+    num_classes = len(class_names)
     if is_soft and concern is not None:
         raise ValueError("has soft labels, but a concern needs one class for each row")
     if is_decided and is_soft:
@@ -108,6 +109,7 @@ def choose_metrics(
     if entries is None:
         allowed = [entry for entry in allowed if entry.takes_weights or not is_weighted]
         entries = in_order(allowed, has_concern=concern is not None)
+    entries = [_of_class(entry, class_names, concern) if entry.of else entry for entry in entries]
     given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     entries = [each if given is None or each.is_registered else replace(each, takes=given) for each in entries]
     wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
@@ -133,6 +135,17 @@ def choose_metrics(
     ranges = None if refers and not _has_referral_cost(concern) else ranges
     kinds = is_soft, is_decided, refers, is_weighted
     return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, *kinds, ranges)
+
+
+def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
+    """Return the entry with the indices of the class, or of the group of classes, that its name has in brackets."""
+    classes = {name: (label,) for label, name in enumerate(class_names)}
+    known = {**classes, **dict(concern.class_groups if concern is not None else ())}
+    if entry.of not in known:
+        meant = did_you_mean(entry.of, known)
+        rule = f"{entry.name} must name a class, or a group of classes of a concern"
+        raise ValueError(f"{rule}: {meant or f'they are {quoted(list(known))}.'}")
+    return replace(entry, settings={**entry.settings, "classes": known[entry.of]})
 
 
 def takes_referrals(entry: MetricEntry) -> bool:

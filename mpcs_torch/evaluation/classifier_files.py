@@ -151,7 +151,7 @@ def score_models(
             raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
         with values_of(predictions.path):
             if development is not None:
-                chosen = choose_metrics(len(names), concern, entries, is_soft=is_soft)
+                chosen = choose_metrics(names, concern, entries, is_soft=is_soft)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
             evaluation = Evaluation(
                 names,

@@ -129,7 +129,7 @@ class Evaluation:
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
         self.chosen: ChosenMetrics = choose_metrics(
-            len(names),
+            names,
             concern,
             entries,
             settings,

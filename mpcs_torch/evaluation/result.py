@@ -266,6 +266,7 @@ class Result(Generic[ScoresT]):
             (model, column, group, name, value, *(ends or (nan, nan)), nan)
             for model, column, group, scores in parts
             for name, (value, ends, _) in scores.by_class().items()
+            if name not in scores.values
         ]
         rows += [
             (
