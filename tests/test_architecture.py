@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "metrics": {"concern", "functional", "errors", "io", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "evaluation": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT,
+    "evaluation": {"learning", "calibration", "concern", "functional", "metrics", "plots"} | LIGHT,
     "learning": {"calibration", "concern", "functional"} | LIGHT,
     "monitoring": {"evaluation", "learning", "concern", "functional", "metrics", "plots"} | LIGHT,
     "trainer": TRAINER,

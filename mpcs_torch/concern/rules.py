@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+import numpy as np
+
 from mpcs_torch.errors import MpcsError, has_control, quoted, shown
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 OR = " or "
 """Stands between the classes of a coarse answer."""
+REFERRAL = "refer"
+"""Stands for a referral among the names of decisions."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 MAX_CLASSES = 10_000_000
@@ -58,10 +62,32 @@ def names_of(classes: Sequence[str] | int) -> tuple[str, ...]:
     return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
 
 
+def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
+    """Return the number of each decision by name: the classes, coarse answers with their costs, and last a referral.
+
+    A class of that name is a class.
+    """
+    numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
+    numbers.setdefault(REFERRAL, -1)
+    return numbers
+
+
 def indices_of(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Return the indices of classes that are given by their names or indices."""
     places = {name: i for i, name in enumerate(names)}
     return tuple(tuple(entry if isinstance(entry, int) else places[entry] for entry in entries) for entries in pairs)
+
+
+def without_arrays(value: Any) -> Any:
+    """Return arrays of NumPy, tensors and their numbers, also in lists and mappings, as lists and numbers of Python.
+
+    Data frames and series remain, and are refused: their names may stand in another order than the classes.
+    """
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "detach"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {without_arrays(key): without_arrays(each) for key, each in value.items()}
+    return type(value)(map(without_arrays, value)) if type(value) in (list, tuple) else value
 
 
 def find_problems(spec: ConcernSpec) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from mpcs_torch.concern.rules import (
     find_problems,
     indices_of,
     names_of,
+    without_arrays,
 )
 from mpcs_torch.tables import html_table
 
@@ -38,6 +39,8 @@ MOST_SHOWN = 30
 @dataclass(frozen=True, init=False)
 class ConcernSpec:
     """Describe what each error costs and which errors are dangerous.
+
+    Arrays and numbers of NumPy, and tensors, do wherever lists and numbers do.
 
     Args:
         classes: The class names in index order, or the number of classes (which are then named "0", "1", ...).
@@ -97,9 +100,9 @@ class ConcernSpec:
         classes: Sequence[str] | int,
         releases: Pairs = (),
         factor: float = 0.5,
-        weights: Sequence[Sequence[float]] | None = None,
-        dangerous: Pairs | float | None = None,
-        refer: Sequence[float] | float | None = None,
+        weights: Sequence[Sequence[float]] | NDArray[Any] | None = None,
+        dangerous: Pairs | NDArray[Any] | float | None = None,
+        refer: Sequence[float] | NDArray[Any] | float | None = None,
         concession: float | None = None,
         answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
         class_groups: Mapping[str, Sequence[str | int]] | tuple[tuple[str, tuple[int, ...]], ...] = (),
@@ -107,21 +110,22 @@ class ConcernSpec:
         # As the fields, for dataclasses.replace.
         answers = dict(answers) if isinstance(answers, tuple) else answers
         class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = {name: without_arrays(value) for name, value in locals().items() if name != "self"}
         self._set(given)
         problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
-        names = names_of(classes)
+        names, refer, dangerous = names_of(given["classes"]), given["refer"], given["dangerous"]
+        groups = given["class_groups"]
         self._set(
             {
                 "classes": names,
-                "releases": indices_of(releases, names),
-                "weights": None if weights is None else tuple(tuple(map(float, row)) for row in weights),
+                "releases": indices_of(given["releases"], names),
+                "weights": None if weights is None else tuple(tuple(map(float, row)) for row in given["weights"]),
                 "dangerous": indices_of(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
                 "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
-                "answers": tuple((answer, float(cost)) for answer, cost in answers.items()),
-                "class_groups": tuple(zip(class_groups, indices_of(list(class_groups.values()), names), strict=True)),
+                "answers": tuple((answer, float(cost)) for answer, cost in given["answers"].items()),
+                "class_groups": tuple(zip(groups, indices_of(list(groups.values()), names), strict=True)),
             }
         )
 

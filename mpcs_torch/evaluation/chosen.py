@@ -13,7 +13,7 @@ from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.metric_states import OfRows
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import sections_of
@@ -124,7 +124,7 @@ class ChosenMetrics(NamedTuple):
 
 
 def choose_metrics(
-    num_classes: int,
+    class_names: Sequence[str],
     concern: ConcernSpec | ConcernRange | None,
     entries: Sequence[MetricEntry] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -138,6 +138,7 @@ def choose_metrics(
     """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
+    num_classes = len(class_names)
     has_shares = is_soft and needs_classes(concern, entries)
     if is_decided and is_soft:
         raise ValueError("has soft labels, but decisions need one class for each row")
@@ -169,6 +170,7 @@ def choose_metrics(
         allowed += [entry for entry in ENTRIES if entry.takes == "costs" and has_costs]
         allowed = [entry for entry in allowed if entry.takes_weights or not (is_weighted or has_shares)]
         entries = in_order(allowed, has_concern=concern is not None)
+    entries = [_of_class(entry, class_names, concern) if entry.of else entry for entry in entries]
     given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     entries = [each if given is None or each.is_registered else replace(each, takes=given) for each in entries]
     wrong = [entry.name for entry in entries if entry.takes == "soft_labels" and not is_soft]
@@ -209,6 +211,17 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
     if entries is None:
         return concern is not None
     return any(entry.is_registered and entry.takes_classes for entry in entries)
+
+
+def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
+    """Return the entry with the indices of the class, or of the group of classes, that its name has in brackets."""
+    classes = {name: (label,) for label, name in enumerate(class_names)}
+    known = {**classes, **dict(concern.class_groups if concern is not None else ())}
+    if entry.of not in known:
+        meant = did_you_mean(entry.of, known)
+        rule = f"{entry.name} must name a class, or a group of classes of a concern"
+        raise ValueError(f"{rule}: {meant or f'they are {quoted(list(known))}.'}")
+    return replace(entry, settings={**entry.settings, "classes": known[entry.of]})
 
 
 def takes_referrals(entry: MetricEntry) -> bool:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
+from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, is_number, values_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
-from mpcs_torch.evaluation.files.predictions import Predictions, decision_numbers
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import number_or_text
 from mpcs_torch.evaluation.files.row_ids import shared_ids
@@ -50,7 +51,7 @@ def open_models(
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
-    numbers = None if concern is None else decision_numbers(concern)
+    numbers = None if concern is None else decision_numbers(concern.classes, concern.answers)
 
     is_in_order = len(paths) > 1 and reading.id_column is None
     ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # which must be equal
@@ -149,7 +150,7 @@ def score_models(
             raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
         with values_of(predictions.path):
             if development is not None:
-                chosen = choose_metrics(len(names), concern, entries, is_soft=is_soft, has_costs=rows.costs is not None)
+                chosen = choose_metrics(names, concern, entries, is_soft=is_soft, has_costs=rows.costs is not None)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
             evaluation = Evaluation(
                 names,

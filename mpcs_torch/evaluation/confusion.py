@@ -56,7 +56,7 @@ def evaluate_confusion(
     if metrics is None:
         of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]
         metrics = in_order([entry for entry in of_decisions if entry.is_default], has_concern=concern is not None)
-    chosen = choose_metrics(len(class_names), concern, metrics)
+    chosen = choose_metrics(class_names, concern, metrics)
     layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
     step = max(1, MOST_OF_CELLS // (4 * len(class_names)))  # about so many sums for each

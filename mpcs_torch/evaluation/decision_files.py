@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.rules import REFERRAL, decision_numbers
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import AllRows, all_rows
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, Predictions, decision_numbers
+from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.words import REFERRAL, WRITTEN
+from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.groups import group_codes
@@ -125,7 +126,10 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     rows, units, note = _in_units(read, predictions, rule.concern)
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
-    names, reasons = list(decision_numbers(rule.concern)), {IS_DECIDED: "", IS_CHEAPER: "it costs less"}
+    names, reasons = (
+        list(decision_numbers(rule.concern.classes, rule.concern.answers)),
+        {IS_DECIDED: "", IS_CHEAPER: "it costs less"},
+    )
     reasons |= {IS_UNSOUND: "its scores are not sound"}
     reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
     columns = {

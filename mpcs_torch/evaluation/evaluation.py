@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
+from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import Repeats, dearer_by_cost, repeating, uncalibrated
@@ -21,7 +22,14 @@ from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Prevalence, Rows, class_weights
+from mpcs_torch.evaluation.rows import (
+    Prevalence,
+    Rows,
+    check_order,
+    class_weights,
+    is_decisions,
+    numbers_of,
+)
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.evaluation.values import compare, scores_of
@@ -45,6 +53,8 @@ REPEATED = (
     "expected concern, which would say what wrong decisions say."
 )
 Groups = Mapping[str, Sequence[object] | Tensor]
+Predictions = Sequence[object] | Tensor
+"""Also arrays of NumPy; or labels."""
 
 
 class Evaluation:
@@ -64,7 +74,8 @@ class Evaluation:
         is_soft: Whether labels are soft, (N, C): degrees of truth; or, where a concern is given or metrics of classes
             are named, the shares of annotators for each class. Then a row counts for each class by its share.
         is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
-            and -1 for a referral. Each true class is then a group of the column "true class".
+            and -1 for a referral, or their names and "refer". Each true class is then a group of the column
+            "true class".
         refers: Whether decisions may be referrals or coarse answers: metrics of a class for each row are left out.
         is_weighted: Whether rows have weights; metrics that take none are left out.
         has_costs: Whether rows have costs of each decision, which ``mean_cost`` and ``regret`` add up.
@@ -120,7 +131,7 @@ class Evaluation:
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
         self.chosen: ChosenMetrics = choose_metrics(
-            len(names),
+            names,
             concern,
             entries,
             settings,
@@ -130,6 +141,8 @@ class Evaluation:
             is_weighted=is_weighted,
             has_costs=has_costs,
         )
+        answers = () if self.chosen.concern is None else self.chosen.concern.answers
+        self._decisions = decision_numbers(names, answers)
         self._is_default = metrics is None
         self._notes = self.chosen.notes(is_default=self._is_default)
         self._intervals = intervals
@@ -150,8 +163,8 @@ class Evaluation:
 
     def update(
         self,
-        preds: Tensor | Mapping[str, Tensor],
-        target: Tensor,
+        preds: Predictions | Mapping[str, Predictions],
+        target: Predictions,
         *,
         groups: Groups | None = None,
         clusters: Sequence[object] | Tensor | None = None,
@@ -164,8 +177,8 @@ class Evaluation:
         Units of decision, whose rows may be in several batches, are combined by `evaluate` alone, or beforehand.
 
         Args:
-            preds: ``(N, C)`` probabilities, or ``(N,)`` decisions if ``is_decided``, of one model or by model; models
-                must have the same rows.
+            preds: ``(N, C)`` probabilities, or ``(N,)`` decisions, as numbers or names, if ``is_decided``, of one model
+                or by model; models must have the same rows.
             target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` soft labels from 0 to 1. Shares of
                 annotators must have the sum 1, but for rounding to two decimals, and are divided by it.
             groups: ``(N,)`` names of the group of each row, by column.
@@ -190,7 +203,11 @@ class Evaluation:
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         labels = self.labels_of(target)
         checked = {
-            str(name): self.chosen.checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()
+            str(name): self.chosen.checked(
+                numbers_of("preds", given, self._decisions) if self.chosen.is_decided else as_tensor(given, "preds"),
+                labels,
+            )
+            for name, given in by_model.items()
         }
         if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
@@ -362,13 +379,7 @@ class Evaluation:
 
     def labels_of(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""
-        names = [] if isinstance(target, Tensor) else target.tolist() if hasattr(target, "tolist") else target
-        if not any(isinstance(name, str) for name in names):
-            return as_tensor(target, "target")
-        for name in names:
-            if name not in self.class_names:
-                raise ValueError(f"target must name classes, {quoted(self.class_names)}, but names {quoted(name)}.")
-        return torch.tensor([self.class_names.index(name) for name in names])
+        return numbers_of("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
@@ -380,8 +391,8 @@ class Evaluation:
 
 
 def evaluate(
-    preds: Tensor | Mapping[str, Tensor],
-    target: Tensor,
+    preds: Predictions | Mapping[str, Predictions],
+    target: Predictions,
     *,
     concern: ConcernSpec | ConcernRange | None = None,
     metrics: Metrics | None = None,
@@ -400,8 +411,9 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: all metrics, with intervals, by group, and compared.
 
     Args:
-        preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays. Or ``(N,)`` integer decisions,
-            such as those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral.
+        preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays. Or ``(N,)`` decisions, such as
+            those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral; or their names,
+            and "refer".
         target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` soft labels: degrees of truth; or, with a
             concern or named metrics of classes, the shares of annotators, with the sum 1.
         concern: Which errors matter; a `ConcernRange` as for `Evaluation`.
@@ -449,37 +461,40 @@ def evaluate(
         return crossed(lambda rows: evaluate(preds, target, clusters=rows, intervals=intervals, **arguments), clusters)
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
-    first = as_tensor(next(iter(preds.values())) if isinstance(preds, Mapping) else preds, "preds")
-    is_decided = first.ndim == 1 and not first.is_floating_point()
-    if is_decided and not isinstance(target, list) and np.ndim(target) == 2:
-        rule = "target has soft labels, but decisions need one class for each row"
-        raise ValueError(f"{rule}: preds come first, evaluate(preds, target).")
-    if first.ndim != 2 and not is_decided:
-        rule = "preds must be probabilities (N, C) or integer decisions (N,)"
-        raise ValueError(f"{rule}, but got {first.dtype} {tuple(first.shape)}.")
+    by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
+    check_order(first := next(iter(by_model.values())), target)
+    is_decided = is_decisions(first)
     if class_names is None and is_decided and concern is None:
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
-        class_names = concern.classes if is_decided and concern is not None else first.shape[1]
-    classes = class_names if isinstance(class_names, int) else len(class_names)
-    models = list(preds.values()) if isinstance(preds, Mapping) else [preds]
+        class_names = concern.classes if is_decided and concern is not None else as_tensor(first, "preds").shape[1]
+    if is_decided:
+        names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
+        spec = concern.middle if isinstance(concern, ConcernRange) else concern
+        numbers = decision_numbers(names, () if spec is None else spec.answers)
+        by_model = {name: numbers_of("preds", decisions, numbers) for name, decisions in by_model.items()}
     evaluation = Evaluation(
         class_names,
         concern=concern,
         metrics=metrics,
         settings=settings,
-        refers=is_decided and any(_refers(as_tensor(decisions, "preds"), classes) for decisions in models),
-        is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(target)) == 2,
+        refers=is_decided and any(_refers(decisions, len(names)) for decisions in by_model.values()),
+        is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(np.asarray(target))) == 2,
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
         has_costs=costs is not None,
         intervals=intervals,
     )
-    rows, notes = evaluation._rows_of(preds, target, groups, clusters, weights, costs, frequencies), list[str]()
+    rows, notes = evaluation._rows_of(by_model, target, groups, clusters, weights, costs, frequencies), list[str]()
     is_clustered = clusters is not None
     if unit is not None:
-        units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
-        rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
+        units = DecisionUnits.of(
+            unit, combine, concern, len(evaluation.class_names), len(next(iter(rows.values())).ids)
+        )
+        rows = {
+            name: units.combined(each, len(evaluation.class_names), is_clustered=is_clustered)
+            for name, each in rows.items()
+        }
         notes.append(units.note(evaluation.class_names))
     if prevalence is not None:
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
@@ -490,7 +505,7 @@ def evaluate(
     return replace(result, notes=[*notes, *result.notes])
 
 
-def _refers(decisions: Tensor, classes: int) -> bool:
+def _refers(decisions: Any, classes: int) -> bool:
     """Return whether a decision is none of the classes."""
     return bool(((decisions < 0) | (decisions >= classes)).any())
 

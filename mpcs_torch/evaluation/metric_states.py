@@ -7,6 +7,7 @@ some parts is computed without the rows.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -16,9 +17,10 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
 from mpcs_torch.evaluation.bins import in_bits
-from mpcs_torch.evaluation.intervals import FEWEST
-from mpcs_torch.evaluation.left_out import LeftOut, folds_of
+from mpcs_torch.evaluation.intervals import FEWEST, Reason
+from mpcs_torch.evaluation.left_out import LeftOut, folds_of, interval_of_ranks
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, FEWEST_BITS = 7, 6, 5
@@ -130,6 +132,15 @@ class BinnedStates:
         pairs = torch.stack([without(folds[0], fold, fold + 1) for fold in range(0, number - 1, 2)])
         quarters = torch.stack([without(folds[0] % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
         return LeftOut(whole, singles, pairs, quarters.mean(0), len(parts))
+
+    def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
+        """Return the interval of an area under the ROC, whose metric says how each sample is ranked."""
+        metric: Any = self.loaded()
+        if not isfinite(metric.compute()):
+            return "without a value, there is none"
+        sizes = [sum(map(len, states["scores"])) for states in self._parts.values()]
+        parts = None if cluster is None else torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        return interval_of_ranks(metric.misranked(), dim_zero_cat(metric.in_group), parts)
 
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
         known = self._parts.get(code)

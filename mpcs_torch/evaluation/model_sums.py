@@ -204,9 +204,11 @@ class ModelSums:
         unit = "rows" if cluster is None else "clusters"
         found = dict[str, tuple[float, Interval | Reason]]()
         for entry in self._others.entries:
-            left = self.left_out(entry.name, column, code)
-            if isinstance(left, LeftOut):
-                metric = self._others.metrics()[entry.name]
+            left, metric = self.left_out(entry.name, column, code), self._others.metrics()[entry.name]
+            if isinstance(left, LeftOut) and getattr(metric, "interval_rule", "") == "ranks":
+                states = self._states_named(entry.name, column, code)
+                found[entry.name] = left.whole.item(), states.interval_of_ranks(cluster)
+            elif isinstance(left, LeftOut):
                 limits = getattr(metric, "plot_lower_bound", None), getattr(metric, "plot_upper_bound", None)
                 found[entry.name] = left.whole.item(), interval_of_left_out(left, limits, unit)
             else:
@@ -217,8 +219,8 @@ class ModelSums:
         """Return the values of a metric without parts of the rows of a group; or its value, and why there are none."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
-            place, group = next(each for each in enumerate(self._others.groups) if name in each[1].metrics)
-            states = self._states[column][code][place]
+            group = next(each for each in self._others.groups if name in each.metrics)
+            states = self._states_named(name, column, code)
 
             def value_of(metric: Metric) -> Tensor:
                 metric = metric if len(group.metrics) == 1 else self._others.metrics()[name]
@@ -228,6 +230,10 @@ class ModelSums:
             reason = entry.no_interval or states.reason
             self._left_out[key] = (whole.item(), reason) if reason else states.leave_out(value_of, whole)
         return self._left_out[key]
+
+    def _states_named(self, name: str, column: str, code: int) -> BinnedStates:
+        place = next(place for place, group in enumerate(self._others.groups) if name in group.metrics)
+        return self._states[column][code][place]
 
     def probability_means(self) -> dict[str, Any]:
         """Return the reported and the measured means of all rows by name, if they are measured."""

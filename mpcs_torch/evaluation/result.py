@@ -22,6 +22,8 @@ OF_GROUPS = (
 
 MAX_LINES = 18
 """The most rows of the table that a notebook or a console shows at once."""
+MOST_PANELS, MOST_GROUPS = 6, 20
+"""The most metrics that a plot shows unless they are named, and the most groups of a column."""
 ABOUT_RANGES = "Values are those of the middle costs. What follows is about these rows, chance aside."
 
 
@@ -189,16 +191,75 @@ class Result(Generic[ScoresT]):
         return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
 
     def _repr_html_(self) -> str:
-        """Return the values as a table, and all else folded, which a notebook shows."""
+        """Return how rows were read and the values as a table, and all else folded, which a notebook shows."""
         whole = self.table()
         first, rest = Table(whole.header, whole.rows[:MAX_LINES]), Table(whole.header, whole.rows[MAX_LINES:])
         warnings = [f"warning: {warning}" for warning in self.warnings()]
-        parts: list[Table | str] = [rest] if rest.rows else []
-        parts += self.parts()[1 + len(self.sections()) :]
-        shown = [part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>" for part in parts]
+        head, *parts = self.parts()
+        parts = [*([rest] if rest.rows else []), *parts[len(self.sections()) :]]
+        head, *shown = [
+            part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>".replace("\n", "<br>")
+            for part in (head, *parts)
+        ]
         alerts = "".join(f"<p><strong>{escape(printable(each))}</strong></p>" for each in warnings)
         folded = f"<details><summary>groups, classes, comparisons, notes</summary>{''.join(shown)}</details>"
-        return f"<p>{escape(self.first.headline())}</p>{first._repr_html_()}{alerts}{folded}"
+        return f"{head}{first._repr_html_()}{alerts}{folded}"
+
+    def plot(self, names: Sequence[str] | str | None = None) -> Any:
+        """Draw values with their intervals, of all rows and by group, and the differences of models.
+
+        Args:
+            names: Of metrics, also by class, such as ``recall[malignant]``. Default: up to 6, those by which models are
+                compared, else the first ones with intervals.
+
+        Returns:
+            The figure, of pyplot, and its axes: one, or a list.
+
+        Raises:
+            ModuleNotFoundError: If matplotlib is missing.
+            ValueError: If there is no such metric.
+        """
+        from mpcs_torch.metrics.plottable import drawing_on
+
+        names = [names] if isinstance(names, str) else self._main_metrics() if names is None else names
+        whole = {name: [self.find(name, model) for model in self.models] for name in names}
+        with drawing_on(None) as on:
+            from mpcs_torch.plots.results import Panel, result_figure
+
+            rows, panels = self._rows_of_plot(), list[Panel]()
+            for name in names:
+                values = {"all rows": [*map(_effect, whole[name])]}
+                values |= {
+                    row: [_effect(None if each is None else each.find(name)) for each in scores]
+                    for row, scores in rows.items()
+                }
+                compared = [row for row in self.comparisons if row.by.metric == name]
+                apart = {f"{row.second} - {row.first}": (*row.paired[2:5],) for row in compared}
+                panels.append(Panel(name, values, apart))
+            figure = result_figure(panels, list(self.models), on=on)
+        return figure, figure.axes[0] if len(figure.axes) == 1 else figure.axes
+
+    def _main_metrics(self) -> list[str]:
+        """Return those by which models are compared, else the first ones with intervals, or of tables of groups."""
+        compared = dict.fromkeys(row.by.metric for row in self.comparisons)
+        groups, whole = self._shown_groups(), GroupScores("", "", self.first, {})
+        names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
+        sure = [name for name in names if name in compared or name in self.first.intervals]
+        return (sure or names)[:MOST_PANELS]
+
+    def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
+        """Return the worst groups of the first model, with the scores of each model."""
+        rows = dict[str, list[Scores | None]]()
+        columns = dict.fromkeys(groups.column for groups in self._shown_groups())
+        for column in columns:
+            by_model = {groups.model: groups for groups in self._shown_groups() if groups.column == column}
+            worst = next(iter(by_model.values())).worst_first()
+            for name in worst[:MOST_GROUPS]:
+                row = name if len(columns) == 1 else f"{column}: {name}"
+                rows[row] = [by_model[model].groups.get(name) for model in self.models]
+            if len(worst) > MOST_GROUPS:
+                rows[f"and {len(worst) - MOST_GROUPS} others"] = [None] * len(self.models)
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
@@ -266,6 +327,7 @@ class Result(Generic[ScoresT]):
             (model, column, group, name, value, *(ends or (nan, nan)), nan)
             for model, column, group, scores in parts
             for name, (value, ends, _) in scores.by_class().items()
+            if name not in scores.values
         ]
         rows += [
             (
@@ -279,6 +341,12 @@ class Result(Generic[ScoresT]):
             for each in self.comparisons
         ]
         return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high", "p_value"])
+
+
+def _effect(found: Measured | None) -> tuple[float, float, float]:
+    """Return a value and the ends of its interval, NaN for what there is not."""
+    value, ends, _ = found or (nan, None, "")
+    return (value, *(ends or (nan, nan)))
 
 
 def _cell(scores: Scores, name: str) -> str:

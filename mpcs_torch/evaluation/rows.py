@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -90,6 +90,44 @@ class Rows(NamedTuple):
         optional = zip(*(each[4:] for each in parts), strict=True)
         numbers = (None if column[0] is None else torch.cat(column) for column in optional)
         return Rows(probs, target, ids, groups, *numbers)
+
+
+def names_in(values: Any) -> list[Any]:
+    """Return the values of labels or decisions that are names; empty if they are numbers."""
+    plain = [] if isinstance(values, Tensor) else values.tolist() if hasattr(values, "tolist") else values
+    return list(plain) if any(isinstance(each, str) for each in plain) else []
+
+
+def numbers_of(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor:
+    """Return labels or decisions as a tensor; names are looked up."""
+    if not (names := names_in(values)):
+        return as_tensor(values, argument)
+    if unknown := [name for name in names if name not in numbers]:
+        rule = f"{argument} must be one of {quoted(list(numbers))} in each row"
+        raise ValueError(f"{rule}, but names {quoted(unknown[0])}.")
+    return torch.tensor([numbers[name] for name in names])
+
+
+def is_decisions(preds: Any) -> bool:
+    """Return whether predictions are decisions: names, or integers (N,)."""
+    return bool(names_in(preds)) or (
+        (numbers := as_tensor(preds, "preds")).ndim == 1 and not numbers.is_floating_point()
+    )
+
+
+def check_order(preds: Any, target: Any) -> None:
+    """Refuse predictions and labels that are given in the order of scikit-learn, where that can be seen."""
+    preds_first = "preds come first, evaluate(preds, target)"
+    if isinstance(target, Mapping):
+        raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
+    if not is_decisions(preds):
+        given = as_tensor(preds, "preds")
+        if given.ndim != 2 or not given.is_floating_point():
+            rule = "preds must be probabilities (N, C), also of two classes, or decisions (N,), as integers or names"
+            raise ValueError(f"{rule}, but got {given.dtype} {tuple(given.shape)}: {preds_first}.")
+    elif not names_in(target) and ((labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()):
+        rule = "target must hold one class for each row where preds are decisions"
+        raise ValueError(f"{rule}, but is {labels.dtype} {tuple(labels.shape)}: {preds_first}.")
 
 
 Prevalence = Mapping[str, float] | Sequence[float] | Tensor

@@ -19,7 +19,7 @@ from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.concern.expected_concern import constant_classes
 from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.metrics.concern.expected_concern import cost_matrix
-from mpcs_torch.metrics.quality.quality_metrics import MicroRecall
+from mpcs_torch.metrics.one_class import ClassRate, RateSums
 
 
 def scores_of(
@@ -147,18 +147,15 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
 def _recall_of_groups(
     models: Mapping[str, ModelSums], tables: Sequence[BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference]]:
-    """Compare the recall of each group of classes, by the bins that have rows of it."""
+    """Compare the recall of each group of classes, unless it is one of the metrics."""
     layout = next(iter(models.values())).layout
     by_model = {name: dict(layout.of_class_groups(table.sums)) for name, table in zip(models, tables, strict=True)}
     for group, (a, b) in product(layout.class_groups, combinations(by_model, 2)):
-        is_of_group = by_model[a][group][:, 1] > 0
-        if is_of_group.any():
-            one, other = (ClassCounts(by_model[name][group][is_of_group].unsqueeze(-1)) for name in (a, b))
-            rows, errors, counts = (each[is_of_group] for each in units[:3])
-            weights = None if units.weights is None else units.weights[is_of_group]
-            of_group = Units(rows, errors, counts, units.cluster, weights)
-            measure = Measure(f"recall[{group}]", lower_is_better=False, is_rate=True)
-            yield a, b, measure, difference_of(MicroRecall(2), one, other, of_group)
+        name = f"recall[{group}]"
+        if by_model[a][group][:, 1].any() and all(entry.name != name for entry in layout.chosen.entries):
+            one, other = (RateSums(*by_model[model][group][:, :2].unbind(1)) for model in (a, b))
+            measure = Measure(name, lower_is_better=False, is_rate=True, metric=name)
+            yield a, b, measure, difference_of(ClassRate(2, [1]), one, other, units)
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:

@@ -20,7 +20,7 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.base import SumMetric, fingerprint
 
 NO_CLUSTER = -1
 PARTS, MOST_UPDATES = 2**BITS, 16
@@ -37,6 +37,8 @@ class WithInterval(Metric):
 
     Args:
         metric: The metric. Its settings count; samples are added to the wrapper alone.
+        prefix: How the keys begin that `compute` returns, such as ``"val_accuracy"``: in logs they must differ.
+            Default: the class of the metric in lower case, as torchmetrics' ``ClasswiseWrapper`` has it.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -49,17 +51,19 @@ class WithInterval(Metric):
         >>> accuracy = WithInterval(Accuracy(num_classes=3))
         >>> accuracy.update(torch.tensor([0, 1, 2, 0]).repeat(20), torch.tensor([0, 1, 2, 2]).repeat(20))
         >>> print({name: f"{value:.3f}" for name, value in accuracy.compute().items()})
-        {'value': '0.750', 'low': '0.641', 'high': '0.840'}
+        {'accuracy': '0.750', 'accuracy_low': '0.641', 'accuracy_high': '0.840'}
         >>> from torchmetrics.classification import MulticlassCohenKappa
-        >>> kappa = WithInterval(MulticlassCohenKappa(num_classes=3))
+        >>> kappa = WithInterval(MulticlassCohenKappa(num_classes=3), prefix="val_kappa")
         >>> kappa.update(torch.tensor([0, 1, 2, 0]).repeat(200), torch.tensor([0, 1, 2, 2]).repeat(200))
-        >>> print(f"{kappa.compute()['value']:.3f}")
+        >>> print(f"{kappa.compute()['val_kappa']:.3f}")
         0.636
     """
 
     full_state_update = False
     is_differentiable = False
 
+    settings: Tensor
+    """(16,), int64: a fingerprint, without which a MetricCollection shares states that are equal by chance."""
     rows: Tensor
     """(P,), int64: the number of rows of each part, for a metric that is not made of sums."""
     clustered_rows: Tensor
@@ -70,11 +74,14 @@ class WithInterval(Metric):
     """(B, K) for each part: the numbers of rows and of wrong decisions (NaN for soft labels), the sum of weights,
     and the sums of the metric."""
 
-    def __init__(self, metric: Metric, **kwargs: Any) -> None:
+    def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(metric, Metric):
             raise ValueError(f"metric must be a torchmetrics Metric, but got {type(metric).__name__}.")
         self.metric: Any = metric
+        self._prefix = type(metric).__name__.lower() if prefix is None else prefix
+        settings = metric.settings if isinstance(metric, SumMetric) else None
+        self.add_state("settings", fingerprint({type(metric).__name__: settings}), dist_reduce_fx="max")
         if isinstance(metric, AdditiveMetric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
@@ -109,7 +116,7 @@ class WithInterval(Metric):
             **further: ``(N, ...)`` further arguments of the metric, such as ``sample_weight`` or ``indexes``.
         """
         if isinstance(self.metric, AdditiveMetric):
-            self._add_sums(*as_tensors(preds, target, further.get("sample_weight")), clusters)
+            self._add_sums(preds, target, clusters, **further)
             return
         inputs = [preds] if target is None else [preds, target]
         inputs = [as_tensor(each, "preds") for each in inputs]
@@ -144,8 +151,9 @@ class WithInterval(Metric):
             setattr(self, name, state)
 
     def _add_sums(
-        self, preds: Tensor, target: Tensor, weight: Tensor | None, clusters: Sequence[object] | Tensor | None
+        self, preds: Any, target: Any, clusters: Sequence[object] | Tensor | None, sample_weight: Any = None
     ) -> None:
+        preds, target, weight = as_tensors(preds, target, sample_weight)
         samples, number = self.metric.samples_of(preds, target, weight), len(target)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
@@ -175,11 +183,14 @@ class WithInterval(Metric):
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
-        """Return ``value``, ``low`` and ``high``, float64, of the metric's shape; ends are NaN without an interval."""
+        """Return the value and the ends of its interval, float64, of the metric's shape; NaN without an interval.
+
+        Their keys are the ``prefix``, and this with ``_low`` and ``_high``.
+        """
         if not (len(self.sums) if isinstance(self.metric, AdditiveMetric) else self.rows.sum()):
             raise ValueError("WithInterval.compute needs at least one batch: call update first.")
         if not isinstance(self.metric, AdditiveMetric):
-            return self._of_parts()
+            return self._named(*self._of_parts())
         clusters, numbers = self._joined()
         numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
@@ -189,9 +200,12 @@ class WithInterval(Metric):
         interval = interval_of(self.metric, bins, units)
         ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
-        return {"value": self.metric.value_of(whole_of(bins, units)), "low": low, "high": high}
+        return self._named(self.metric.value_of(whole_of(bins, units)), low, high)
 
-    def _of_parts(self) -> dict[str, Tensor]:
+    def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
+        return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
+
+    def _of_parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the value and its interval from the states of parts."""
         held: dict[str, Any] = dict(self.metric_state)
         parts = dict[int, dict[str, Any]]()
@@ -223,7 +237,7 @@ class WithInterval(Metric):
             interval = interval_of_left_out(one, limits, unit)
             ends.append((nan, nan) if isinstance(interval, str) else interval)
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
-        return {"value": whole, "low": low, "high": high}
+        return whole, low, high
 
     def _joined(self) -> tuple[Tensor, Tensor]:
         """Return the clusters of all bins, (B,), -1 for independent rows, and their sums, (B, K)."""

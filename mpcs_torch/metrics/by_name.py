@@ -7,16 +7,18 @@ import ast
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from torch import Tensor
 from torchmetrics import Metric
+from torchmetrics.classification import MulticlassCohenKappa
 
 import mpcs_torch.metrics as metrics
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.io.packaged import import_attribute
+from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "costs", "trials"]
 """The input of a metric: the arguments of ``update``.
@@ -70,6 +72,8 @@ class MetricEntry:
     undefined: Undefined | None = None
     no_interval: str = ""
     """Why it never has an interval; empty if its class says how it gets one, or its states do."""
+    of: str = ""
+    """The class, or the group of classes, that is measured against the rest, if its name is like ``recall[CLASS]``."""
     made: Metric | None = None
     """A metric of the user's own, which is copied; the settings are its own."""
 
@@ -83,7 +87,7 @@ class MetricEntry:
     @property
     def is_registered(self) -> bool:
         """Whether the metric is of this package, which says what it takes."""
-        return any(entry.metric is self.metric for entry in ENTRIES)
+        return any(entry.metric is self.metric for entry in (*ENTRIES, *OF_CLASS.values()))
 
     @property
     def takes_classes(self) -> bool:
@@ -135,10 +139,14 @@ def find_entry(text: str) -> MetricEntry:
     """
     if text in BY_NAME:
         return BY_NAME[text]
+    name, _, of = text.partition("[")
+    if name in OF_CLASS and of.endswith("]"):
+        return replace(OF_CLASS[name], name=text, of=of[:-1], compared_as=text)
     if ":" in text:
         return entry_of_path(text)
-    meant = did_you_mean(text, BY_NAME)
-    known = "metrics have a name of `mpcs metrics`" if meant else f"metrics are {', '.join(BY_NAME)}"
+    of_class = [f"{name}[CLASS]" for name in OF_CLASS]
+    meant = did_you_mean(text, [*BY_NAME, *of_class])
+    known = "metrics have a name of `mpcs metrics`" if meant else f"metrics are {', '.join([*BY_NAME, *of_class])}"
     rule = f"{known}, or [name=]package.module:Class(setting=value)"
     raise ValueError(f"{rule}, but got {quoted(text)}{f': {meant}' if meant else '.'}")
 
@@ -268,6 +276,15 @@ ENTRIES = (
     MetricEntry("macro_precision", metrics.MacroPrecision, "decisions", undefined="unpredicted"),
     MetricEntry("macro_recall", metrics.MacroRecall, "decisions", undefined="absent", is_default=False),
     MetricEntry("macro_fscore", metrics.MacroFScore, "decisions", undefined="either"),
+    MetricEntry("balanced_accuracy", metrics.MacroRecall, "decisions", undefined="absent", is_default=False),
+    MetricEntry(
+        "quadratic_weighted_kappa",
+        MulticlassCohenKappa,
+        "decisions",
+        {"weights": "quadratic"},
+        is_default=False,
+        compared_as="quadratic weighted kappa",
+    ),
     MetricEntry("average_accuracy", metrics.AverageAccuracy, "decisions", is_default=False),
     MetricEntry("error_rate", metrics.ErrorRate, "decisions", is_default=False),
     MetricEntry("weighted_error_rate", metrics.WeightedErrorRate, "decisions", is_default=False),
@@ -380,3 +397,23 @@ ENTRIES = (
     MetricEntry("precision_recall_break_even", metrics.PrecisionRecallBreakEven, "trials"),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}
+OF_CLASS: Mapping[str, MetricEntry] = {
+    "auroc": MetricEntry("auroc[CLASS]", ClassAUROC, "probabilities", undefined="absent", in_group_tables=True),
+    **{
+        name: MetricEntry(
+            f"{name}[CLASS]",
+            ClassRate,
+            "decisions",
+            {"rate": rate},
+            in_group_tables=True,
+            undefined="unpredicted" if rate == "precision" else "absent",
+        )
+        for name, rate in {
+            "recall": "recall",
+            "sensitivity": "recall",
+            "specificity": "specificity",
+            "precision": "precision",
+        }.items()
+    },
+}
+"""Of one class, or of a group of classes that a concern names, against the rest: by what stands before its name."""

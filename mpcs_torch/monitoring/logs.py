@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions, decision_numbers
+from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.tables import Chunk, distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
@@ -143,7 +144,7 @@ class LogReader:
                 needs_labels=False,
                 texts=[*self._groups, TIME],
                 numbers=[RISK, CHANCE],
-                decisions=decision_numbers(concern),
+                decisions=decision_numbers(concern.classes, concern.answers),
                 table=table,
             )
         except NoRowsError:

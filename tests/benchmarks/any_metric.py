@@ -121,7 +121,7 @@ def interval(name: str, draw: Draw) -> dict[str, float]:
         named = {key: value[rows] for key, value in further.items()}
         units = queries if is_retrieval else draw.clusters
         metric.update(*(each[rows] for each in inputs(draw)), clusters=None if units is None else units[rows], **named)
-    return {key: value.item() for key, value in metric.compute().items()}
+    return dict(zip(("value", "low", "high"), (each.item() for each in metric.compute().values()), strict=True))
 
 
 def truth(name: str, design: str) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
-from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.metrics.by_name import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.records import read_records
 from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process
@@ -199,7 +199,7 @@ def test_a_run_that_diverges_after_its_pick_says_so(tmp_path: Path, capsys: pyte
 
 def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("metrics") == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2 + len(ENTRIES)
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(ENTRIES) + len(OF_CLASS)
 
 
 def test_demo_compares_the_recommended_recipe_with_a_plain_run(

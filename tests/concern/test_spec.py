@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+import yaml
 
 from mpcs_torch import ConcernError, ConcernSpec
+from mpcs_torch.concern.files import concern_as_plain
 
 LIGHTS = ["red", "yellow", "green"]
 
@@ -60,9 +64,42 @@ def test_specs_are_values() -> None:
     assert hash(ConcernSpec(2, weights=[[1, 2], [3, 4]])) == hash(ConcernSpec(2, weights=((1, 2), (3, 4))))
 
 
+def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> None:
+    weights, refer = [[0.0, 10.0, 3.0], [50.0, 0.0, 1.0], [1.0, 2.0, 0.0]], [2.0, 3.0, 4.0]
+    plain = ConcernSpec(
+        LIGHTS, weights=weights, dangerous=10, refer=refer, answers={"red or green": 0.5}, class_groups={"go": [1, 2]}
+    )
+    for table in (np.array(weights), torch.tensor(weights)):
+        given = ConcernSpec(
+            np.array(LIGHTS),
+            weights=table,
+            dangerous=np.int64(10),
+            refer=np.array(refer),
+            answers={"red or green": np.float64(0.5)},
+            class_groups={"go": np.array([1, 2])},
+        )
+        assert (given, repr(given)) == (plain, repr(plain))
+    rows = ConcernSpec(3, weights=[np.array(row) for row in weights], dangerous=np.argwhere(np.eye(3) == 0)[:2])
+    assert rows == ConcernSpec(3, weights=weights, dangerous=[[0, 1], [0, 2]])
+    lists = ConcernSpec(np.int64(2), releases=np.array([[0, 1]]), factor=np.float32(0.25), concession=np.float64(0.01))
+    assert lists == ConcernSpec(2, releases=[[0, 1]], factor=0.25, concession=0.01)
+    assert yaml.safe_load(yaml.safe_dump(concern_as_plain(lists))) == concern_as_plain(lists)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            {"classes": 2, "weights": np.array([[0, np.nan], [1, 0]])},
+            r"weights\[0\]\[1\]: must be a finite number >= 0, but got nan",
+        ),
+        ({"classes": 2, "weights": pd.DataFrame([[0, 1], [2, 0]])}, "weights: must be a matrix"),
+        ({"classes": 2, "weights": np.ones(2)}, r"weights\[0\]: must be a list of 2 numbers, but got 1.0"),
+        ({"classes": 2, "refer": np.array([True, False])}, r"refer\[0\]: must be a finite cost >= 0, but got True"),
+        (
+            {"classes": 2, "releases": np.array([[0.0, 1.0]])},
+            r"releases\[0\]\[0\]: must be a class name or an index from 0 to 1, but got 0.0",
+        ),
         (
             {"classes": LIGHTS, "releases": [["red", "purple"]]},
             r"releases\[0\]\[1\]: must be one of the classes red, yell",

@@ -209,6 +209,7 @@ def test_the_command_takes_metrics_with_settings(tmp_path: Path, capsys: pytest.
 )
 def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> None:
     whole, parts, plain = WithInterval(make()), [WithInterval(make()) for _ in range(2)], make()
+    name = type(plain).__name__.lower()
     for number, rows in enumerate(torch.arange(900).split(100)):
         units = None if clusters is None else clusters[rows]
         for metric in (whole, parts[number % 2]):
@@ -217,9 +218,9 @@ def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> N
     parts[0].merge_state(parts[1])
     found, merged, expected = whole.compute(), parts[0].compute(), plain.compute().double()
     for each in (found, merged):
-        torch.testing.assert_close(each["value"], expected)
-        assert (each["low"] < expected).all()
-        assert (each["high"] > expected).all()
+        torch.testing.assert_close(each[name], expected)
+        assert (each[f"{name}_low"] < expected).all()
+        assert (each[f"{name}_high"] > expected).all()
     whole.reset()
     with pytest.raises(ValueError, match="at least one batch"):
         whole.compute()
@@ -230,16 +231,16 @@ def test_with_interval_takes_values_and_targets_of_any_kind() -> None:
         WithInterval(PearsonCorrCoef())
     with pytest.raises(ValueError, match="states that merge, but those of MeanSize do not"):
         WithInterval(MeanSize()).update(PROBS, TARGET)
-    mean = WithInterval(MeanMetric())
+    mean = WithInterval(MeanMetric(), prefix="mean")
     for values in PROBS[:, 0].split(100):
         mean.update(values)
     found = mean.compute()
     half = 1.96 * PROBS[:, 0].std() / 30
-    assert found["value"].item() == pytest.approx(PROBS[:, 0].mean().item(), rel=1e-6)
-    assert (found["high"] - found["low"]).item() == pytest.approx(2 * half.item(), rel=0.25)
+    assert found["mean"].item() == pytest.approx(PROBS[:, 0].mean().item(), rel=1e-6)
+    assert (found["mean_high"] - found["mean_low"]).item() == pytest.approx(2 * half.item(), rel=0.25)
     fit = WithInterval(R2Score())
     fit.update(PROBS[:, 0], (TARGET == 0).double())
-    assert fit.compute()["low"] < fit.compute()["value"]
+    assert fit.compute()["r2score_low"] < fit.compute()["r2score"]
 
 
 def test_a_batch_that_a_metric_refuses_adds_nothing() -> None:

@@ -1,16 +1,20 @@
 """Evaluating shipped decisions: classes, coarse answers and referrals, from tensors and from files."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.metrics import accuracy_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.concern import save_concern
+from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.predictions import decision_numbers
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
@@ -22,7 +26,7 @@ SPEC = ConcernSpec(
     refer=2,
     answers={"suspicious or malignant": 0.5},
 )
-NAMES = list(decision_numbers(SPEC))
+NAMES = list(decision_numbers(SPEC.classes, SPEC.answers))
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -57,6 +61,58 @@ def test_values_are_those_of_counting_by_hand() -> None:
     assert result.value("mean_concern") == pytest.approx(mean)
     assert result.interval("dangerous_rate") == pytest.approx(clopper_pearson(dangerous, 500))
     assert "accuracy" not in result.first.values
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+def test_decisions_are_given_by_name_as_in_files(kind: Any) -> None:
+    decisions, target = drawn(500, 0)
+    expected = evaluate({"A": decisions, "B": target}, target, concern=SPEC)
+    names = {name: kind([NAMES[number] for number in each]) for name, each in (("A", decisions), ("B", target))}
+    found = evaluate(names, names["B"], concern=SPEC)
+    assert repr(found.to_dict()) == repr(expected.to_dict())  # which has NaN
+    parts = Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True)
+    parts.update({name: each[:250] for name, each in names.items()}, target[:250])
+    parts.update({name: each[250:] for name, each in names.items()}, names["B"][250:])
+    assert parts.result().models["A"].values == expected.models["A"].values
+
+
+def test_names_without_referrals_have_the_metrics_of_classes() -> None:
+    _, target = drawn(50, 0)
+    names = ["benign"] * 40 + ["malignant"] * 10
+    found = evaluate(names, target, class_names=SPEC.classes)
+    assert found.value("accuracy") == accuracy_score([SPEC.classes[label] for label in target], names)
+    assert evaluate(["refer", *names[1:]], target, class_names=SPEC.classes).value("coverage") == 0.98
+
+
+def test_a_class_named_as_a_referral_is_a_class() -> None:
+    found = evaluate(["go", "refer", "refer", "go"], ["go", "refer", "go", "go"], class_names=["go", "refer"])
+    assert found.first.confusion.tolist() == [[2, 1], [0, 1]]  # type: ignore[union-attr]
+
+
+Y = torch.arange(60) % 3
+SCORED = torch.randn(60, 3, generator=torch.Generator().manual_seed(0)).softmax(1)
+NAMED = [SPEC.classes[label] for label in Y]
+DECIDED = [SPEC.classes[label] for label in SCORED.argmax(1)]
+
+
+@pytest.mark.parametrize("concern", [None, SPEC])
+@pytest.mark.parametrize("labels", [Y, Y.tolist(), Y.numpy(), NAMED, np.array(NAMED)])
+def test_the_order_of_scikit_learn_is_refused_where_it_shows(labels: Any, concern: ConcernSpec | None) -> None:
+    for scores in (SCORED, SCORED.tolist(), SCORED.numpy(), SCORED[:, 0], SCORED[:, 0].numpy()):
+        with pytest.raises(
+            ValueError, match=r"target must hold one class .* preds come first, evaluate\(preds, target"
+        ):
+            evaluate(labels, scores, concern=concern)
+    for models in ({"A": SCORED}, {"A": labels}):
+        with pytest.raises(
+            ValueError, match=r"target must hold labels, but is a dictionary of \['A'\]: preds come first"
+        ):
+            evaluate(labels, models, concern=concern)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"preds must be probabilities .*int64 \(60, 3\): preds come first"):
+        evaluate(torch.eye(3, dtype=torch.int64)[Y], SCORED, concern=concern)
+    evaluate(SCORED, labels, class_names=None if concern else SPEC.classes, concern=concern)
+    evaluate(DECIDED, labels, class_names=SPEC.classes, concern=concern)
+    evaluate(labels, DECIDED, class_names=SPEC.classes, concern=concern)  # which cannot be told
 
 
 def test_each_true_class_is_a_group() -> None:
@@ -100,7 +156,16 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
     ("changed", "message"),
     [
         ({"preds": torch.tensor([0, 4])}, r"preds must hold class indices from 0 to 2 \(-1 for a referral, to 3 for"),
-        ({"preds": torch.tensor([0.0, 1.0])}, r"preds must be probabilities \(N, C\) or integer decisions \(N,\), but"),
+        (
+            {"preds": torch.tensor([0.0, 1.0])},
+            r"preds must be probabilities \(N, C\), also of two classes, or decisions",
+        ),
+        (
+            {"preds": ["refer", "maybe"]},
+            r"preds must be one of \['benign', .*, 'refer'\] in each row, but names 'maybe'",
+        ),
+        ({"target": ["benign", "refer"]}, r"target must be one of .*'malignant'\] in each row, but names 'refer'"),
+        ({"target": ["benign", float("nan")]}, "target must be one of .* in each row, but names nan"),
         ({"concern": None}, "class_names or concern must be given for decisions, to name the classes."),
         (
             {"metrics": ["mpcs", "accuracy"]},
@@ -110,7 +175,6 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
             {"metrics": ["accuracy", "macro_recall"]},
             "has referrals or coarse answers among its decisions, but accuracy, macro_recall must have a class",
         ),
-        ({"target": torch.rand(2, 3)}, "has soft labels, but"),
     ],
 )
 def test_what_is_no_decision_is_refused(changed: dict[str, object], message: str) -> None:

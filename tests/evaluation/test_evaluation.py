@@ -159,7 +159,7 @@ def test_arrays_soft_labels_and_names_are_taken() -> None:
         ),
         ({"clusters": [float("nan")] * 240}, "clusters must name something for every row"),
         ({"clusters": PATIENTS.unsqueeze(1)}, "clusters must have one dimension, but has more"),
-        ({"target": ["a"] * 240}, "target must name classes, .* but names 'a'"),
+        ({"target": ["a"] * 240}, "target must be one of .* in each row, but names 'a'"),
         ({"class_names": ["a", "a", "b", "c"]}, "class_names must differ"),
         ({"class_names": "abcd"}, "class_names must be a list of names"),
     ],

@@ -36,7 +36,7 @@ KINDS = {"decisions", "probabilities", "log_probabilities"}
 METRICS: list[Any] = [find_entry(entry.name) for entry in ENTRIES if entry.takes in KINDS]
 METRICS += entries_of(OF_TORCHMETRICS)
 WEIGHTED = [entry.name for entry in METRICS if entry.takes_weights]
-BY_PARTS = {*OF_TORCHMETRICS, "risk_coverage_area"}
+BY_PARTS = {*OF_TORCHMETRICS, "risk_coverage_area", "quadratic_weighted_kappa"}
 NEAR = 0.15
 """Of the width of an interval: by so much, ends that come from 64 or 128 parts of rows may differ."""
 

@@ -82,8 +82,8 @@ def test_a_value_without_an_interval_does_not_pass(ends: tuple[float, float], si
 def test_a_metric_of_a_training_loop_can_be_tested() -> None:
     accuracy = WithInterval(Accuracy(2))
     accuracy.update(torch.ones(100, dtype=torch.int64), torch.ones(100, dtype=torch.int64))
-    assert Requirement.parse("accuracy > 96 %").check(**accuracy.compute()).holds
-    assert not Requirement.parse("accuracy > 97 %").check(**accuracy.compute()).holds  # 0.025 ** (1 / 100)
+    assert Requirement.parse("accuracy > 96 %").check(*accuracy.compute().values()).holds
+    assert not Requirement.parse("accuracy > 97 %").check(*accuracy.compute().values()).holds  # 0.025 ** (1 / 100)
 
 
 def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() -> None:

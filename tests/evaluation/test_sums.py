@@ -116,12 +116,12 @@ def test_names_have_the_same_identifier_everywhere() -> None:
 
 
 def test_a_metric_of_few_numbers_is_read_from_many() -> None:
-    chosen = choose_metrics(4, CONCERN)
+    chosen = choose_metrics(CONCERN.classes, CONCERN)
     names = [entry.name for entry in chosen.entries]
     assert {"mpcs", "accuracy", "measured_decisiveness"} < set(names)
     assert not {"mpcs_count", "risk_coverage_area"} & set(names)
     with pytest.raises(ValueError, match="has one class for each row, but soft_f1_micro must have soft labels"):
-        choose_metrics(4, None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])
+        choose_metrics(["a", "b", "c", "d"], None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])
 
 
 def test_sums_that_wait_are_folded_before_others_are_merged() -> None:

@@ -117,15 +117,15 @@ def test_shares_of_classes_weight_an_enriched_set_back() -> None:
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
 @pytest.mark.parametrize("metric", [Accuracy(3), MetaPatternConcernScore(3, from_logits=False)])
 def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
-    wrapped = WithInterval(metric)
+    wrapped = WithInterval(metric, prefix="m")
     for rows in torch.arange(300).split(70):
         units = None if clusters is None else clusters[rows]
         wrapped.update(PROBS[rows], TARGET[rows], units, sample_weight=WEIGHTS[rows])
     name = "accuracy" if isinstance(metric, Accuracy) else "mpcs"
     found = evaluate(PROBS, TARGET, metrics=[name], weights=WEIGHTS, clusters=clusters)
     ends = {key: value.item() for key, value in wrapped.compute().items()}
-    assert ends["value"] == pytest.approx(found.value(name))
-    assert (ends["low"], ends["high"]) == pytest.approx(found.interval(name))
+    assert ends["m"] == pytest.approx(found.value(name))
+    assert (ends["m_low"], ends["m_high"]) == pytest.approx(found.interval(name))
 
 
 @pytest.mark.parametrize(

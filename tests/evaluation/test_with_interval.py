@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torchmetrics import MetricCollection
+from torchmetrics.classification import MulticlassCohenKappa
 
 from mpcs_torch import ConcernSpec, WithInterval, evaluate, metrics
 from mpcs_torch.evaluation import with_interval
@@ -20,7 +22,7 @@ CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
 
 def wrapped(name: str) -> WithInterval:
     made: Any = BY_NAME[name].make(4, concern=CONCERN)
-    return WithInterval(made)
+    return WithInterval(made, prefix="m")
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(120) % 24])
@@ -42,9 +44,9 @@ def test_values_and_intervals_are_those_of_evaluate(clusters: Tensor | None) -> 
             for rows in torch.arange(120).split(50):
                 metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])
             found = {name: each.item() for name, each in metric.compute().items()}
-            assert found["value"] == pytest.approx(expected.value(entry.name)), entry.name
+            assert found["m"] == pytest.approx(expected.value(entry.name)), entry.name
             interval = expected.interval(entry.name) or (float("nan"),) * 2
-            assert (found["low"], found["high"]) == pytest.approx(interval, nan_ok=True), entry.name
+            assert (found["m_low"], found["m_high"]) == pytest.approx(interval, nan_ok=True), entry.name
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
@@ -53,7 +55,7 @@ def test_it_merges_resets_and_is_pickled_as_other_metrics() -> None:
     for part, rows in zip(parts, torch.arange(120).split(60), strict=True):
         whole.update(PROBS[rows], TARGET[rows])
         batch = part(PROBS[rows], TARGET[rows])
-        assert batch["value"] == pytest.approx(evaluate(PROBS[rows], TARGET[rows], concern=CONCERN).value("mpcs"))
+        assert batch["m"] == pytest.approx(evaluate(PROBS[rows], TARGET[rows], concern=CONCERN).value("mpcs"))
     parts[0].merge_state(parts[1])
     expected = {name: each.item() for name, each in whole.compute().items()}
     for metric in (parts[0], pickle.loads(pickle.dumps(parts[0])), whole.clone()):
@@ -75,21 +77,21 @@ def test_memory_has_a_bound(clustered: bool, monkeypatch: pytest.MonkeyPatch) ->
             metric.update(preds[rows], target[rows], rows % 200 if clustered else None)
     assert sum(part.numel() for part in bounded.sums) <= 4000 + 250 * 14
     ends = [metric.compute() for metric in (free, bounded)]
-    assert ends[0]["value"] == ends[1]["value"]
-    for name in ("low", "high"):
+    assert ends[0]["m"] == ends[1]["m"]
+    for name in ("m_low", "m_high"):
         assert ends[0][name].item() == pytest.approx(ends[1][name].item(), abs=1e-3)
 
 
 def test_further_dimensions_are_of_their_row() -> None:
     metric = WithInterval(metrics.Accuracy(4))
     metric.update(torch.zeros(30, 4, 5).index_fill_(1, torch.tensor(2), 1), torch.full((30, 5), 2))
-    assert metric.compute()["value"] == 1
+    assert metric.compute()["accuracy"] == 1
 
 
 def test_ignored_and_missing_rows_say_nothing() -> None:
     expected = wrapped("brier_score")
     expected.update(PROBS[:60], TARGET[:60])
-    ignoring = WithInterval(metrics.BrierScore(4, from_logits=False, ignore_index=-1))
+    ignoring = WithInterval(metrics.BrierScore(4, from_logits=False, ignore_index=-1), prefix="m")
     ignoring.update(PROBS, torch.where(torch.arange(120) < 60, TARGET, -1))
     ignoring.update(PROBS[:0], TARGET[:0])
     assert ignoring.compute() == expected.compute()
@@ -111,3 +113,35 @@ def test_bad_input_is_refused_and_nothing_is_added(given: dict[str, Any], messag
         metric.update(**{"preds": PROBS, "target": TARGET, **given})
     metric._computed = None
     assert metric.compute() == before
+
+
+def test_keys_differ_in_collections_and_logs() -> None:
+    decided, target = PROBS.argmax(1), TARGET
+    wrappers = {"a": WithInterval(metrics.Accuracy(4)), "k": WithInterval(MulticlassCohenKappa(4), prefix="kappa")}
+    collection = MetricCollection(wrappers, prefix="val_")
+    collection.update(decided, target)
+    keys = [f"val_{name}{end}" for name in ("accuracy", "kappa") for end in ("", "_low", "_high")]
+    assert list(collection.compute()) == keys
+    alone = WithInterval(metrics.Accuracy(4), prefix="val_accuracy")
+    alone.update(decided, target)
+    assert alone.compute() == {key: collection.compute()[key] for key in keys[:3]}
+    twice = MetricCollection({name: WithInterval(metrics.Accuracy(4)) for name in ("student", "teacher")})
+    twice.update(decided, target)
+    assert list(twice.compute())[::3] == ["student_accuracy", "teacher_accuracy"]
+
+
+def test_a_collection_shares_no_states_that_are_equal_by_chance() -> None:
+    """Without errors in the first batch, the sums of both costs are 0, and torchmetrics would share them."""
+    specs = {"one": CONCERN, "other": ConcernSpec(4)}
+    made = {name: WithInterval(metrics.ExpectedConcern(4, concern=spec), prefix=name) for name, spec in specs.items()}
+    together = MetricCollection({name: metric.clone() for name, metric in made.items()})
+    for preds in (TARGET, PROBS.argmax(1)):
+        together.update(preds, TARGET)
+        for metric in made.values():
+            metric.update(preds, TARGET)
+    assert together.compute() == {key: each for metric in made.values() for key, each in metric.compute().items()}
+
+
+def test_a_misspelt_argument_is_refused() -> None:
+    with pytest.raises(TypeError, match="weights"):
+        wrapped("accuracy").update(PROBS, TARGET, weights=torch.ones(120))

@@ -138,14 +138,14 @@ def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(tmp_path
 class Sure(Classifier):
     def __init__(self) -> None:
         super().__init__()
-        self.sure = WithInterval(plain.metrics()["mpcs"])
+        self.sure = WithInterval(plain.metrics()["mpcs"], prefix="sure_mpcs")
 
     def validation_step(self, batch: list[Tensor], index: int) -> None:
         super().validation_step(batch, index)
         self.sure.update(self.net(batch[0]), batch[1])
 
     def on_validation_epoch_end(self) -> None:
-        self.log_dict({f"mpcs_{name}": value for name, value in self.sure.compute().items()})
+        self.log_dict(self.sure.compute())
         self.sure.reset()
 
 
@@ -155,8 +155,8 @@ def test_intervals_are_logged() -> None:
     inputs, target = plain.data()[1].tensors
     probs = model.net(inputs).detach().softmax(1)
     expected = evaluate(probs, target, concern=plain.LIGHTS, metrics=["mpcs"])
-    assert logged["mpcs_value"] == pytest.approx(logged["mpcs"], rel=1e-6)
-    assert (logged["mpcs_low"], logged["mpcs_high"]) == pytest.approx(expected.interval("mpcs"), rel=1e-4)
+    assert logged["sure_mpcs"] == pytest.approx(logged["mpcs"], rel=1e-6)
+    assert (logged["sure_mpcs_low"], logged["sure_mpcs_high"]) == pytest.approx(expected.interval("mpcs"), rel=1e-4)
 
 
 class WithCurve(Classifier):

@@ -4,7 +4,7 @@ import inspect
 import json
 
 from mpcs_torch.cli.verbs.metrics import LISTING
-from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.metrics.by_name import ENTRIES, OF_CLASS
 
 BETTER = {"min": "lower", "max": "higher", None: ""}
 
@@ -19,10 +19,10 @@ def listing() -> str:
                 "settings": ", ".join(f"{name}={value!r}" for name, value in entry.settings.items()),
                 "better": BETTER[entry.direction],
                 "takes": entry.takes.replace("_", " "),
-                "computes": (inspect.getdoc(entry.metric) or "").splitlines()[0],
+                "computes": (inspect.getdoc(entry.metric) or "").splitlines()[0].replace("`_", "`"),
             }
         )
-        for entry in ENTRIES
+        for entry in (*ENTRIES, *OF_CLASS.values())
     ]
     return "[\n" + ",\n".join(lines) + "\n]\n"
 

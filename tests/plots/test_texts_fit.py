@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 import torch
@@ -31,6 +32,7 @@ from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_cou
 from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
+from mpcs_torch.plots.results import Panel, result_figure
 from mpcs_torch.plots.samples import embedding_figure, sample_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend, trends
 from tests.plots.texts import text_faults
@@ -114,6 +116,19 @@ def conditions(size: int, is_long: bool) -> Figure:
     return forest_figure(rows, ["equal error rate"], systems=dict.fromkeys(models, 0.5), subject=column)
 
 
+def results(size: int, is_long: bool) -> Figure:
+    models, panels = names(size, is_long=is_long), list[Panel]()
+    for name in names(5, is_long=is_long):
+        apart = {f"{b} - {a}": (0.1, -0.1, 0.3) for a, b in pairwise(models)} if len(panels) else {}
+        panels.append(Panel(name, {"all rows": [(0.5, 0.4, 0.6)] * size}, apart))
+    return result_figure(panels, models)
+
+
+def by_group(size: int, is_long: bool) -> Figure:
+    rows = {group: [(0.5, 0.4, 0.6)] * 2 for group in names(size, is_long=is_long)}
+    return result_figure([Panel(LONG if is_long else "mpcs", rows, {})], names(2, is_long=is_long))
+
+
 def referral(size: int, is_long: bool) -> Figure:
     curve = risk_coverage_curve(torch.rand(100, generator=GENERATOR), torch.arange(100) % 9 == 0)
     systems = names(size, is_long=is_long)
@@ -171,6 +186,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
         ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),
         ((1, 3, 40), conditions),
     ],
+    result_figure: [((1, 2, 7), results), ((12, 40), by_group)],
     summary_figure: [((2, 26), lambda size, is_long: summary_figure(effects(size, is_long=is_long)))],
     metric_trend: [(SYSTEMS, trend)],
     paired_counts: [((2, 30), paired)],

@@ -16,6 +16,9 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 
 COUNTED = ("by", "cluster", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
 
+BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
+"""The commas between metrics, which are not in brackets."""
+
 
 @options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, *options.PRINTING)
 def score(
@@ -83,7 +86,7 @@ def score(
     if metrics is not None and ":" in metrics:
         sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     with options.refused_values(option="--metrics"):
-        entries = None if metrics is None else [find_entry(name.strip()) for name in re.split(r",(?![^(]*\))", metrics)]
+        entries = None if metrics is None else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
     alone = reading.alone()._replace(labels=None)
     risks: dict[str, RowRisks] = {}
     with joined() as world:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_CLASSES
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import roles_of
@@ -18,7 +17,6 @@ from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
 from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
-from mpcs_torch.evaluation.files.words import REFERRAL
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
 from mpcs_torch.functional.inputs.soft_labels import shares_of
 from mpcs_torch.processes.world import World
@@ -87,12 +85,6 @@ class Sums(NamedTuple):
         )
         dropped = f"{without} left out: values are those of the others."
         return [*([rounded] if self.rows else []), *([dropped] if self.dropped else [])]
-
-
-def decision_numbers(concern: ConcernSpec) -> dict[str, int]:
-    """Return the number of each decision by name: the classes, the coarse answers, and last a referral."""
-    names = [*concern.classes, *(answer for answer, _ in concern.answers)]
-    return {**{name: number for number, name in enumerate(names)}, REFERRAL: -1}
 
 
 class Predictions:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.concern.rules import MAX_CLASSES, REFERRAL
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, number_or_text
 from mpcs_torch.evaluation.files.tables import choices, distinct_texts, is_gap, listed, number_of, numbers_in, way
-from mpcs_torch.evaluation.files.words import DENIALS, MISSING, REFERRAL, polarity_of, words_of
+from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, words_of
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:

@@ -54,8 +54,8 @@ NONTARGETS = _words(
     "non-mated different nonmatch non-match"
 )
 """The label of a target, or of a non-target, in any case."""
-DECISION, REFERRAL = "decision", "refer"
-"""The column of decisions that `mpcs decide apply` writes, and the text there for a referral."""
+DECISION = "decision"
+"""The column of decisions that `mpcs decide apply` writes."""
 WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 """The columns that it adds to those of the predictions."""
 

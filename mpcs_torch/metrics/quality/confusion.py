@@ -1,6 +1,6 @@
 """ClassCountMetric, the base of all Metrics of counts of classes, and ConfusionMatrix."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -11,16 +11,16 @@ from mpcs_torch.functional.quality.confusion import ClassCounts, count_classes, 
 from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 
-class _DecisionMetric(AdditiveMetric):
+class DecisionMetric(AdditiveMetric):
     """A metric of counts of decisions for classes."""
 
     plot_upper_bound = 1.0
 
-    def __init__(self, arguments: Mapping[str, Any], shape: tuple[int, ...]) -> None:
-        """Take the ``locals()`` of a constructor, and the shape of the counts."""
+    def __init__(self, arguments: Mapping[str, Any], shape: tuple[int, ...], *, further: Sequence[str] = ()) -> None:
+        """Take the ``locals()`` of a constructor, the shape of the counts, and further settings that they depend on."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
-        rules, settings = decision_rules(num_classes), ("num_classes", "ignore_index")
+        rules, settings = decision_rules(num_classes), ("num_classes", "ignore_index", *further)
         super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
@@ -30,7 +30,7 @@ class _DecisionMetric(AdditiveMetric):
         )
 
 
-class ClassCountMetric(_DecisionMetric):
+class ClassCountMetric(DecisionMetric):
     """Count the samples of each class, the decisions for it, and the right ones; `ConfusionMatrix` counts all pairs.
 
     In a `MetricCollection`, those with the same ``num_classes`` and ``ignore_index`` share the counts.
@@ -75,7 +75,7 @@ class PairCounts(NamedTuple):
     """(..., C, C), rows true classes."""
 
 
-class ConfusionMatrix(_DecisionMetric):
+class ConfusionMatrix(DecisionMetric):
     """Compute the confusion matrix of decisions: ``(C, C)``, float64, rows true classes, columns decisions.
 
     It holds the samples of each pair, or their weights, summed. Shapes and rules are those of

@@ -1,0 +1,123 @@
+"""Metrics of one class, or of a group of classes, against the rest: its rates, and the area under its ROC."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
+
+from mpcs_torch.functional.inputs.decisions import Decisions
+from mpcs_torch.metrics.quality.confusion import DecisionMetric
+
+Rate = Literal["recall", "specificity", "precision"]
+
+
+class RateSums(NamedTuple):
+    """Numbers of samples, or their weights, summed."""
+
+    right: Tensor
+    """(...): of the samples below, those that are decided right."""
+    total: Tensor
+    """(...): the samples in the group (recall), outside of it (specificity), or decided to be in it (precision)."""
+
+
+class ClassRate(DecisionMetric):
+    """Compute the recall, specificity or precision of a group of classes; in [0, 1], higher is better.
+
+    A decision for any class of the group is right for all of them.
+
+    Args:
+        num_classes: C, at least 2.
+        classes: The indices of the classes.
+        rate: Which rate.
+        ignore_index: Label of samples to leave out.
+        validate_args: Whether to check the values of each batch.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics.one_class import ClassRate
+        >>> ClassRate(num_classes=3, classes=[1, 2])(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 2, 2, 2]))
+        tensor(0.6667, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+    sums_type = RateSums
+    interval_rule = "bounded"
+
+    def __init__(
+        self,
+        num_classes: int,
+        classes: Sequence[int],
+        rate: Rate = "recall",
+        *,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals(), (), further=("classes", "rate"))
+
+    def sums_of(self, samples: Decisions) -> RateSums:
+        """Return the counts of the rate."""
+        labels = samples.labels
+        true, predicted = (_is_in(each, self.classes) for each in (labels.target, samples.predicted))
+        total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
+        return RateSums(labels.sum(total & (true == predicted)), labels.sum(total))
+
+    def value_of(self, sums: RateSums) -> Tensor:
+        """Return the rate, NaN without samples that it is a share of."""
+        return sums.right / sums.total
+
+    def row_ratios(self, whole: RateSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return a wrong decision and a right one."""
+        return [(0, 1), (1, 1)]
+
+
+class ClassAUROC(Metric):
+    """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
+
+    The score of a sample is the sum of the probabilities of its classes. The area is that of torchmetrics'
+    ``BinaryAUROC``, and NaN without samples of the group or of the rest.
+    """
+
+    higher_is_better = True
+    full_state_update = False
+    plot_lower_bound, plot_upper_bound = 0.0, 1.0
+    interval_rule = "ranks"
+    scores: list[Tensor]
+    in_group: list[Tensor]
+
+    def __init__(self, classes: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.classes = tuple(classes)
+        self.add_state("scores", [], dist_reduce_fx="cat")
+        self.add_state("in_group", [], dist_reduce_fx="cat")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add a batch: probabilities (N, C) and labels (N,)."""
+        self.scores.append(preds[:, self.classes].sum(1))
+        self.in_group.append(_is_in(target, self.classes))
+
+    def misranked(self) -> Tensor:
+        """Return, for each sample, the share of those on the other side that are ranked wrongly with it: (N,).
+
+        Ties count 1/2.
+        """
+        scores, in_group = dim_zero_cat(self.scores), dim_zero_cat(self.in_group)
+        shares = torch.empty_like(scores, dtype=torch.float64)
+        for side in (True, False):
+            others = scores[in_group != side].sort().values
+            here = scores[in_group == side]
+            lower = sum(torch.searchsorted(others, here, right=right).double() for right in (True, False))
+            shares[in_group == side] = (2 * len(others) - lower if side else lower) / (2 * len(others))
+        return shares
+
+    def compute(self) -> Tensor:
+        """Return the area."""
+        return 1 - self.misranked()[dim_zero_cat(self.in_group)].mean()
+
+
+def _is_in(labels: Tensor, classes: Sequence[int]) -> Tensor:
+    return torch.isin(labels, torch.tensor(classes, device=labels.device))

@@ -1,0 +1,65 @@
+"""The values of models with their intervals, of all rows and by group, and their differences: a panel a metric."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
+from mpcs_torch.plots.forest import APART, MOST_NAME, Effect, draw_effects
+
+PANELS = 3
+"""Panels side by side."""
+WIDE, ROW, ROOM = 3.0, 0.2, 0.8
+"""Inches: the width of a panel, the height of a row and half a row for each further model, and that of its texts."""
+
+
+class Panel(NamedTuple):
+    """The values of a metric."""
+
+    name: str
+    values: Mapping[str, Sequence[Effect]]
+    """By row, such as a group, those of each model, NaN for what there is not: the same rows in all panels."""
+    differences: Mapping[str, Effect]
+    """By pair of models; empty if they are not compared by the metric."""
+
+
+def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
+    """Draw a panel for each metric, and below it the differences of models, in a new or an empty figure."""
+    figure = Figure(layout="constrained") if on is None else on
+    columns, pairs = min(PANELS, len(panels)), max(len(panel.differences) for panel in panels)
+    heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]
+    bands = -(-len(panels) // columns)
+    figure.set_size_inches(max(style.WIDTH, WIDE * columns + 1), bands * sum(heights))
+    ratios = {"height_ratios": heights * bands}
+    cells = figure.subplots(bands * len(heights), columns, squeeze=False, gridspec_kw=ratios)
+    for place, panel in enumerate(panels):
+        band, column = divmod(place, columns)
+        above, *below = cells[band * len(heights) : (band + 1) * len(heights), column]
+        for number, (model, _, colour) in enumerate(coloured(dict.fromkeys(models))):
+            shift = APART * (number - (len(models) - 1) / 2) * min(1, 3 / len(models))
+            effects = [values[number] for values in panel.values.values()]
+            draw_effects(above, effects, colour, shift, style.MARKERS[number % len(style.MARKERS)], literal(model))
+        _name(above, list(panel.values), literal(panel.name, style.MOST_IN_SENTENCE), is_labelled=column == 0)
+        if panel.differences:
+            draw_effects(below[0], list(panel.differences.values()), style.BLACK, 0.0, "o")
+            below[0].axvline(0, color=style.GREY, linewidth=0.8)
+            is_first = not any(other.differences for other in panels[place - column : place])
+            _name(below[0], list(panel.differences), "difference", is_labelled=is_first)
+    for axes in cells.flat:
+        if not axes.has_data():
+            axes.remove()
+    return legend_below(figure) if len(models) > 1 else figure
+
+
+def _name(axes: Axes, rows: Sequence[str], title: str, *, is_labelled: bool) -> None:
+    names = [literal(row, MOST_NAME) for row in rows] if is_labelled else []
+    axes.set_yticks(range(len(rows)) if is_labelled else [], names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_title(title, fontsize=style.NORMAL)
+    axes.tick_params(labelsize=style.SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.locator_params(axis="x", nbins=4)
+    grid(axes, "x")

@@ -1,0 +1,160 @@
+"""What a notebook shows of a result: the figure, the table, and all of it as a data frame."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib import pyplot
+
+from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
+from mpcs_torch.evaluation.result import MOST_GROUPS, Result
+
+GRADES = ["none", "mild", "severe"]
+CONCERN = ConcernSpec(GRADES, refer=0.5, class_groups={"ill": ["mild", "severe"]})
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 1200, replacement=True, generator=GENERATOR)
+MODELS = {
+    name: (torch.randn(1200, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET]).softmax(1)
+    for name, skill in (("small", 1.0), ("large", 2.0))
+}
+SMALL = MODELS["small"]
+
+
+def by(groups: int) -> dict[str, Any]:
+    return {"clinic": [f"clinic {row % groups}" for row in range(1200)]}
+
+
+def detectors() -> Result[Any]:
+    target = torch.arange(1200) % 4 == 0
+    scores = {name: torch.randn(1200, generator=GENERATOR) + gap * target for name, gap in (("A", 1.0), ("B", 2.0))}
+    return evaluate_detectors(scores, target)
+
+
+SHAPES: dict[str, Any] = {
+    "one model": lambda: evaluate(SMALL, TARGET, class_names=GRADES),
+    "two models": lambda: evaluate(MODELS, TARGET, concern=CONCERN),
+    "12 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups=by(12)),
+    "200 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups={**by(200), "site": ["a", "b"] * 600}),
+    "decisions": lambda: evaluate([*np.array(GRADES)[SMALL.argmax(1)][:-1], "refer"], TARGET, concern=CONCERN),
+    "soft labels": lambda: evaluate(SMALL, MODELS["large"]),
+    "no intervals": lambda: evaluate(SMALL, TARGET, intervals=False, metrics=["mpcs"]),
+    "detectors": detectors,
+}
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def points(axes: Any) -> list[float]:
+    return [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "None" and len(line.get_xdata()) == 1]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_result_is_drawn(shape: str) -> None:
+    figure, axes = SHAPES[shape]().plot()
+    assert pyplot.gcf() is figure
+    drawn = axes if isinstance(axes, list) else [axes]
+    assert drawn == figure.axes
+    assert all(np.isfinite(points(each)).any() for each in drawn)
+    assert figure.get_figheight() < 40
+
+
+def test_values_intervals_groups_and_differences_are_those_of_the_result() -> None:
+    result = SHAPES["12 groups"]()
+    _, (above, below) = result.plot("misclassification_rate")
+    worst = result.groups[0].worst_first()
+    rows = [None, *(("clinic", name) for name in worst)]
+    values = [result.value("misclassification_rate", model, row) for model in MODELS for row in rows]
+    assert points(above) == pytest.approx(values)
+    assert [label.get_text() for label in above.get_yticklabels()] == ["all rows", *worst]
+    ends = [tuple(line.get_xdata()) for line in above.lines if len(line.get_xdata()) == 2]
+    assert ends == [result.interval("misclassification_rate", model, row) for model in MODELS for row in rows]
+    assert points(below) == [result.comparisons[0].paired.difference]
+    assert [label.get_text() for label in below.get_yticklabels()] == ["large - small"]
+
+
+def test_the_worst_of_many_groups_are_drawn() -> None:
+    _, axes = SHAPES["200 groups"]().plot("mpcs")
+    labels = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert len(labels) == 1 + MOST_GROUPS + 1 + 2
+    assert labels[MOST_GROUPS + 1 :] == [f"and {200 - MOST_GROUPS} others", "site: a", "site: b"]
+
+
+def test_rates_of_classes_are_drawn_by_name() -> None:
+    result = SHAPES["two models"]()
+    _, axes = result.plot(["recall[severe]", "precision[ill]"])
+    assert points(axes[0]) == [result.value("recall[severe]", model) for model in MODELS]
+    decided = SHAPES["decisions"]()
+    _, axes = decided.plot("coverage[severe]")
+    assert points(axes)[0] == decided.value("coverage[severe]")
+
+
+def test_an_unknown_metric_and_a_missing_matplotlib_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = SHAPES["no intervals"]()
+    with pytest.raises(ValueError, match="metric must be one of mpcs, but got 'mcps': did you mean mpcs"):
+        result.plot("mcps")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'"):
+        result.plot()
+
+
+class Balanced(HTMLParser):
+    """Check that elements end where they should, and collect the texts that are shown and folded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.shown: list[str] = []
+        self.rows = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open += [tag] * (tag != "br")
+        self.rows += tag == "tr" and "details" not in self.open
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "details" not in self.open:
+            self.shown.append(data)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_notebook_shows_one_short_table_and_folds_the_rest(shape: str) -> None:
+    result = SHAPES[shape]()
+    assert len(repr(result).splitlines()) <= 20
+    page = Balanced()
+    page.feed(result._repr_html_())
+    assert not page.open
+    assert page.rows <= 20
+    assert next(iter(result.first.values)) in page.shown
+
+
+def test_verdicts_and_files_stand_in_lines_of_their_own() -> None:
+    result = replace(SHAPES["two models"](), read=["a.csv: labels <y>", "b.csv: labels <y>"])
+    page = result._repr_html_()
+    assert page.startswith("<p>a.csv: labels &lt;y&gt;<br>b.csv: labels &lt;y&gt;<br>1200 rows, 3 classes")
+    assert "<br>".join(each.verdict for each in result.comparisons[:2]) in page
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_frame_holds_every_value_once(shape: str) -> None:
+    result = SHAPES[shape]()
+    frame = result.to_frame()
+    assert not frame.duplicated(["model", "column", "group", "metric"]).any()
+    assert (frame.metric != "").all()
+    assert (frame.column == "difference").sum() == len(result.comparisons)
+    for row in frame[frame.column != "difference"].itertuples():
+        value, ends, _ = result.find(row.metric, row.model, (row.column, row.group) if row.column else None)
+        assert [row.value, row.low, row.high] == pytest.approx([value, *(ends or (np.nan, np.nan))], nan_ok=True)
+    for by_group in result._shown_groups():
+        in_frame = frame[(frame.model == by_group.model) & (frame.column == by_group.column)]
+        assert set(in_frame.group) == set(by_group.groups)

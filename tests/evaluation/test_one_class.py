@@ -1,0 +1,174 @@
+"""Metrics by name that readers of a field expect: kappa, balanced accuracy, and rates and areas of one class."""
+
+import json
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binomtest
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    cohen_kappa_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+from torch import Tensor
+from torchmetrics.classification import BinaryAUROC
+
+from mpcs_torch import ConcernSpec, WithInterval, evaluate
+from mpcs_torch.concern import save_concern
+from mpcs_torch.evaluation.result import Result
+from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
+from tests.cli.test_cli import run
+
+GRADES = ["none", "mild", "moderate", "severe"]
+CONCERN = ConcernSpec(GRADES, class_groups={"referable": ["moderate", "severe"]})
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = torch.multinomial(torch.tensor([0.5, 0.25, 0.15, 0.1]), 400, replacement=True, generator=GENERATOR)
+PROBS, OTHER = (
+    (torch.randn(400, 4, generator=GENERATOR) + skill * torch.eye(4)[TARGET]).softmax(1).double() for skill in (1, 2)
+)
+SITES = np.array(["north", "south", "south"] * 133 + ["north"])
+WEIGHTS = torch.rand(400, generator=GENERATOR, dtype=torch.float64)
+OF_ROWS: dict[str, Any] = {
+    "quadratic_weighted_kappa": lambda p, y: cohen_kappa_score(y, p.argmax(1), weights="quadratic"),
+    "balanced_accuracy": lambda p, y: balanced_accuracy_score(y, p.argmax(1)),
+    "sensitivity[severe]": lambda p, y: recall_score(y == 3, p.argmax(1) == 3),
+    "recall[referable]": lambda p, y: recall_score(y >= 2, p.argmax(1) >= 2),
+    "specificity[referable]": lambda p, y: recall_score(y < 2, p.argmax(1) < 2),
+    "precision[severe]": lambda p, y: precision_score(y == 3, p.argmax(1) == 3),
+    "auroc[severe]": lambda p, y: roc_auc_score(y == 3, p[:, 3]),
+    "auroc[referable]": lambda p, y: roc_auc_score(y >= 2, p[:, 2:].sum(1)),
+}
+
+
+def measured(**arguments: Any) -> Result[Any]:
+    given = {"preds": {"A": PROBS, "B": OTHER}, "target": TARGET, "concern": CONCERN, "metrics": list(OF_ROWS)}
+    return evaluate(**{**given, **arguments})
+
+
+def test_values_are_those_of_scikit_learn_by_group_too_and_models_are_compared() -> None:
+    found = measured(groups={"site": SITES})
+    for name, value in OF_ROWS.items():
+        for model, probs in (("A", PROBS.numpy()), ("B", OTHER.numpy())):
+            assert found.value(name, model) == pytest.approx(value(probs, TARGET.numpy())), name
+            for site in ("north", "south"):
+                rows = site == SITES
+                of_site = found.find(name, model, ("site", site))
+                assert of_site[0] == pytest.approx(value(probs[rows], TARGET.numpy()[rows])), name
+                assert of_site[1][0] < of_site[0] < of_site[1][1]
+    assert {row.measure: row.better for row in found.comparisons} | {"auroc[severe]": "B"} == {
+        name.replace("_", " "): "B" for name in OF_ROWS if name != "balanced_accuracy"
+    }
+    frame = found.to_frame()
+    assert not frame.duplicated(["model", "column", "group", "metric"]).any()
+
+
+def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
+    found, decided = measured(), PROBS.argmax(1)
+    right, severe, predicted = ((decided == 3) & (TARGET == 3)).sum(), (TARGET == 3).sum(), (decided == 3).sum()
+    assert found.interval("sensitivity[severe]", "A") == pytest.approx(clopper_pearson(int(right), int(severe)))
+    assert found.interval("precision[severe]", "A") == pytest.approx(clopper_pearson(int(right), int(predicted)))
+    rates = ["sensitivity[severe]", "specificity[referable]", "precision[severe]"]
+    weighted = measured(metrics=rates, weights=WEIGHTS)
+    severe_weight = WEIGHTS[TARGET == 3]
+    expected = (severe_weight * (decided[TARGET == 3] == 3)).sum() / severe_weight.sum()
+    assert weighted.value("sensitivity[severe]", "A") == pytest.approx(expected.item())
+    clustered = measured(metrics=[*rates, "auroc[referable]"], clusters=np.arange(400) // 2).interval
+    for name in rates:
+        (low, high), (least, most) = found.interval(name, "A"), clustered(name, "A")  # type: ignore[misc]
+        assert least < low < high < most
+    with pytest.raises(ValueError, match=r"weights in update: auroc\[severe\] take none"):
+        measured(metrics=["auroc[severe]"], weights=WEIGHTS)
+
+
+def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> None:
+    ties = (4 * PROBS).round() / 4
+    ours, theirs = ClassAUROC([1]), BinaryAUROC()
+    for rows in torch.arange(400).split(150):
+        ours.update(ties[rows], TARGET[rows])
+    theirs.update(ties[:, 1], (TARGET == 1).long())
+    assert ours.compute().item() == pytest.approx(theirs.compute().item(), abs=1e-6)
+    absent = evaluate(PROBS, TARGET.clamp(max=2), metrics=["auroc[3]", "sensitivity[3]"])
+    assert [np.isnan(value) for value in absent.first.values.values()] == [True, True]
+    assert absent.first.undefined() == dict.fromkeys(absent.first.values, "class '3' is without samples")
+
+
+def test_a_rate_of_a_class_has_an_interval_in_a_training_loop() -> None:
+    metric = WithInterval(ClassRate(4, classes=[2, 3]), prefix="referable")
+    for rows in torch.arange(400).split(90):
+        metric.update(PROBS[rows], TARGET[rows])
+    found = measured()
+    expected = [found.value("recall[referable]", "A"), *(found.interval("recall[referable]", "A") or ())]
+    assert [each.item() for each in metric.compute().values()] == pytest.approx(expected)
+
+
+def holds(draws: int, *, rows: int, positives: int, gap: float, seed: int) -> list[bool]:
+    """Draw scores of which the true area is known, and tell whether intervals hold it."""
+    area, generator = NormalDist().cdf(gap / 2**0.5), torch.Generator().manual_seed(seed)
+    target, held = torch.arange(rows) < positives, list[bool]()
+    for _ in range(draws):
+        score = (torch.randn(rows, generator=generator) + gap * target).double().sigmoid()
+        found = evaluate(torch.stack([1 - score, score], 1), target.long(), metrics=["auroc[1]"])
+        ends = found.interval("auroc[1]")
+        held.append(ends is not None and ends[0] <= area <= ends[1])
+    return held
+
+
+@pytest.mark.parametrize("gap", [1.8, 3.0])
+@pytest.mark.parametrize("draws", [40, pytest.param(300, marks=pytest.mark.slow)])
+def test_intervals_of_areas_hold_for_a_rare_class(draws: int, gap: float) -> None:
+    held = holds(draws, rows=300, positives=15, gap=gap, seed=1)
+    assert binomtest(sum(held), draws, 0.95, "less").pvalue > 0.001
+
+
+def test_few_clusters_that_make_an_area_are_its_reason_for_no_interval() -> None:
+    found = measured(metrics=["auroc[severe]"], clusters=np.arange(400) // 20)
+    assert found.interval("auroc[severe]", "A") is None
+    assert found.find("auroc[severe]", "A")[2] == "few clusters make the value, so rare ones may be missing here"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("auroc[sever]", {}, r"auroc\[sever\] must name a class, or a group of classes .*: did you mean severe\?"),
+        ("recall[x]", {"concern": None}, r"recall\[x\] must name a class, .*: they are \['0', '1', '2', '3'\]"),
+        ("sensitivity", {}, r"but got 'sensitivity': did you mean sensitivity\[CLASS\]"),
+        ("auroc[severe]", {"preds": TARGET}, r"has predicted labels alone, but auroc\[severe\] must have the prob"),
+        ("recall[severe]", {"preds": TARGET - 1}, r"has referrals .*, but recall\[severe\] must have a class"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(name: str, arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measured(metrics=[name], **arguments)
+
+
+def test_the_command_takes_them_with_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    comma = ConcernSpec(["none", "mild", "moderate", "severe, active"], class_groups={"referable": [2, 3]})
+    save_concern(comma, tmp_path / "concern.yaml")
+    np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
+    names = "quadratic_weighted_kappa, auroc[severe, active],recall[referable]"
+    flags = ("--concern", tmp_path / "concern.yaml", "--metrics", names, "--json")
+    assert run("score", tmp_path / "p.npz", *flags, "--require", "auroc[severe, active] > 0.5") == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]
+    expected = measured(preds=PROBS, metrics=["quadratic_weighted_kappa", "auroc[severe]", "recall[referable]"])
+    assert list(found.values()) == pytest.approx(list(expected.first.values.values()))
+
+
+KAPPA = "quadratic_weighted_kappa"
+
+
+def test_kappa_needs_no_probabilities() -> None:
+    both: list[Tensor] = [PROBS, PROBS.argmax(1)]
+    values = [evaluate(each, TARGET, class_names=GRADES, metrics=[KAPPA]).find(KAPPA) for each in both]
+    assert values[0] == values[1]
+
+
+def test_kappa_is_refused_for_more_classes_than_a_matrix_has_room_for() -> None:
+    with pytest.raises(ValueError, match="must have at most 10000 classes for quadratic_weighted_kappa"):
+        evaluate(TARGET, TARGET, class_names=10_001, metrics=[KAPPA])
