@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.confusion import evaluate_confusion
     from mpcs_torch.evaluation.detectors import evaluate_detectors
-    from mpcs_torch.evaluation.evaluation import Evaluation, evaluate
+    from mpcs_torch.evaluation.evaluation import Evaluation
+    from mpcs_torch.evaluation.in_memory import evaluate
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError
     from mpcs_torch.evaluation.result import EvaluationWarning, Result
     from mpcs_torch.evaluation.with_interval import WithInterval
@@ -27,7 +28,7 @@ __all__ = [
 
 _FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
-_FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion"}
+_FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion", "evaluate": "in_memory"}
 
 if not TYPE_CHECKING:
 

@@ -124,7 +124,9 @@ def check_order(preds: Any, target: Any) -> None:
         given = as_tensor(preds, "preds")
         if given.ndim != 2 or not given.is_floating_point():
             rule = "preds must be probabilities (N, C), also of two classes, or decisions (N,), as integers or names"
-            raise ValueError(f"{rule}, but got {given.dtype} {tuple(given.shape)}: {preds_first}.")
+            ways = "torch.stack([1 - p, p], 1) of the probability of class 1, or evaluate_detectors for other scores"
+            way = ways if given.ndim == 1 and given.is_floating_point() else preds_first
+            raise ValueError(f"{rule}, but got {given.dtype} {tuple(given.shape)}: {way}.")
     elif not names_in(target) and ((labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()):
         rule = "target must hold one class for each row where preds are decisions"
         raise ValueError(f"{rule}, but is {labels.dtype} {tuple(labels.shape)}: {preds_first}.")
