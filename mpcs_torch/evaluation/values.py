@@ -149,10 +149,11 @@ def _recall_of_groups(
 ) -> Iterator[tuple[str, str, Measure, PairedDifference]]:
     """Compare the recall of each group of classes, unless it is one of the metrics."""
     layout = next(iter(models.values())).layout
+    known = {entry.of for entry in layout.chosen.entries if entry.settings.get("rate") == "recall"}
     by_model = {name: dict(layout.of_class_groups(table.sums)) for name, table in zip(models, tables, strict=True)}
     for group, (a, b) in product(layout.class_groups, combinations(by_model, 2)):
         name = f"recall[{group}]"
-        if by_model[a][group][:, 1].any() and all(entry.name != name for entry in layout.chosen.entries):
+        if by_model[a][group][:, 1].any() and group not in known:
             one, other = (RateSums(*by_model[model][group][:, :2].unbind(1)) for model in (a, b))
             measure = Measure(name, lower_is_better=False, is_rate=True, metric=name)
             yield a, b, measure, difference_of(ClassRate(2, [1]), one, other, units)

@@ -65,6 +65,8 @@ def test_values_are_those_of_scikit_learn_by_group_too_and_models_are_compared()
     assert {row.measure: row.better for row in found.comparisons} | {"auroc[severe]": "B"} == {
         name.replace("_", " "): "B" for name in OF_ROWS if name != "balanced_accuracy"
     }
+    named = measured(metrics=["sensitivity[referable]"]).comparisons
+    assert [row.by.metric for row in named] == ["sensitivity[referable]"], "which is recall[referable]"
     frame = found.to_frame()
     assert not frame.duplicated(["model", "column", "group", "metric"]).any()
 
