@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import combinations
-from math import hypot
+from math import hypot, inf, log2
 from typing import Any
 
 import torch
@@ -65,6 +65,8 @@ CHOSEN_HERE = (
 )
 UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
+FURTHER_BITS = -0.5 * log2(1e-7)
+"""The part in Cllr of a further trial that its interval allows for, whose kind is given the probability 1e-7."""
 FEWEST_MISRANKED = 40
 """The fewest trials, as `effective` counts them, by which the jackknife judges an area: with fewer, it is too sure."""
 
@@ -359,7 +361,12 @@ class Detector:
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
         if fewest_effective(self.costs_in_bits, clusters) < FEWEST:
             return f"fewer than {FEWEST} {unit} of a kind have other ratios than the rest, so rare ones may make it"
-        return jackknife_interval(self.cllr, self.costs_in_bits, clusters, "log")
+        near = jackknife_interval(self.cllr, self.costs_in_bits, clusters, "log")
+        if isinstance(near, str):
+            return near
+        possible = [(0.0, max(FURTHER_BITS, of_kind.max().item())) for of_kind in self.costs_in_bits]
+        further = combined(self.cllr, means_of(self.costs_in_bits, possible, clusters), (0.0, inf))
+        return near[0], max(near[1], further[1])
 
     def _equal_error_interval(self) -> Interval:
         of_miss, of_alarm, of_both = self._shifted_equal_errors

@@ -101,7 +101,11 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
             few = f"fewer than {fewest} {units.name} have a wrong decision" if is_rare else f"few {units.name} make it"
             return f"{few}, so rare ones may make the value"
         return interval
-    return _jackknife(metric, bins, whole, units)
+    near = _jackknife(metric, bins, whole, units)
+    if isinstance(near, str) or not metric.can_be_worse:
+        return near
+    further = _bounded(metric, bins, whole, units)
+    return near if isinstance(further, str) else (near[0], max(near[1], further[1]))
 
 
 def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference:

@@ -33,6 +33,8 @@ class AdditiveMetric(SumMetric):
 
     sums_type: ClassVar[Any]
     """The NamedTuple of the sums, which says what each state sums."""
+    can_be_worse: ClassVar[bool] = False
+    """Whether a row can add more than `row_ratios` says, which is then stated and not known: intervals allow for it."""
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
     takes_referrals = False

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from math import hypot, sqrt
+from math import hypot, log, sqrt
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from torch import Tensor
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, key_of, learned_thresholds
-from mpcs_torch.functional import OperatingPoint, clopper_pearson, cost_interval, mcnemar_test
+from mpcs_torch.functional import OperatingPoint, bounded_mean_interval, clopper_pearson, cost_interval, mcnemar_test
 
 EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
@@ -136,7 +136,18 @@ def test_areas_and_cllr_have_the_jackknife() -> None:
     cllr = functional.cllr(scores["A"], labels).item()
     spread = left_out(lambda kept: functional.cllr(scores["A"][kept], labels[kept]).item(), labels)
     factor = torch.tensor(quantile * spread / cllr).exp().item()
-    assert result.interval(CLLR, model="A") == pytest.approx((cllr / factor, cllr * factor), rel=1e-3)
+    bits = [
+        torch.logaddexp(torch.zeros(1), sign * scores["A"][kind]) / (2 * log(2))
+        for sign, kind in ((-1, labels), (1, ~labels))
+    ]
+    above = 0.0
+    for of_kind in bits:  # a trial of each kind that is given the probability 1e-7 may be missing by chance
+        values = torch.cat([of_kind, torch.tensor([0.0, -log(1e-7) / (2 * log(2))])]).double()
+        counts = torch.cat([torch.ones(len(of_kind)), torch.zeros(2)]).double()
+        above += (bounded_mean_interval(values, counts)[1] - of_kind.mean().item()) ** 2
+    low, high = result.interval(CLLR, model="A")
+    assert low == pytest.approx(cllr / factor, rel=1e-3)
+    assert cllr * factor < high == pytest.approx(cllr + sqrt(above), rel=0.02)
     rows = {row.by.metric: row.paired for row in result.comparisons}
     for name, of in ((AREA, lambda s, y: roc_auc_score(y, s)), (CLLR, lambda s, y: functional.cllr(s, y).item())):
         values = [of(scores[model], labels) for model in "AB"]

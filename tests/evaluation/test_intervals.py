@@ -1,6 +1,7 @@
 """Intervals and differences are those of libraries and of naive loops, and hold the true value."""
 
 import re
+from math import log
 from typing import Any
 
 import pytest
@@ -121,6 +122,7 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     assert large.notes == ["No intervals: too many pairs of classes occur."]
 
 
+RIGHT = OTHER.argmax(1) == TARGET
 SURE = torch.eye(4, dtype=torch.float64)
 
 
@@ -130,7 +132,7 @@ SURE = torch.eye(4, dtype=torch.float64)
         (PROBS[:9], TARGET[:9], "mcc", "a spread is judged by at least 10 rows"),
         (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "without a value, there is none"),
         (SURE[TARGET], TARGET, "mcc", "fewer than 5 rows have a wrong decision"),
-        (OTHER[OTHER.argmax(1) == TARGET], TARGET[OTHER.argmax(1) == TARGET], "cross_entropy", "fewer than 10 rows"),
+        (OTHER[RIGHT][:20], TARGET[RIGHT][:20], "cross_entropy", "fewer than 10 rows"),
         (PROBS, TARGET, "calibration_slope", "bins of probabilities"),
         (PROBS, TARGET, "destructive_rate", "without a concern, every error is dangerous"),
     ],
@@ -145,14 +147,14 @@ def test_what_has_no_interval_has_a_reason(preds: Tensor, target: Tensor, name: 
 
 
 def test_a_mean_that_rare_rows_may_make_has_the_bound_of_a_row_where_that_is_of_use() -> None:
-    right = OTHER.argmax(1) == TARGET
-    preds, target = OTHER[right].repeat(20, 1), TARGET[right].repeat(20)
+    preds, target = OTHER[RIGHT].repeat(20, 1), TARGET[RIGHT].repeat(20)
     found = evaluate(preds, target)
     squares = (preds - torch.eye(4, dtype=torch.float64)[target]).square().sum(1)
-    values = torch.cat([squares, torch.tensor([0.0, 2.0])])
-    counts = torch.cat([torch.ones(len(squares)), torch.zeros(2)])
-    assert found.interval("brier_score") == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3)
-    assert "rare ones may make the value" in found.first.without_interval["cross_entropy"]
+    losses = -preds[torch.arange(len(target)), target].log()
+    for name, of_rows, largest in (("brier_score", squares, 2.0), ("cross_entropy", losses, -log(1e-7))):
+        values = torch.cat([of_rows, torch.tensor([0.0, largest])])
+        counts = torch.cat([torch.ones(len(of_rows)), torch.zeros(2)])
+        assert found.interval(name) == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3), name
 
 
 @pytest.mark.parametrize(
@@ -206,14 +208,27 @@ def test_averages_over_classes_hold_where_one_is_rare(metric: str) -> None:
     assert stats.binomtest(held, 60, 0.95, alternative="less").pvalue > 0.001
 
 
-def test_a_mean_that_few_rows_make_has_its_bound_or_no_interval() -> None:
+def test_a_mean_that_few_rows_make_has_its_bound() -> None:
     probs = torch.full((1000, 2), 0.3, dtype=torch.float64)
     probs[:, 1] = 0.7
     probs[:100] = probs[:100].flip(1)
     probs[:2] = torch.tensor([1 - 1e-9, 1e-9], dtype=torch.float64)
     found = evaluate(probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"])
-    assert found.find("cross_entropy")[2] == "few rows make it, so rare ones may make the value"
+    losses, counts = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()], [0, 900, 98, 2]
+    expected = bounded_mean_interval(torch.tensor(losses).double(), torch.tensor(counts).double())
+    assert found.interval("cross_entropy") == pytest.approx(expected, rel=1e-6)
     assert found.interval("brier_score") is not None
+
+
+def test_the_upper_end_of_a_loss_allows_for_saturated_rows() -> None:
+    losses = -PROBS[torch.arange(len(TARGET)), TARGET].log()
+    counts = torch.cat([torch.ones(len(losses)), torch.zeros(2)]).double()
+    bound = bounded_mean_interval(torch.cat([losses, torch.tensor([0.0, -log(1e-7)])]), counts)
+    low, high = evaluate(PROBS, TARGET, metrics=["cross_entropy"]).interval("cross_entropy")
+    assert high == pytest.approx(bound[1], rel=1e-2)
+    logs = torch.stack([losses[torch.arange(len(losses)) != row].mean() for row in range(len(losses))]).log()
+    half = stats.t.ppf(0.975, len(losses) - 1) * (len(losses) - 1) * logs.var(correction=1).div(len(losses)).sqrt()
+    assert low == pytest.approx((losses.mean().log() - half).exp().item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300)])

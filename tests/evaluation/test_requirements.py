@@ -16,7 +16,11 @@ from mpcs_torch.metrics import Accuracy
 SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 SITES = ["north" if row % 10 == 0 else "south" for row in range(600)]
 PATIENTS = torch.arange(600) // 5
-WORD = st.text("abz_09 -+.[]<", min_size=1).map(str.strip).filter(lambda text: text and text[0] not in "<+-.09[]")
+WORD = (
+    st.text("abz_09 -+.[]<", min_size=1)
+    .map(str.strip)
+    .filter(lambda text: text and text[0] not in "<+-.09[]" and not ("]" in text and "<" in text))
+)
 NAME = st.from_regex(r"[a-z][a-z_ ]{0,8}[a-z]", fullmatch=True)
 
 

@@ -92,10 +92,12 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     total = (different * counted.unsqueeze(1)).sum(0)
     rest = different[:, 0] - total[0] / total[1] * different[:, 1]
     order = rest.argsort()
-    # The ends of the order are kept apart: they have the most influence.
-    share = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MOST_DISTINCT / 1.6).round()
+    # The ends of the order have the most influence, and few rows far from the others must stay apart from them.
+    ranks = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MOST_DISTINCT / 3.2).round()
+    values = rest[order] - rest.min()
+    cells = (values * (MOST_DISTINCT / 2) / values.max()).floor()
     codes = torch.empty_like(order)
-    codes[order] = share.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+    codes[order] = (ranks * MOST_DISTINCT + cells).unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
     size = int(codes.max()) + 1
     joined = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
     summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, different * counted.unsqueeze(1))

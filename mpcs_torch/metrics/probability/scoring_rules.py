@@ -79,6 +79,10 @@ class BrierScore(ProbabilityMetric):
         return {**super()._references(), "uniform guess": guess}
 
 
+FURTHER_LOSS = -log(1e-7)
+"""The loss of a further row that intervals of the cross entropy allow for: samples often have no saturated one."""
+
+
 class CrossEntropy(ProbabilityMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 
@@ -95,6 +99,7 @@ class CrossEntropy(ProbabilityMetric):
 
     sums_type = EntropySums
     interval_rule = "mean"
+    can_be_worse = True
     interval_scale = "log"
 
     def __init__(
@@ -121,6 +126,15 @@ class CrossEntropy(ProbabilityMetric):
     def value_of(self, sums: EntropySums) -> Tensor:
         """Return the mean over samples, NaN without samples."""
         return sums.entropy / sums.samples
+
+    def row_ratios(self, whole: EntropySums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return the losses of probabilities 1 and 1e-7 of the true class."""
+        return [(0.0, 1.0), (FURTHER_LOSS, 1.0)]
+
+    def bin_ratios(self, bins: EntropySums, whole: EntropySums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
+        """Return those of a row of 1e-7, or of the largest loss of a bin."""
+        largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=FURTHER_LOSS).item()
+        return [(0.0, size), (largest * size, size)]
 
     def _references(self) -> dict[str, float]:
         return {**super()._references(), "uniform guess": log(self.num_classes)}
