@@ -182,10 +182,12 @@ def estimate_priors(
         raise ValueError(f"preds must tell the classes apart, but those of {method!r} are linearly dependent.")
     indicators = torch.linalg.inv(by_class)
     mixture = _mixture(known @ indicators, unknown @ indicators, labels)
-    named = {str(name): _checked_group(str(name), members, classes) for name, members in (class_groups or {}).items()}
-    every = torch.eye(classes).to(mixture.priors)
-    _, low, high = mixture.shares(every, mixture.priors, confidence)
-    _, joint_low, joint_high = mixture.shares(every, mixture.priors, 1 - (1 - confidence) / classes)
+    priors, every = mixture.priors, torch.eye(classes).to(mixture.priors)
+    groups = {
+        name: mixture.share(_part(name, members, every), confidence) for name, members in (class_groups or {}).items()
+    }
+    alone = mixture.intervals(every, priors, confidence)
+    joint = mixture.intervals(every, priors, 1 - (1 - confidence) / classes)
     p_value = _p_value(mixture, *_ranks(validation, deployment, labels.counts))
     if p_value < LEVEL:
         warnings.warn(
@@ -193,9 +195,9 @@ def estimate_priors(
             LabelShiftWarning,
             stacklevel=2,
         )
-    groups = {name: mixture.share(members, confidence) for name, members in named.items()}
-    apart = mixture.told_apart(confidence)
-    return PriorEstimate(mixture.priors, low, high, joint_low, joint_high, shares, p_value, groups, apart)
+    singles = [Share(*ends) for ends in zip(*(values.tolist() for values in (priors, *alone)), strict=True)]
+    apart = mixture.told_apart(singles, confidence)
+    return PriorEstimate(priors, *alone, *joint, shares, p_value, groups, apart)
 
 
 class _Labels(NamedTuple):
@@ -252,10 +254,12 @@ def _labels(
     return _Labels(target, counts, strata, codes, of_strata)
 
 
-def _checked_group(name: str, members: Sequence[int], classes: int) -> list[int]:
-    are_some = len({*members}) == len(members) and 0 < len(members) < classes and {*members} <= {*range(classes)}
-    require(are_some, f"class_groups must hold some of the classes 0 to {classes - 1}", f"{quoted(name)}: {members}")
-    return [*members]
+def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
+    """Return the part (C,) of a group of classes."""
+    classes, are_classes = len(every), {*members} <= {*range(len(every))}
+    rule = f"class_groups must hold some of the classes 0 to {classes - 1}"
+    require(are_classes and 0 < len({*members}) < classes, rule, f"{quoted(name)}: {members}")
+    return every[[*{*members}]].sum(dim=0)
 
 
 def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
@@ -309,37 +313,28 @@ class _Mixture(NamedTuple):
     errors: Tensor
     """(N + M, C): the part of each sample in the error of the priors (the delta method), up to a factor for N and M."""
 
-    def share(self, members: Sequence[int], confidence: float) -> Share:
-        """Return the share of some classes together."""
-        if len(members) == len(self.priors):
-            return Share(1.0, 1.0, 1.0)
-        part = torch.zeros_like(self.priors)
-        part[[*members]] = 1
+    def share(self, part: Tensor, confidence: float) -> Share:
+        """Return the share of the classes of a part (C,)."""
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
-        return Share(*(end.item() for end in self.shares(part.unsqueeze(0), centre, confidence)))
+        low, high = self.intervals(part.unsqueeze(0), centre, confidence)
+        return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
 
-    def told_apart(self, confidence: float) -> dict[tuple[int, ...], Share]:
+    def told_apart(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
         """Join the part with the widest interval to the one that it is most mistaken for, until all can be used."""
-        every = torch.eye(len(self.priors)).to(self.priors)
-        singles = zip(*(ends.tolist() for ends in self.shares(every, self.priors, confidence)), strict=True)
-        parts: dict[tuple[int, ...], Share] = {(label,): Share(*ends) for label, ends in enumerate(singles)}
-        covariance = self.labels.sums(self.errors).T.cov()
-        while len(parts) > 1:
-            wide = max(parts, key=lambda part: parts[part].width)
-            if parts[wide].width <= MAX_WIDTH:
-                break
-            others = [part for part in parts if part != wide]
-            shared = [covariance[[*wide]][:, [*part]].sum() / _spread(covariance, part) for part in others]
-            joined = others[int(torch.stack(shared).argmin())]
-            members = tuple(sorted((*wide, *joined)))
-            parts = {part: parts[part] for part in others if part != joined} | {
-                members: self.share(members, confidence)
-            }
-        return dict(sorted(parts.items()))
+        covariance, parts = self.labels.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
+        shares = [*shares]
+        while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
+            wide = max(range(len(parts)), key=lambda place: shares[place].width)
+            part, _ = parts.pop(wide), shares.pop(wide)
+            errors = [(part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt()).item() for of in parts]
+            joined = errors.index(min(errors))
+            parts[joined] = parts[joined] + part
+            shares[joined] = self.share(parts[joined], confidence)
+        return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
-    def shares(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the share (G,) of parts (G, C), 1 for their classes, and all t with (share - t)^2 <= q^2 variance(t).
+    def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
+        """Return all t with (centre - t)^2 <= q^2 variance(t), for centres (G,) and parts (G, C), 1 for their classes.
 
         The variance is that of an indicator in the mixture, by the number of unlabelled samples, and that of its mean
         over each class in validation, where it is 1 for classes of the part and 0 for others: together quadratic in t.
@@ -358,8 +353,8 @@ class _Mixture(NamedTuple):
         c = centres.square() - scale * (other_square / size + other_error)
         root = (b.square() - a * c).clamp(min=0).sqrt()
         low, high = (torch.where(a > 0, end / a, fallback) for end, fallback in ((b - root, 0.0), (b + root, 1.0)))
-        low, high = (torch.where(scale.isfinite(), end.clamp(0, 1), torch.nan) for end in (low, high))
-        return centres, low, high
+        has_interval = scale.isfinite()
+        return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
         """Return the squared quantile (G,) times the design effect of clusters; infinite where they are too few."""
@@ -382,10 +377,6 @@ def _mixture(known: Tensor, unknown: Tensor, labels: _Labels) -> _Mixture:
     of_known = -(known - own[labels.target]) * (priors / labels.counts)[labels.target].unsqueeze(1)
     errors = torch.cat([of_known, (unknown - unknown.mean(dim=0)) / len(unknown)])
     return _Mixture(known, unknown, labels, priors, errors)
-
-
-def _spread(covariance: Tensor, part: Sequence[int]) -> Tensor:
-    return covariance[[*part]][:, [*part]].sum().clamp(min=1e-300).sqrt()
 
 
 def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:

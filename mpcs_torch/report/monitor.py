@@ -1,12 +1,13 @@
 """The report of `mpcs monitor`, and its metrics for Prometheus."""
 
 from collections.abc import Iterator
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from pathlib import Path
 
 import torch
 
 from mpcs_torch.errors import printable
+from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.monitor import evidence_beyond
 from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
@@ -16,6 +17,8 @@ from mpcs_torch.tables import Table
 
 MOST_DRAWN = 12
 """Rates that are drawn over time: those with the most evidence."""
+SURE = 0.9
+"""The chance that a rate that could be seen is meant with."""
 HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
 
 
@@ -30,14 +33,43 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = []
     monitor = watch.monitors[kind]
-    evidence = monitor.evidence_now().tolist()
+    evidence, seen = monitor.evidence_now().tolist(), seen_above(watch) if kind == RISK else []
     for mean, samples, against in zip(means_of(watch, kind), monitor.samples.tolist(), evidence, strict=True):
         limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < float("inf")]
         cells = [mean.name, f"{samples:.6g}", "" if isnan(mean.rate) else f"{mean.rate:.3g}"]
         cells += [f"{mean.low:.3g} to {mean.high:.3g}", " to ".join(limits), f"{against:.3g}"]
         rows.append([*cells, "yes" if mean.is_alarm else "no"])
     header = [HEADERS[kind], "samples", "mean", "at any time", "limit", "evidence", "alarm"]
+    if seen:
+        header.insert(5, "seen above")
+        for row, rate in zip(rows, seen, strict=True):
+            row.insert(5, "nothing yet" if isnan(rate) else f"{rate:.3g}")
     return Table(header, rows)
+
+
+def seen_above(watch: Watch) -> list[float]:
+    """Return for each limit the rate above which an alarm was to be expected by now; NaN if there is none."""
+    monitor = watch.monitors[RISK]
+    level = 1 / (monitor.threshold * len(monitor.names))
+    seen = []
+    for samples, limit, scale in zip(monitor.samples.tolist(), monitor.limits[1].tolist(), monitor.scales, strict=True):
+        is_limited = 0 < limit < 1
+        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if is_limited else float("nan")
+        seen.append(rate * float(scale))
+    return seen
+
+
+def terms_of(watch: Watch) -> str:
+    """Explain what the tables say, in sentences."""
+    threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
+    size = watch.settings.cluster_size
+    unit = "each row is taken as independent" if size == 1 else f"at most {size:g} rows are taken to err together"
+    return (
+        f"Seen above: a true rate above it would have raised an alarm by now, with a chance of {SURE:.0%}; lower ones "
+        "may be there unseen. Evidence is no probability: it begins at 1, falls while a limit is kept, and one rate "
+        f"alone raises an alarm at {threshold * rates:g}. If all limits are kept, that ever happens with at most "
+        f"{1 - watch.settings.confidence:.3g} for this state; {unit}."
+    )
 
 
 def alarm_sentence(alarm: Alarm) -> str:
@@ -51,14 +83,24 @@ def alarm_sentence(alarm: Alarm) -> str:
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return the first alarm, or that there is none, in a sentence."""
+    """Return cautions, and the first alarm; or that there is none, and which rates it could have been raised by."""
+    return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
+
+
+def _verdict_of(watch: Watch) -> str:
     alarms = [alarm for alarm in watch.alarms if alarm.kind != HINT]
     if alarms:
         more = f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
         return alarm_sentence(alarms[0]) + more
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
-    return f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
+    seen, means = seen_above(watch), means_of(watch, RISK)
+    least = max(range(len(seen)), key=lambda place: inf if isnan(seen[place]) else seen[place] / means[place].highest)
+    name, limit, rate = means[least].name, f"{means[least].highest:.3g}", f"above {seen[least]:.3g}"
+    could = f"no rate of '{name}' could have been seen yet" if isnan(seen[least]) else f"'{name}' {rate} would be seen"
+    others = " (least of all limits)" if len(seen) > 1 else ""
+    quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label"
+    return f"{quiet}. That does not show that limits are kept: by now, {could}{others}; its limit is {limit}."
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
@@ -73,6 +115,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         name=", ".join(sorted({Path(log).name for log in watch.places})) or "no log",
         verdict=verdict_of(watch),
         told=[alarm_sentence(alarm) for alarm in watch.alarms if alarm != first],
+        terms=terms_of(watch),
         facts={"rows": watch.rows, "labelled": watch.labelled, "confidence": f"{watch.settings.confidence:g}"},
         drawings=drawings,
         tables=[(_about(watch, kind), monitor_table(watch, kind)) for kind in watch.monitors],
