@@ -187,7 +187,7 @@ class Watch:
         for name, number, stand_for in zip(hints.names, hints.loss.tolist(), self.stand_for.tolist(), strict=False):
             due = number * share
             if is_beyond_chance(stand_for - due, due * (1 / least - share), 1 / least):
-                those = f"labels stand for {stand_for:.6g} of {number:.0f} rows {name}, where {due:.6g} are due"
+                those = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
                 found.append(f"{those}: rates of rows with a label are not those of all rows.")
         risk = self.monitors[RISK]
         bare = [name for name, samples in zip(risk.names, risk.samples.tolist(), strict=True) if not samples]

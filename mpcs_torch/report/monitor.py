@@ -1,7 +1,7 @@
 """The report of `mpcs monitor`, and its metrics for Prometheus."""
 
 from collections.abc import Iterator
-from math import inf, isfinite, isnan
+from math import isfinite, isnan
 from pathlib import Path
 
 import torch
@@ -60,15 +60,16 @@ def seen_above(watch: Watch) -> list[float]:
 
 
 def terms_of(watch: Watch) -> str:
-    """Explain what the tables say, in sentences."""
+    """Explain what the tables say and what it rests on, in sentences."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
-    size = watch.settings.cluster_size
+    error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     unit = "each row is taken as independent" if size == 1 else f"at most {size:g} rows are taken to err together"
     return (
         f"Seen above: a true rate above it would have raised an alarm by now, with a chance of {SURE:.0%}; lower ones "
         "may be there unseen. Evidence is no probability: it begins at 1, falls while a limit is kept, and one rate "
-        f"alone raises an alarm at {threshold * rates:g}. If all limits are kept, that ever happens with at most "
-        f"{1 - watch.settings.confidence:.3g} for this state; {unit}."
+        f"alone raises an alarm at {threshold * rates:g}. If all limits are kept, that ever happens with a probability "
+        f"of at most {error:.3g} for this state. Labels are taken to be chosen without regard to the error, in the "
+        f"order of rows; {unit}."
     )
 
 
@@ -94,13 +95,16 @@ def _verdict_of(watch: Watch) -> str:
         return alarm_sentence(alarms[0]) + more
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
-    seen, means = seen_above(watch), means_of(watch, RISK)
-    least = max(range(len(seen)), key=lambda place: inf if isnan(seen[place]) else seen[place] / means[place].highest)
-    name, limit, rate = means[least].name, f"{means[least].highest:.3g}", f"above {seen[least]:.3g}"
-    could = f"no rate of '{name}' could have been seen yet" if isnan(seen[least]) else f"'{name}' {rate} would be seen"
-    others = " (least of all limits)" if len(seen) > 1 else ""
-    quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label"
-    return f"{quiet}. That does not show that limits are kept: by now, {could}{others}; its limit is {limit}."
+    means = means_of(watch, RISK)
+    place = max(range(len(means)), key=lambda place: means[place].high / means[place].highest)  # the least known
+    mean, seen = means[place], seen_above(watch)[place]
+    quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
+    sure, limit = f"with {watch.settings.confidence:.4g}", f"its limit is {mean.highest:.3g}"
+    if mean.high <= mean.highest:
+        return f"{quiet} Limits are kept, {sure} each: '{mean.name}' is at most {mean.high:.3g}, and {limit}."
+    could = "no rate could have been seen" if isnan(seen) else f"a rate above {seen:.3g} would have been seen"
+    may = f"'{mean.name}' may be as high as {mean.high:.3g} ({sure}), and {limit}"
+    return f"{quiet} That does not show that limits are kept: {may}. By now, {could} (chance {SURE:.0%})."
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:

@@ -33,9 +33,13 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
     assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nNo alarm in 300 rows')
-    could = re.search(r"limits are kept: by now, 'errors of bad, site \w+' above (0\.\d+) would be seen", told.out)
+    known = re.search(
+        r"'errors of bad, site (\w+)' may be as high as (0\.\d+) \(with 0\.95\), and its limit is 0\.05", told.out
+    )
+    could = re.search(r"By now, a rate above (0\.\d+) would have been seen \(chance 90%\)", told.out)
+    assert known is not None
     assert could is not None
-    assert 0.05 < float(could[1]) < 0.5
+    assert 0.05 < float(known[2]) < float(could[1]) < 0.5
     assert "Evidence is no probability" in told.out
     risk, change, hints = printed_tables(told.out)
     assert [row[0] for row in risk.rows] == [
@@ -44,7 +48,9 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
         "errors of samples",
     ]
     assert [row[4] for row in risk.rows] == ["0.05"] * 3
-    assert max(row[5] for row in risk.rows) == could[1]
+    [row] = [row for row in risk.rows if row[0] == f"errors of bad, site {known[1]}"]
+    assert row[3].endswith(f" to {known[2]}")
+    assert row[5] == could[1]
     assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
     assert [row[0] for row in hints.rows] == ["decided good", "decided bad", "referred", "mean risk"]
     assert "No alarm in 300 rows" in told.out
@@ -95,7 +101,7 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--least-chance", "0"), "least_chance must be above 0 and at most 1"),
         (("--limit", "any <= 0.1", "--cluster-size", "0"), "cluster_size must be at least 1"),
-        (("--limit", "any <= 0.1", "--label-age", "-1"), "--label-age"),
+        (("--limit", "any <= 0.1", "--label-age", "-1"), "Input should be greater than or equal to 0"),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
         (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
         (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),
@@ -149,6 +155,14 @@ def test_a_rule_for_clusters_is_monitored_with_a_warning(tmp_path: Path, capsys:
     assert "at most 4 rows are taken to err together" in captured.out
     risk, _ = printed_tables(captured.out)
     assert risk.rows[0][1] == str(len(labelled(log)) / 4)
+
+
+def test_limits_that_are_kept_are_said_to_be(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write(tmp_path / "log.csv", rows(2000, rate=0.0))
+    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--limit", "any <= 5 %") == 0
+    assert re.search(
+        r"Limits are kept, with 0\.95 each: 'errors of samples' is at most 0\.00\d+", capsys.readouterr().out
+    )
 
 
 def labelled(log: Path) -> list[str]:
