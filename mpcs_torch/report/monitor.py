@@ -99,11 +99,14 @@ def _verdict_of(watch: Watch) -> str:
     place = max(range(len(means)), key=lambda place: means[place].high / means[place].highest)  # the least known
     mean, seen = means[place], seen_above(watch)[place]
     quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
+    samples = f"{watch.monitors[RISK].samples[place].item():.6g} samples"
     sure, limit = f"with {watch.settings.confidence:.4g}", f"its limit is {mean.highest:.3g}"
     if mean.high <= mean.highest:
-        return f"{quiet} Limits are kept, {sure} each: '{mean.name}' is at most {mean.high:.3g}, and {limit}."
+        return (
+            f"{quiet} Limits are kept, {sure} each: '{mean.name}' is at most {mean.high:.3g} by {samples}, and {limit}."
+        )
     could = "no rate could have been seen" if isnan(seen) else f"a rate above {seen:.3g} would have been seen"
-    may = f"'{mean.name}' may be as high as {mean.high:.3g} ({sure}), and {limit}"
+    may = f"'{mean.name}' may be as high as {mean.high:.3g} by {samples} ({sure}), and {limit}"
     return f"{quiet} That does not show that limits are kept: {may}. By now, {could} (chance {SURE:.0%})."
 
 

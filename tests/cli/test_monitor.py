@@ -34,7 +34,8 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     told = capsys.readouterr()
     assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nNo alarm in 300 rows')
     known = re.search(
-        r"'errors of bad, site (\w+)' may be as high as (0\.\d+) \(with 0\.95\), and its limit is 0\.05", told.out
+        r"'errors of bad, site (\w+)' may be as high as (0\.\d+) by \d+ samples \(with 0\.95\), and its limit is 0\.05",
+        told.out,
     )
     could = re.search(r"By now, a rate above (0\.\d+) would have been seen \(chance 90%\)", told.out)
     assert known is not None
