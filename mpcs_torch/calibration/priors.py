@@ -1,6 +1,8 @@
 """Class priors of unlabelled samples: how frequent each class is, how sure that is, and whether only that changed."""
 
 import warnings
+from collections.abc import Mapping, Sequence
+from math import floor, inf, log10
 from typing import Literal, NamedTuple
 
 import torch
@@ -12,6 +14,7 @@ from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.groups import group_codes, row_names
 
 PriorMethod = Literal["em", "black_box"]
 LEVEL = 0.05
@@ -22,10 +25,41 @@ UNSEEN = 2
 """Variances count so many more validation samples of each class, drawn from all: a confusion may not have been seen."""
 FEWEST_RANKED = 20
 """Validation samples of a class with a statistic of its own in the test; rarer ones share one."""
+MAX_WIDTH = 1.0
+"""Of an interval by its estimate: a wider one is nothing to decide by."""
+MIN_CLUSTERS = 10
+"""With fewer clusters of a class in validation, or of unlabelled samples, there is no interval; each independent sample
+is a cluster."""
 
 
 class LabelShiftWarning(UserWarning):
     """Unlabelled samples differ from the validation samples in more than class frequencies: the estimate is wrong."""
+
+
+class Share(NamedTuple):
+    """The frequency of some classes together, with its interval: NaN where there is none."""
+
+    prior: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """The width of the interval by the estimate; infinite without an interval."""
+        return (self.high - self.low) / self.prior if self.low <= self.high else inf
+
+    @property
+    def interval(self) -> str:
+        """The interval, to two digits of its width."""
+        return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
+
+    def __str__(self) -> str:
+        """Return the estimate with its interval."""
+        return f"{self._rounded(self.prior)} ({self.interval})"
+
+    def _rounded(self, value: float) -> str:
+        width = self.high - self.low if self.width < inf else 1.0
+        return f"{value:.{min(6, max(1, 1 - floor(log10(max(width, 1e-9)))))}f}"
 
 
 class PriorEstimate(NamedTuple):
@@ -34,17 +68,47 @@ class PriorEstimate(NamedTuple):
     priors: Tensor
     """``(C,)``, float64, above 0 with a sum of 1: as ``priors`` of a `DecisionRule` or of `shift_priors`."""
     low: Tensor
-    """``(C,)``: the lower end of the interval of each class alone."""
+    """``(C,)``: the lower end of the interval of each class alone; NaN for a class in fewer than 10 clusters."""
     high: Tensor
     """``(C,)``: the upper end."""
+    joint_low: Tensor
+    """``(C,)``: the lower ends of intervals that hold all priors together with the same confidence (Bonferroni)."""
+    joint_high: Tensor
+    """``(C,)``: the upper ends."""
     validation_priors: Tensor
     """``(C,)``: the class frequencies of the validation samples."""
     p_value: float
     """Of the test that the samples of each class look as in validation. Below 0.05, do not use the estimate."""
+    class_groups: Mapping[str, Share]
+    """The groups of classes that were asked for."""
+    told_apart: Mapping[tuple[int, ...], Share]
+    """Parts of the classes, each with an interval that is narrow enough to act on: single classes where possible."""
+
+    def problem(self, names: Sequence[str]) -> str:
+        """Return why the priors must not be used, and which parts of the classes can be told apart; else nothing."""
+        if self.p_value < LEVEL:
+            return f"the samples of a class do not look like those of validation (p = {self.p_value:.2g})"
+        if len(self.told_apart) == len(self.priors):
+            return ""
+        ends = zip(*(values.tolist() for values in (self.priors, self.low, self.high)), strict=True)
+        singles = {name: Share(*share) for name, share in zip(names, ends, strict=True)}
+        wide = [f"{name} {share}" for name, share in singles.items() if share.width > MAX_WIDTH]
+        parts = {" or ".join(names[label] for label in part): share for part, share in self.told_apart.items()}
+        joined = "; ".join(f"{name} {share}" for name, share in parts.items())
+        apart = f"only tell apart {joined}" if len(parts) > 1 else "do not tell any classes apart"
+        return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {apart}"
 
 
 def estimate_priors(
-    preds: Tensor, target: Tensor, unlabelled: Tensor, *, method: PriorMethod = "em", confidence: float = 0.95
+    preds: Tensor,
+    target: Tensor,
+    unlabelled: Tensor,
+    *,
+    method: PriorMethod = "em",
+    confidence: float = 0.95,
+    clusters: Sequence[object] | Tensor | None = None,
+    unlabelled_clusters: Sequence[object] | Tensor | None = None,
+    class_groups: Mapping[str, Sequence[int]] | None = None,
 ) -> PriorEstimate:
     r"""Estimate class frequencies of unlabelled samples, with intervals, and test whether nothing else has changed.
 
@@ -53,7 +117,9 @@ def estimate_priors(
     :math:`h(x) = g(x) A^{-1}`, where the rows of A are the means of g over the validation samples of each class,
     indicates the classes without bias: its mean over the unlabelled samples estimates w, whatever g is. The better g
     tells the classes apart, the smaller the error. Its variance, by the delta method, covers both samples, and the
-    interval inverts the score test, so it is Wilson's where validation shows no error.
+    interval inverts the score test, so it is Wilson's where validation shows no error. With clusters, the variance is
+    multiplied by that of the sums of clusters, divided by that of the rows (a design effect), and the quantile is
+    Student's.
 
     The test asks whether the ranks of the probabilities of each class, among those of the validation samples, are on
     average those of such a mixture. It does not see changes that leave the probabilities as they are, such as classes
@@ -63,10 +129,15 @@ def estimate_priors(
         preds: ``(N, C)`` finite logits of validation samples that the model was not trained on. For probabilities, use
             their logarithms. They need not be calibrated: temperature and vector scaling are fitted to them.
         target: ``(N,)`` integer class indices in ``[0, C)``; at least two samples of each class.
-        unlabelled: ``(M, C)`` finite logits of the deployment. All samples must be independent.
+        unlabelled: ``(M, C)`` finite logits of the deployment. All samples must be independent, but for those of a
+            cluster if clusters are given.
         method: ``"em"``: g are the probabilities under the priors of EM, which reads more from each sample.
             ``"black_box"``: g is the most probable class, so A is the confusion matrix.
         confidence: Of each interval, in (0, 1).
+        clusters: ``(N,)`` names of what validation samples share, such as the patient. Keep all samples of each: the
+            frequencies are those among samples, and one sample of each patient has others.
+        unlabelled_clusters: ``(M,)`` the same of the unlabelled samples; a name may occur in both.
+        class_groups: Names of groups of classes, such as ``{"referable": [2, 3, 4]}``, which are estimated, too.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above, or if g does not tell the classes apart.
@@ -96,10 +167,8 @@ def estimate_priors(
     samples = labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2)
     classes = samples.logits.shape[1]
     deployed = _checked_unlabelled(unlabelled, classes).to(samples.logits.device)
-    labels = _Labels(samples.target, samples.target.bincount(minlength=classes))
-    if (labels.counts < 2).any():
-        rare = (labels.counts < 2).nonzero().flatten().tolist()
-        raise ValueError(f"target must hold each class at least twice, but does not hold {quoted(rare)}.")
+    counts = samples.target.bincount(minlength=classes)
+    labels = _labels(samples.target, counts, clusters, unlabelled_clusters, len(deployed))
     validation, deployment = _calibrated(samples, deployed)
     shares = labels.counts / labels.counts.sum().double()
     if method == "em":
@@ -112,32 +181,85 @@ def estimate_priors(
     if torch.linalg.matrix_rank(by_class) < classes:
         raise ValueError(f"preds must tell the classes apart, but those of {method!r} are linearly dependent.")
     indicators = torch.linalg.inv(by_class)
-    known, unknown = known @ indicators, unknown @ indicators
-    priors = unknown.mean(dim=0).clamp(min=0.5 / len(unknown))  # no class is ruled out
-    priors = priors / priors.sum()
-    low, high = _score_interval(priors, known, labels, len(unknown), confidence)
-    p_value = _p_value(priors, known, unknown, labels, _ranks(validation, deployment, labels.counts))
+    mixture = _mixture(known @ indicators, unknown @ indicators, labels)
+    priors, every = mixture.priors, torch.eye(classes).to(mixture.priors)
+    groups = {
+        name: mixture.share(_part(name, members, every), confidence) for name, members in (class_groups or {}).items()
+    }
+    alone = mixture.intervals(every, priors, confidence)
+    joint = mixture.intervals(every, priors, 1 - (1 - confidence) / classes)
+    p_value = _p_value(mixture, *_ranks(validation, deployment, labels.counts))
     if p_value < LEVEL:
         warnings.warn(
             f"the priors must not be used: more than class frequencies has changed (p = {p_value:.2g}).",
             LabelShiftWarning,
             stacklevel=2,
         )
-    return PriorEstimate(priors, low, high, shares, p_value)
+    singles = [Share(*ends) for ends in zip(*(values.tolist() for values in (priors, *alone)), strict=True)]
+    apart = mixture.told_apart(singles, confidence)
+    return PriorEstimate(priors, *alone, *joint, shares, p_value, groups, apart)
 
 
 class _Labels(NamedTuple):
-    """The classes of the validation samples."""
+    """The classes of the validation samples, and the clusters of all samples."""
 
     target: Tensor
     """(N,), int64."""
     counts: Tensor
-    """(C,), int64, at least 2."""
+    """(C,), int64, at least 2: the samples of each class."""
+    strata: Tensor
+    """(N + M,), int64: the class of each validation sample, and C for each unlabelled one."""
+    codes: Tensor
+    """(N + M,), int64: the cluster of each sample; its place if it is independent."""
+    clusters: Tensor
+    """(C + 1,), int64, at least 2: the clusters of each stratum."""
 
     def means(self, values: Tensor) -> Tensor:
         """Return the means (C, K) of values (N, K) over the samples of each class."""
         sums = values.new_zeros(len(self.counts), values.shape[1]).index_add_(0, self.target, values)
         return sums / self.counts.unsqueeze(1)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Return the sums (K, G) of values (N + M, G) over each cluster."""
+        return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
+
+    def corrected(self, values: Tensor) -> Tensor:
+        """Return values (N + M, G) times the factors by which few clusters vary more than their sums say."""
+        return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
+
+
+def _labels(
+    target: Tensor,
+    counts: Tensor,
+    clusters: Sequence[object] | Tensor | None,
+    others: Sequence[object] | Tensor | None,
+    unlabelled: int,
+) -> _Labels:
+    """Return the classes and the clusters of both samples, in which names mean the same."""
+    known, classes = len(target), len(counts)
+    if (clusters is None) != (others is None):
+        raise ValueError("clusters and unlabelled_clusters must be given together, but only one is.")
+    strata = torch.cat([target, target.new_full((unlabelled,), classes)])
+    codes, twice = torch.arange(len(strata)), "twice"
+    if clusters is not None:
+        names = [*row_names("clusters", clusters, known), *row_names("unlabelled_clusters", others, unlabelled)]
+        codes, twice = group_codes("clusters", names, len(names)).codes, "in two clusters"
+    codes = codes.to(target.device)
+    pairs = (codes * (classes + 1) + strata).unique()  # type: ignore[no-untyped-call]
+    of_strata = (pairs % (classes + 1)).bincount(minlength=classes + 1)
+    if (of_strata[:-1] < 2).any():
+        rare = (of_strata[:-1] < 2).nonzero().flatten().tolist()
+        raise ValueError(f"target must hold each class at least {twice}, but does not hold {quoted(rare)}.")
+    require(of_strata[-1] > 1, "unlabelled_clusters must name at least two", int(of_strata[-1]))
+    return _Labels(target, counts, strata, codes, of_strata)
+
+
+def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
+    """Return the part (C,) of a group of classes."""
+    classes, are_classes = len(every), {*members} <= {*range(len(every))}
+    rule = f"class_groups must hold some of the classes 0 to {classes - 1}"
+    require(are_classes and 0 < len({*members}) < classes, rule, f"{quoted(name)}: {members}")
+    return every[[*{*members}]].sum(dim=0)
 
 
 def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
@@ -172,29 +294,89 @@ def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
     return priors
 
 
-def _score_interval(
-    priors: Tensor, known: Tensor, labels: _Labels, unlabelled: int, confidence: float
-) -> tuple[Tensor, Tensor]:
-    """Return all priors t of each class, the others in proportion, with (estimate - t)^2 <= quantile^2 variance(t).
+def _above_0(priors: Tensor, unlabelled: int) -> Tensor:
+    """Return priors (C,) with a sum of 1, none of them ruled out."""
+    priors = priors.clamp(min=0.5 / unlabelled)
+    return priors / priors.sum()
 
-    The variance is that of an indicator in the mixture, by the number of unlabelled samples, and that of its mean over
-    each class in validation, where it is 1 for its own class and 0 for others: together quadratic in t.
-    """
+
+class _Mixture(NamedTuple):
+    """Indicators of the classes of both samples, and the priors that they give."""
+
+    known: Tensor
+    """(N, C)."""
+    unknown: Tensor
+    """(M, C)."""
+    labels: _Labels
+    priors: Tensor
+    """(C,)."""
+    errors: Tensor
+    """(N + M, C): the part of each sample in the error of the priors (the delta method), up to a factor for N and M."""
+
+    def share(self, part: Tensor, confidence: float) -> Share:
+        """Return the share of the classes of a part (C,)."""
+        prior = self.unknown.mean(dim=0) @ part
+        centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
+        low, high = self.intervals(part.unsqueeze(0), centre, confidence)
+        return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
+
+    def told_apart(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
+        """Join the part with the widest interval to the one that it is most mistaken for, until all can be used."""
+        covariance, parts = self.labels.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
+        shares = [*shares]
+        while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
+            wide = max(range(len(parts)), key=lambda place: shares[place].width)
+            part, _ = parts.pop(wide), shares.pop(wide)
+            errors = [(part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt()).item() for of in parts]
+            joined = errors.index(min(errors))
+            parts[joined] = parts[joined] + part
+            shares[joined] = self.share(parts[joined], confidence)
+        return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
+
+    def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
+        """Return all t with (centre - t)^2 <= q^2 variance(t), for centres (G,) and parts (G, C), 1 for their classes.
+
+        The variance is that of an indicator in the mixture, by the number of unlabelled samples, and that of its mean
+        over each class in validation, where it is 1 for classes of the part and 0 for others: together quadratic in t.
+        """
+        labels, known, size = self.labels, self.known @ parts.T, len(self.unknown)
+        spread = labels.means((known - parts.T[labels.target]).square()).T  # (part, true class)
+        from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
+        error = (spread * labels.counts + UNSEEN * from_all) / (labels.counts * (labels.counts - 1))
+        inside, outside = (self.priors * of for of in (parts, 1 - parts))
+        inside, outside = (of / of.sum(dim=1, keepdim=True).clamp(min=1e-300) for of in (inside, outside))
+        square, other_square = 1 + (inside * spread).sum(dim=1), (outside * spread).sum(dim=1)
+        own_error, other_error = ((of.square() * error).sum(dim=1) for of in (inside, outside))
+        scale = self._scale(parts, confidence)
+        a = 1 + scale / size - scale * (own_error + other_error)
+        b = centres + scale * (square - other_square) / (2 * size) - scale * other_error
+        c = centres.square() - scale * (other_square / size + other_error)
+        root = (b.square() - a * c).clamp(min=0).sqrt()
+        low, high = (torch.where(a > 0, end / a, fallback) for end, fallback in ((b - root, 0.0), (b + root, 1.0)))
+        has_interval = scale.isfinite()
+        return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
+
+    def _scale(self, parts: Tensor, confidence: float) -> Tensor:
+        """Return the squared quantile (G,) times the design effect of clusters; infinite where they are too few."""
+        from scipy.special import stdtrit
+
+        labels, rows = self.labels, self.errors @ parts.T
+        sums, squares = labels.sums(rows).square(), labels.sums(rows.square())
+        corrected = labels.sums(labels.corrected(rows)).square().sum(dim=0)
+        design = torch.where(squares.sum(dim=0) > 0, corrected / squares.sum(dim=0), 1.0)
+        noise = (sums - squares - (sums - squares).mean(dim=0)).square().sum(dim=0)  # none without clusters
+        freedom = (2 * sums.sum(dim=0).square() / noise.clamp(min=1e-300)).clamp(max=1e9)
+        quantile = torch.from_numpy(stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)).to(design)
+        clusters = (parts * labels.clusters[:-1]).amax(dim=1).minimum(labels.clusters[-1])
+        return torch.where(clusters < MIN_CLUSTERS, torch.inf, design * quantile.square())
+
+
+def _mixture(known: Tensor, unknown: Tensor, labels: _Labels) -> _Mixture:
+    priors = _above_0(unknown.mean(dim=0), len(unknown))
     own = torch.eye(len(priors)).to(priors)
-    spread = labels.means((known - own[labels.target]).square()).T  # (class of the indicator, true class)
-    from_all = known.square().mean(dim=0).unsqueeze(1) + own * (1 - 2 * known.mean(dim=0))
-    error = (spread * labels.counts + UNSEEN * from_all) / (labels.counts * (labels.counts - 1))
-    others = priors * (1 - own)
-    others = others / others.sum(dim=1, keepdim=True)
-    square, other_square = 1 + spread.diag(), (others * spread).sum(dim=1)
-    own_error, other_error = error.diag(), (others.square() * error).sum(dim=1)
-    scale = torch.special.ndtri(torch.tensor((1 + confidence) / 2, dtype=torch.float64)).item() ** 2
-    a = 1 + scale / unlabelled - scale * (own_error + other_error)
-    b = priors + scale * (square - other_square) / (2 * unlabelled) - scale * other_error
-    c = priors.square() - scale * (other_square / unlabelled + other_error)
-    root = (b.square() - a * c).clamp(min=0).sqrt()
-    low, high = (torch.where(a > 0, end / a, fallback) for end, fallback in ((b - root, 0.0), (b + root, 1.0)))
-    return low.clamp(0, 1), high.clamp(0, 1)
+    of_known = -(known - own[labels.target]) * (priors / labels.counts)[labels.target].unsqueeze(1)
+    errors = torch.cat([of_known, (unknown - unknown.mean(dim=0)) / len(unknown)])
+    return _Mixture(known, unknown, labels, priors, errors)
 
 
 def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -214,28 +396,27 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
     return ranks(validation), ranks(deployment)
 
 
-def _p_value(
-    priors: Tensor, known: Tensor, unknown: Tensor, labels: _Labels, statistics: tuple[Tensor, Tensor]
-) -> float:
-    """Test that the mean of statistics is as expected from the classes that the indicators indicate.
+def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
+    """Test that the mean of ranks is as expected from the classes that the indicators indicate.
 
     What the indicators do not explain has the mean 0 in each class, so in any mixture. This is Hotelling's test, with
     the degrees of freedom of Nel and van der Merwe (1986), because the covariance is that of several samples.
     """
     from scipy.special import fdtrc
 
-    by_class = labels.means(statistics[0])
-    residuals, tested = statistics[0] - known @ by_class, statistics[1] - unknown @ by_class
-    weights = priors / (labels.counts * (labels.counts - 1)).sqrt()
-    weighted = residuals * weights[labels.target].unsqueeze(1)
-    from_all = UNSEEN * weights.square().sum() * (residuals.T @ residuals) / len(residuals)
-    sampled = tested.T.cov() / len(tested)
-    covariance = sampled + weighted.T @ weighted + from_all
-    mean, rank = tested.mean(dim=0), int(torch.linalg.matrix_rank(covariance, hermitian=True))
+    labels = mixture.labels
+    by_class, strata = labels.means(ranks), len(labels.clusters)
+    residuals, tested = ranks - mixture.known @ by_class, others - mixture.unknown @ by_class
+    mean, weights = tested.mean(dim=0), mixture.priors / labels.counts
+    rows = labels.corrected(torch.cat([residuals * weights[labels.target].unsqueeze(1), (tested - mean) / len(tested)]))
+    unseen = UNSEEN * (weights.square() * labels.counts / (labels.counts - 1)).sum() / len(residuals)
+    sums = labels.sums(rows)
+    covariance = sums.T @ sums + unseen * residuals.T @ residuals
+    rank = int(torch.linalg.matrix_rank(covariance, hermitian=True))
     distance = float(mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean)
-    trace = sampled.trace()
-    traces = labels.means(weighted.square()).sum(dim=1) * labels.counts
-    own = trace.square() / (len(tested) - 1) + (traces.square() / (labels.counts - 1)).sum()
-    freedom = float((trace + traces.sum()).square() / own)
+    cells, places = (labels.codes * strata + labels.strata).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    squares = rows.new_zeros(len(cells), rows.shape[1]).index_add_(0, places, rows).square().sum(dim=1)
+    traces = (cells % strata).bincount(squares, minlength=strata)
+    freedom = float(traces.sum().square() / (traces.square() / (labels.clusters - 1)).sum())
     left = max(freedom - rank + 1, 1.0)
     return float(fdtrc(rank, left, distance * left / (rank * freedom)))

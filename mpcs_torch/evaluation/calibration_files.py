@@ -1,6 +1,8 @@
 """Fit calibrations to files of predictions and of trials, save them, and apply them."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,6 +13,7 @@ from torch import Tensor
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
+from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -194,15 +197,64 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
     copy_table(predictions.table, out, partial(rows.of_batch, columns), lambda _: None)
 
 
-def estimate_file_priors(validation: Predictions, unlabelled: Predictions, advance: Advance) -> PriorEstimate:
-    """Estimate the class frequencies of another file."""
-    known = all_rows(validation, advance)
-    others = all_rows(unlabelled, advance).logits
+def estimate_file_priors(
+    validation: Predictions, unlabelled: Predictions, class_groups: Mapping[str, Sequence[int]], advance: Advance
+) -> PriorEstimate:
+    """Estimate the class frequencies of another file, by its clusters if there are any, and those of some groups.
+
+    Warns:
+        EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
+    """
+    files = (validation, unlabelled)
+    known, others = (all_rows(predictions, advance) for predictions in files)
+    clusters, cluster = list[list[str] | None]([None, None]), validation.reading.cluster
+    for rows, predictions in zip((known, others), files, strict=True):
+        unread = predictions.roles.unused if cluster is None else ()
+        for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
+            warnings.warn(caution, stacklevel=2)
+        refuse_missing(rows, predictions, [] if cluster is None else [cluster])
+    if cluster is not None:
+        clusters = [known.texts[cluster], others.texts[cluster]]
     try:
-        return estimate_priors(known.logits, known.target, others)
+        return estimate_priors(
+            known.logits,
+            known.target,
+            others.logits,
+            clusters=clusters[0],
+            unlabelled_clusters=clusters[1],
+            class_groups=class_groups,
+        )
     except ValueError as error:
         faulty = unlabelled.path if str(error).startswith("unlabelled") else validation.path
         raise PredictionsError(faulty, str(error)) from None
+
+
+def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
+    """Return an estimate for a file that `load_priors` reads: by its fields, with the names of the classes."""
+    plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in estimate._asdict().items()}
+    apart = {" or ".join(names[label] for label in part): share for part, share in estimate.told_apart.items()}
+    shares = {"class_groups": estimate.class_groups, "told_apart": apart}
+    plain |= {name: {part: share._asdict() for part, share in of.items()} for name, of in shares.items()}
+    return {"classes": [*names], **plain, "problem": estimate.problem(names)}
+
+
+def load_priors(path: Path, class_names: Sequence[str]) -> list[float]:
+    """Read the priors of `mpcs calibrate priors --json`, in the order of the classes.
+
+    Raises:
+        CalibrationFileError: If the file holds something else, or says that its priors must not be used.
+    """
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        priors, problem = dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)), plain["problem"]
+        if sorted(priors) != sorted(class_names):
+            raise ValueError(f"its classes are {quoted([*priors])}")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        rule = f"must be what `mpcs calibrate priors --json` prints for {quoted([*class_names])}"
+        raise CalibrationFileError(f"{path}: {rule}, but is not ({error})") from None
+    if problem:
+        raise CalibrationFileError(f"{path}: its priors must not be used: {problem}")
+    return [priors[name] for name in class_names]
 
 
 class AllRows(NamedTuple):
@@ -248,3 +300,11 @@ def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
     parts = [(chunk.rows, chunk.scores, chunk.target) for chunk in chunks]
     numbers, logits, target = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     return AllRows(numbers, logits, target, texts)
+
+
+def refuse_missing(rows: AllRows, predictions: Predictions, columns: Iterable[str]) -> None:
+    """Refuse rows without a text in a column."""
+    for column in columns:
+        if "" in rows.texts[column]:
+            row = int(rows.numbers[rows.texts[column].index("")])
+            raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)

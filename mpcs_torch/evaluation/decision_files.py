@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import REFERRAL, decision_numbers
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.calibration_files import AllRows, all_rows
+from mpcs_torch.evaluation.calibration_files import AllRows, all_rows, refuse_missing
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
@@ -52,7 +52,7 @@ def _in_units(
     rows = rows if predictions.is_labelled else rows._replace(target=torch.full((size,), NO_LABEL))
     if unit is None:
         return rows, torch.arange(size), ""
-    _refuse_missing(rows, predictions, [unit])
+    refuse_missing(rows, predictions, [unit])
     with values_of(predictions.path):
         units = DecisionUnits.of(rows.texts[unit], predictions.reading.combine, concern, len(names), size, unit)
         codes, of_columns = units.units.codes, {name: group_codes(name, rows.texts[name], size) for name in columns}
@@ -61,13 +61,6 @@ def _in_units(
         lacks = units.highest((rows.target == NO_LABEL).long())[codes] == 1
         target = units.classes(rows.target.masked_fill(lacks, NO_LABEL), len(names))
     return AllRows(torch.arange(len(target)), logits, target, texts), codes, units.note(names)
-
-
-def _refuse_missing(rows: AllRows, predictions: Predictions, columns: Iterable[str]) -> None:
-    for column in columns:
-        if "" in rows.texts[column]:
-            row = int(rows.numbers[rows.texts[column].index("")])
-            raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -90,7 +83,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     read, cluster = all_rows(predictions, advance), predictions.reading.cluster
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *([] if cluster is None else [cluster])}
-    _refuse_missing(read, predictions, columns)
+    refuse_missing(read, predictions, columns)
     rows, _, note = _in_units(read, predictions, rule.concern, columns)
     clusters = None if cluster is None else rows.texts[cluster]
     with values_of(predictions.path):

@@ -7,6 +7,7 @@ from mpcs_torch.functional.comparison.sequential import (
     AnytimeInterval,
     anytime_evidence,
     anytime_interval,
+    detectable_rate,
     e_benjamini_hochberg,
     labels_to_alarm,
 )
@@ -144,6 +145,7 @@ __all__ = [
     "dangerous_errors",
     "dangerous_errors_details",
     "decisiveness",
+    "detectable_rate",
     "detection_curve",
     "detection_summary",
     "e_benjamini_hochberg",

@@ -89,7 +89,8 @@ class DecisionRule(nn.Module):
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
             whose softmax is calibrated.
         priors: ``(C,)`` class frequencies of the deployment, if they differ from those of the samples of the fit; a
-            tensor or a list. With them, limits must be of true classes, which hold at any frequencies.
+            tensor or a list. With them, limits must be of true classes, which hold at any frequencies: also if the
+            priors are wrong, as long as they do not depend on the samples of the fit. Costs rest on them entirely.
         seed: Of the draw of the samples that fit the calibration.
 
     Raises:

@@ -22,8 +22,8 @@ UNLABELLED = NO_LABEL
 """Stands for a label that is not known yet."""
 MAX_GROUPS = 10**4
 CHANGED = (
-    "is not as it was when row {} was read: append labels that come later as new rows (--late-labels, with a new "
-    "--state), and give a new log a new name"
+    "is not as it was when row {} was read: a row is read once, so leave labels the time that they take (--label-age, "
+    "with a new --state), and give a new log a new name"
 )
 RISK, CHANCE, TIME = "risk", "chance", "time"
 
@@ -96,19 +96,27 @@ class LogReader:
         self._rule, self._reading, self._is_whole, self._tell = rule, reading or ReadOptions(), is_whole, tell
         self._groups = {column: {name: code for code, name in enumerate(names)} for column, names in groups.items()}
 
-    def pieces(self, path: Path, place: Place) -> Iterator[tuple[LogRows, Place]]:
+    def count(self, path: Path) -> int:
+        """Return the number of rows of a log."""
+        return sum(len(rows.numbers) for rows in self._rows(path))
+
+    def pieces(self, path: Path, place: Place, number: int | None = None) -> Iterator[tuple[LogRows, Place]]:
         """Yield the rows after a place, and the place after them; a line without its end is left for later.
+
+        With a number, only so many rows of the log are read.
 
         Raises:
             PredictionsError: If a value breaks a rule, or the file is not the one that was read before.
         """
-        seen, last = hashlib.sha256(), 0
+        seen, last, left = hashlib.sha256(), 0, float("inf") if number is None else number
 
         def check() -> None:
             if place.rows and (last, seen.hexdigest()) != place:
                 raise PredictionsError(path, CHANGED.format(place.rows))
 
-        for rows in self._rows(path):
+        for piece in self._rows(path):
+            rows = piece if len(piece.numbers) <= left else piece.at(slice(int(left)))
+            left -= len(rows.numbers)
             known = int((rows.numbers <= place.rows).sum())
             if known:
                 seen.update(rows.at(slice(known)).content())

@@ -55,8 +55,10 @@ class RiskMonitor(Monitor):
     there is ever an alarm is at most 1 - ``confidence``, for all K together. If some do not, at most that share of the
     alarms is false in expectation.
 
-    This needs samples that are labelled without regard to their error: all, or each with a known ``chance``. Given all
-    samples before, the chance of an error must be within the limit; samples need not be independent otherwise.
+    This needs samples that are labelled without regard to their error, in their order: all, or each with a known
+    ``chance``. Given all samples before, the chance of an error must be within the limit; samples need not be
+    independent otherwise. Where the images of a patient or of a scanner's day err together, that is not so: give the
+    ``cluster_size``, or one sample of each cluster, drawn at random, with ``chance`` 1 / (its number of samples).
 
     Args:
         concern: The classes, their costs, and which errors are dangerous.
@@ -67,6 +69,8 @@ class RiskMonitor(Monitor):
             validation: the limits are then upper bounds of its rates instead of ``at_most``. Their own uncertainty is
             within the ``confidence``.
         least_chance: The lowest chance with which a sample is labelled. With 1, all are.
+        cluster_size: The most samples that err together, at least 1: each counts 1 / ``cluster_size``, so that the
+            largest cluster counts as one sample, and it takes so many times the samples to an alarm.
         ignore_index: Label of samples without a label, which are left out.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
@@ -101,11 +105,13 @@ class RiskMonitor(Monitor):
         confidence: float = 0.95,
         reference: "RiskMonitor | None" = None,
         least_chance: float = 1.0,
+        cluster_size: float = 1.0,
         ignore_index: int | None = None,
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
+        require(1 <= cluster_size < float("inf"), "cluster_size must be at least 1", cluster_size)
         watched = _watch([limits] if isinstance(limits, Limit) else list(limits), concern, groups or {})
         of_rates = [each for each in watched for _ in each.names()]
         rates = [name for each in watched for name in each.names()]
@@ -116,10 +122,10 @@ class RiskMonitor(Monitor):
             locals(),
             names=rates,
             highest=torch.tensor([each.highest for each in of_rates], dtype=torch.float64),
-            is_counted=[each.limit.errors != "cost" and least_chance == 1 for each in of_rates],
+            is_counted=[each.limit.errors != "cost" and least_chance == cluster_size == 1 for each in of_rates],
             scales=torch.tensor([each.scale for each in of_rates], dtype=torch.float64),
             value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
-            state_settings=("num_classes", "tables", "counted", "rates", "least_chance"),
+            state_settings=("num_classes", "tables", "counted", "rates", "least_chance", "cluster_size"),
         )
 
     def update(
@@ -162,7 +168,7 @@ class RiskMonitor(Monitor):
             further=self.further,
         )
         counted, chances = samples.labels.counted, samples.labels.weight
-        share = counted * (self.least_chance / chances.clamp(min=self.least_chance))
+        share = counted * (self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance))
         cells = samples.labels.target * self.tables.shape[2] + samples.predicted
         values = []
         for place, watched in enumerate(self.watched):

@@ -15,6 +15,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.functional import e_benjamini_hochberg
+from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.io.atomic_files import holds, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
@@ -22,7 +23,7 @@ from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 2"
+KIND = "mpcs_torch monitor 3"
 POINTS, FIRST_STEP = 400, 50
 """The most points of the history, and the number of rows between two of them at first, which doubles."""
 RISK, CHANGE, HINT = "risk", "change", "hint"
@@ -44,8 +45,10 @@ class Settings:
     run_length: float | None = None
     """Of a `ChangeMonitor`; None for none."""
     least_chance: float = 1.0
-    late_labels: bool = False
-    """Whether rows with a label have been logged before without it."""
+    cluster_size: float = 1.0
+    """The most rows that err together."""
+    label_age: int = 0
+    """So many of the newest rows wait for their labels."""
     like_reference: bool = False
     """Whether the limits are the rates of the reference."""
 
@@ -86,13 +89,15 @@ class Watch:
                     self._references[kind].add_values(values)
             self._references.pop(CHANGE, None)
         self.monitors = self._monitors(self._references)
+        self.stand_for = torch.zeros(len(self.monitors[HINT].names) - 1, dtype=torch.float64)
+        """The number of rows of each decision that its labels stand for, by their chance."""
 
     def _monitors(self, references: Mapping[str, Monitor] | None = None) -> dict[str, Monitor]:
         settings, known = self.settings, references or {}
         limits = [Limit.parse(text) for text in settings.limits]
         common: dict[str, Any] = {"confidence": settings.confidence, "groups": settings.groups}
-        common |= {"least_chance": settings.least_chance}
         common["reference"] = known.get(RISK) if settings.like_reference else None
+        common |= {"least_chance": settings.least_chance, "cluster_size": settings.cluster_size}
         monitors: dict[str, Monitor] = {RISK: RiskMonitor(self._concern, limits, **common)}
         if settings.run_length is not None:
             monitors[CHANGE] = ChangeMonitor(self._concern, limits, run_length=settings.run_length, **common)
@@ -103,11 +108,10 @@ class Watch:
     def _values(self, rows: LogRows, monitors: Mapping[str, Monitor]) -> dict[str, list[Values]]:
         """Return what rows add to each monitor; those of risk take the rows with a label."""
         labelled = rows.at(rows.target != UNLABELLED)
-        decided = rows.at(rows.target == UNLABELLED) if self.settings.late_labels else rows
         values = dict[str, list[Values]]()
         for kind, monitor in monitors.items():
             if isinstance(monitor, DriftMonitor):
-                values[kind], find_faults = monitor.values_of(decided.decisions, decided.risk)
+                values[kind], find_faults = monitor.values_of(rows.decisions, rows.risk)
             else:
                 assert isinstance(monitor, RiskMonitor)
                 values[kind], find_faults = monitor.values_of(
@@ -146,14 +150,17 @@ class Watch:
             for kind, added in values.items():
                 monitor = self.monitors[kind]
                 if kind == HINT:
-                    rows_read = (~is_labelled if self.settings.late_labels else torch.ones_like(is_labelled)).nonzero()
-                    counts = int(monitor.samples[0]) + torch.arange(1, len(rows_read) + 1)
+                    rows_read = torch.arange(len(is_labelled)).unsqueeze(1)
+                    counts = int(monitor.samples[0]) + 1 + rows_read[:, 0]
                     looks = (counts % FIRST_STEP == 0).nonzero()[:, 0]
                 else:  # evidence falls with every sample without a loss
                     rows_read = is_labelled.nonzero()
                     looks = torch.stack([value.loss > 0 for value in added]).any(dim=0).nonzero()[:, 0]
                 evidence = monitor.follow(added, looks)
                 self._raise(kind, evidence, start + rows_read[looks, 0], path, rows)
+            chance = 1.0 if piece.chance is None else piece.chance
+            counts = torch.where(is_labelled, 1 / chance, 0.0).double()
+            self.stand_for.index_add_(0, piece.decisions % len(self.stand_for), counts)  # -1, a referral, is the last
             self.rows, self.labelled = self.rows + stop - start, self.labelled + int(is_labelled.sum())
             if self.rows % self._step == 0:
                 self._remember(rows.time(stop - 1))
@@ -173,6 +180,21 @@ class Watch:
                 row = int(places[int(is_alarm[:, column].int().argmax())])
                 self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), rows.time(row)))
 
+    def cautions(self) -> list[str]:
+        """Return in sentences which decisions lack labels, or have too many, and which limits no label has tested."""
+        hints, least, found = self.monitors[HINT], self.settings.least_chance, list[str]()
+        share = self.labelled / max(1, self.rows) if least == 1 else 1.0
+        for name, number, stand_for in zip(hints.names, hints.loss.tolist(), self.stand_for.tolist(), strict=False):
+            due = number * share
+            if is_beyond_chance(stand_for - due, due * (1 / least - share), 1 / least):
+                those = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
+                found.append(f"{those}: rates of rows with a label are not those of all rows.")
+        risk = self.monitors[RISK]
+        bare = [name for name, samples in zip(risk.names, risk.samples.tolist(), strict=True) if not samples]
+        if self.rows and bare:
+            found.append(f"no label has tested {', '.join(map(repr, bare))}.")
+        return found
+
     def _remember(self, time: str) -> None:
         risk = self.monitors[RISK]
         sums = {"loss": risk.loss.tolist(), "samples": risk.samples.tolist()}
@@ -190,6 +212,7 @@ class Watch:
             "logs": {name: place._asdict() for name, place in self.places.items()},
             "rows": self.rows,
             "labelled": self.labelled,
+            "stand_for": self.stand_for.tolist(),
             "monitors": _plain(self.monitors),
             "alarms": [alarm._asdict() for alarm in self.alarms],
             "step": self._step,
@@ -227,6 +250,7 @@ class Watch:
             _restore(watch.monitors, plain["monitors"])
             watch.places = {name: Place(**place) for name, place in plain["logs"].items()}
             watch.rows, watch.labelled = int(plain["rows"]), int(plain["labelled"])
+            watch.stand_for = torch.tensor(plain["stand_for"], dtype=torch.float64).view_as(watch.stand_for)
             watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
             watch._step, watch.history = int(plain["step"]), plain["history"]
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
@@ -250,8 +274,12 @@ def watch_logs(
         watch, reader = begin()
         raised = list[Alarm]()
         watch.save(state)
+        numbers, waiting = dict[Path, int](), watch.settings.label_age
+        for log in reversed(logs if waiting else ()):
+            number = reader.count(log)
+            numbers[log], waiting = max(0, number - waiting), max(0, waiting - number)
         for log in logs:
-            for rows, place in reader.pieces(log, watch.places.get(str(log.resolve()), Place())):
+            for rows, place in reader.pieces(log, watch.places.get(str(log.resolve()), Place()), numbers.get(log)):
                 raised += watch.add(log, rows, place)
                 watch.save(state)
                 advance(len(rows.decisions))

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from mpcs_torch.errors import printable
+from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.monitor import evidence_beyond
 from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
@@ -16,6 +17,8 @@ from mpcs_torch.tables import Table
 
 MOST_DRAWN = 12
 """Rates that are drawn over time: those with the most evidence."""
+SURE = 0.9
+"""The chance that a rate that could be seen is meant with."""
 HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
 
 
@@ -30,14 +33,44 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = []
     monitor = watch.monitors[kind]
-    evidence = monitor.evidence_now().tolist()
+    evidence, seen = monitor.evidence_now().tolist(), seen_above(watch) if kind == RISK else []
     for mean, samples, against in zip(means_of(watch, kind), monitor.samples.tolist(), evidence, strict=True):
         limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < float("inf")]
         cells = [mean.name, f"{samples:.6g}", "" if isnan(mean.rate) else f"{mean.rate:.3g}"]
         cells += [f"{mean.low:.3g} to {mean.high:.3g}", " to ".join(limits), f"{against:.3g}"]
         rows.append([*cells, "yes" if mean.is_alarm else "no"])
     header = [HEADERS[kind], "samples", "mean", "at any time", "limit", "evidence", "alarm"]
+    if seen:
+        header.insert(5, "seen above")
+        for row, rate in zip(rows, seen, strict=True):
+            row.insert(5, "nothing yet" if isnan(rate) else f"{rate:.3g}")
     return Table(header, rows)
+
+
+def seen_above(watch: Watch) -> list[float]:
+    """Return for each limit the rate above which an alarm was to be expected by now; NaN if there is none."""
+    monitor = watch.monitors[RISK]
+    level = 1 / (monitor.threshold * len(monitor.names))
+    seen = []
+    for samples, limit, scale in zip(monitor.samples.tolist(), monitor.limits[1].tolist(), monitor.scales, strict=True):
+        is_limited = 0 < limit < 1
+        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if is_limited else float("nan")
+        seen.append(rate * float(scale))
+    return seen
+
+
+def terms_of(watch: Watch) -> str:
+    """Explain what the tables say and what it rests on, in sentences."""
+    threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
+    error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
+    unit = "each row is taken as independent" if size == 1 else f"at most {size:g} rows are taken to err together"
+    return (
+        f"Seen above: a true rate above it would have raised an alarm by now, with a chance of {SURE:.0%}; lower ones "
+        "may be there unseen. Evidence is no probability: it begins at 1, falls while a limit is kept, and one rate "
+        f"alone raises an alarm at {threshold * rates:g}. If all limits are kept, that ever happens with a probability "
+        f"of at most {error:.3g} for this state. Labels are taken to be chosen without regard to the error, in the "
+        f"order of rows; {unit}."
+    )
 
 
 def alarm_sentence(alarm: Alarm) -> str:
@@ -51,14 +84,30 @@ def alarm_sentence(alarm: Alarm) -> str:
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return the first alarm, or that there is none, in a sentence."""
+    """Return cautions, and the first alarm; or that there is none, and which rates it could have been raised by."""
+    return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
+
+
+def _verdict_of(watch: Watch) -> str:
     alarms = [alarm for alarm in watch.alarms if alarm.kind != HINT]
     if alarms:
         more = f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
         return alarm_sentence(alarms[0]) + more
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
-    return f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
+    means = means_of(watch, RISK)
+    place = max(range(len(means)), key=lambda place: means[place].high / means[place].highest)  # the least known
+    mean, seen = means[place], seen_above(watch)[place]
+    quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
+    samples = f"{watch.monitors[RISK].samples[place].item():.6g} samples"
+    sure, limit = f"with {watch.settings.confidence:.4g}", f"its limit is {mean.highest:.3g}"
+    if mean.high <= mean.highest:
+        return (
+            f"{quiet} Limits are kept, {sure} each: '{mean.name}' is at most {mean.high:.3g} by {samples}, and {limit}."
+        )
+    could = "no rate could have been seen" if isnan(seen) else f"a rate above {seen:.3g} would have been seen"
+    may = f"'{mean.name}' may be as high as {mean.high:.3g} by {samples} ({sure}), and {limit}"
+    return f"{quiet} That does not show that limits are kept: {may}. By now, {could} (chance {SURE:.0%})."
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
@@ -73,6 +122,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         name=", ".join(sorted({Path(log).name for log in watch.places})) or "no log",
         verdict=verdict_of(watch),
         told=[alarm_sentence(alarm) for alarm in watch.alarms if alarm != first],
+        terms=terms_of(watch),
         facts={"rows": watch.rows, "labelled": watch.labelled, "confidence": f"{watch.settings.confidence:g}"},
         drawings=drawings,
         tables=[(_about(watch, kind), monitor_table(watch, kind)) for kind in watch.monitors],

@@ -26,7 +26,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import anytime_interval, labels_to_alarm
+from mpcs_torch.functional import anytime_interval, audited_mean, labels_to_alarm
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring import ChangeMonitor, RiskMonitor
 from mpcs_torch.tables import Table
@@ -90,6 +90,79 @@ def at_the_limit(random: np.random.Generator) -> dict[str, bool]:
         "interval of the rate misses": bool(((low > RATE) | (high < RATE)).any()),
         "interval of the cost misses": bool(((of_costs.low > 0.009) | (of_costs.high < 0.009)).any()),
     }
+
+
+def patients(random: np.random.Generator, rate: float) -> tuple[Tensor, np.ndarray, np.ndarray]:
+    """Draw 6000 patients with 1 to 60 images, more where they are harder: one error or not, images, and error rates."""
+    hard = random.beta(0.5, 1.5, 6000)
+    rates = rate * 4 * hard
+    return torch.from_numpy((random.random(6000) < rates).astype(np.int64)), (1 + 59 * hard).round(), rates
+
+
+def days(random: np.random.Generator, correlation: float) -> Tensor:
+    """Draw the errors of 200 days with 100 images each, at a rate of 5 %."""
+    spread = (1 - correlation) / correlation
+    rates = random.beta(0.05 * spread, 0.95 * spread, 200).repeat(100)
+    return torch.from_numpy((random.random(20_000) < rates).astype(np.int64))
+
+
+def audit_of(wrong: Tensor, labelled: np.ndarray, chance: float, risk: np.ndarray, **more: np.ndarray) -> str:
+    """Return whether an audit holds the mean, or is refused."""
+    given = wrong.double().where(torch.from_numpy(labelled), torch.nan), torch.from_numpy(risk)
+    try:
+        _, low, high = audited_mean(*given, torch.full(wrong.shape, chance), **more)  # type: ignore[arg-type]
+    except ValueError:
+        return "refused"
+    return "holds" if low <= wrong.double().mean() <= high else "misses"
+
+
+def advice(random: np.random.Generator) -> dict[str, str]:
+    """Draw what breaks the assumptions of monitors and audits; return alarms, and what audits say."""
+
+    def alarms(stream: Tensor, limit: float, chance: np.ndarray | None = None, **more: float) -> str:
+        given = {} if chance is None else {"chance": torch.from_numpy(chance)}
+        return str(first_alarm(RiskMonitor(TWO, Limit(limit), **more), stream, **given) is not None)  # type: ignore[arg-type]
+
+    found = dict[str, str]()
+    for name, rate in (("2.1 %", 0.0108), ("1 %", 0.0051)):
+        wrong, sizes, rates = patients(random, rate)
+        every = torch.from_numpy((random.random(int(sizes.sum())) < rates.repeat(sizes.astype(int))).astype(np.int64))
+        design = f"{name} of the images of patients, one of each"
+        found[design] = alarms(wrong, 0.01)
+        found[f"{design}, chance=1 / size"] = alarms(wrong, 0.01, 1 / sizes, least_chance=1 / 60)
+        found[f"{name} of the images of patients, all, cluster_size=60"] = alarms(every, 0.01, cluster_size=60)
+    for confidence in (0.95, 1 - 0.05 / 20):
+        streams = (alarms(errors(random, RATE), RATE, confidence=confidence) for _ in range(20))
+        found[f"20 states in turn, confidence={confidence:g}"] = str("True" in streams)
+    wrong = errors(random, 0.02, 4000)
+    arrival = np.arange(4000) + np.where(
+        wrong.numpy() > 0, random.exponential(100, 4000), random.exponential(500, 4000)
+    )
+    order = arrival.argsort()
+    found["labels as they come, those of errors sooner"] = alarms(wrong[order[arrival[order] < 4000]], 0.02)
+    found["the same, in the order of samples after 3000"] = alarms(wrong[:1000], 0.02)
+    wrong, of_days = days(random, 0.01), np.arange(200).repeat(100)
+    for size in (1, 2, 100):
+        found[f"days of a scanner, correlation 0.01, cluster_size={size}"] = alarms(wrong, 0.05, cluster_size=size)
+    wrong, labelled, flat = days(random, 0.05), (random.random(200) < 0.2).repeat(100), np.full(20_000, 0.05)
+    found["audit of whole days"] = audit_of(wrong, labelled, 0.2, flat)
+    found["audit of whole days, clusters=day"] = audit_of(wrong, labelled, 0.2, flat, clusters=of_days)
+    risk = random.beta(0.3, 5, 10_000)
+    wrong = torch.from_numpy((random.random(10_000) < risk).astype(np.int64))
+    audited, complaints = random.random(10_000) < 0.1, (wrong.numpy() > 0) & (random.random(10_000) < 0.3)
+    found["audit"] = audit_of(wrong, audited, 0.1, risk)
+    found["audit with complaints of 30 % of the errors"] = audit_of(wrong, audited | complaints, 0.1, risk)
+    return found
+
+
+def shares(found: list[dict[str, str]]) -> Table:
+    """Return for each design the share of repetitions with an alarm, or what audits do."""
+    rows = []
+    for name in found[0]:
+        values = [each[name] for each in found]
+        parts = [f"{word} {values.count(word) / len(values):.1%}" for word in ("holds", "refused") if word in values]
+        rows.append([name, ", ".join(parts) or f"alarms {values.count('True') / len(values):.1%}"])
+    return Table(["design", f"of {len(found)} repetitions"], rows)
 
 
 def fixed_size(rate: float) -> int:
@@ -215,6 +288,7 @@ if __name__ == "__main__":
             counts[name] = counts.get(name, 0) + is_alarm
     rows = [[name, f"{count / streams:.3f}"] for name, count in counts.items()]
     print(Table(["at the limit", f"share of {streams} streams with an alarm"], rows).markdown(), flush=True)
+    print(shares([advice(random) for _ in range(min(streams, 200))]).markdown(), flush=True)
     print(delays(min(streams, 500)).markdown(), flush=True)
     with tempfile.TemporaryDirectory() as name:
         print(speed(Path(name)).markdown())

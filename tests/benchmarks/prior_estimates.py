@@ -5,7 +5,8 @@ Run: python -m tests.benchmarks.prior_estimates [--repetitions 20] [--draws 1000
 The population is the 1500 digits that an MLP was not trained on. Validation samples are drawn from it with equal class
 frequencies, and unlabelled samples with each of ten priors. Costs and rates of decisions are those in the population.
 A second table has as many draws as its standard errors need: of the same, of two classes, one of which becomes rare,
-and of a poor model.
+and of a poor model. The third is of images of patients, whose classes and noise are alike, and says how often there are
+priors to paste, and how often one of these is wrong by more than a factor of 2.
 """
 
 import argparse
@@ -142,6 +143,73 @@ def label_shift(data: Population, method: PriorMethod, draws: int) -> list[list[
     return rows
 
 
+class Patients(NamedTuple):
+    """A design: numbers of patients in validation and in the deployment, and the images of each."""
+
+    validation: int
+    deployment: int
+    images: int
+    known: list[float]
+    """Class frequencies of validation, by patients."""
+    deployed: list[float]
+    skill: float = 2.0
+    is_informative: bool = False
+    """Whether patients have 1 to ``images`` images, the more, the more of them are of the last class."""
+
+
+DESIGNS = {
+    "4 images of each patient": Patients(200, 300, 4, [0.25] * 4, [0.1, 0.2, 0.3, 0.4]),
+    "1 to 12 images, more where the last class is": Patients(
+        200, 300, 12, [0.4, 0.3, 0.3], [0.6, 0.3, 0.1], is_informative=True
+    ),
+    "20 and 30 patients with 20 images": Patients(20, 30, 20, [0.34, 0.33, 0.33], [0.5, 0.3, 0.2]),
+    "10 and 10 patients with 30 images": Patients(10, 10, 30, [0.34, 0.33, 0.33], [0.5, 0.3, 0.2]),
+    "five grades, two rare": Patients(375, 375, 4, [0.5, 0.2, 0.15, 0.08, 0.07], [0.5, 0.2, 0.15, 0.08, 0.07], 1.5),
+    "poor model, a rare class": Patients(150, 150, 4, [0.3, 0.3, 0.3, 0.1], [0.5, 0.3, 0.17, 0.03], 1.2),
+}
+TIMES = 2.0
+
+
+def images(
+    design: Patients, shares: list[float], patients: int, random: np.random.Generator
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Draw logits (N, C), labels (N,) and patients (N,), and the class frequencies among the images of all patients."""
+    mixes = random.dirichlet(np.array(shares), patients)
+    sizes = np.full(patients, design.images)
+    if design.is_informative:
+        sizes = (1 + (design.images - 1) * (0.15 + 0.85 * mixes[:, -1])).round().astype(int)
+    of = np.repeat(np.arange(patients), sizes)
+    labels = (random.random(len(of))[:, None] > mixes[of].cumsum(1)).sum(1).clip(0, len(shares) - 1)
+    noise = (random.standard_normal((patients, len(shares)))[of], random.standard_normal((len(of), len(shares))))
+    logits = design.skill * np.eye(len(shares))[labels] + (noise[0] + noise[1]) / np.sqrt(2)
+    frequencies = (mixes * sizes[:, None]).sum(0) / sizes.sum()
+    return torch.from_numpy(logits), torch.from_numpy(labels), torch.from_numpy(of), torch.from_numpy(frequencies)
+
+
+def by_patient(design: Patients, draws: int) -> list[str]:
+    """Return how often intervals hold by image, of one image of each patient, and by patient; and what is to paste."""
+    random = np.random.default_rng(0)
+    priors = images(design, design.deployed, 400_000, random)[3]
+    held, refused, ratios = {"rows": list[float](), "one": list[float](), "clusters": list[float]()}, [], list[float]()
+    for _ in range(draws):
+        preds, target, patients, _ = images(design, design.known, design.validation, random)
+        unlabelled, _, others, _ = images(design, design.deployed, design.deployment, random)
+        first = torch.from_numpy(np.unique(others.numpy(), return_index=True)[1])
+        clusters = {"clusters": patients, "unlabelled_clusters": others + design.validation}
+        given = {"rows": (unlabelled, {}), "one": (unlabelled[first], {}), "clusters": (unlabelled, clusters)}
+        for name, (samples, more) in given.items():
+            estimate = estimate_priors(preds, target, samples, **more)  # type: ignore[arg-type]
+            has_interval = estimate.low.isfinite()
+            inside = (estimate.low <= priors) & (priors <= estimate.high)
+            held[name] += inside[has_interval].double().tolist()
+        refused.append(estimate.p_value < LEVEL)
+        if not estimate.problem([*map(str, priors)]):
+            ratios.append(float((estimate.priors / priors).log().abs().amax().exp()))
+    shown = [float(np.mean(np.array(values))) for values in (*held.values(), refused)]
+    wrong = sum(ratio > TIMES for ratio in ratios)
+    return [*(f"{value:.3f}" for value in shown), f"{len(ratios)} of {draws}", str(wrong)]
+
+
 def _cost(data: Population, samples: tuple[Tensor, Tensor], used: Tensor | None, priors: Tensor) -> float:
     rule = DecisionRule(data.concern, calibration="vector", priors=used).fit(*samples)
     return data.cost(rule(data.logits), priors)
@@ -168,3 +236,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     rows = [row for method in METHODS for row in label_shift(data, method, asked.draws)]
     print(Table(["priors", "design", "label shift refused", "in the interval"], rows).markdown())
+    header = ["design", "holds by image", "one image of each", "by patient", "label shift refused", "to paste", "wrong"]
+    print(Table(header, [[name, *by_patient(design, asked.draws)] for name, design in DESIGNS.items()]).markdown())

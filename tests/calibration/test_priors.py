@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import LabelShiftWarning, TemperatureScaling, VectorScaling, estimate_priors
-from mpcs_torch.calibration.priors import PriorMethod
+from mpcs_torch.calibration.priors import MAX_WIDTH, PriorMethod, Share
 from mpcs_torch.functional import shift_priors
 from mpcs_torch.learning import DecisionRule, Limit
 
@@ -114,7 +114,7 @@ def test_the_order_of_classes_and_constants_of_rows_do_not_matter(method: PriorM
     order = torch.tensor([2, 0, 1])
     moved = [logits[:, order] + torch.arange(300.0).unsqueeze(1) for logits in (preds, unlabelled)]
     estimate = estimate_priors(moved[0], order.argsort()[target], moved[1], method=method)
-    for found, wanted in zip(estimate[:4], expected[:4], strict=True):
+    for found, wanted in zip(estimate[:6], expected[:6], strict=True):
         torch.testing.assert_close(found, wanted[order], rtol=1e-5, atol=1e-7)
     assert estimate.p_value == pytest.approx(expected.p_value, rel=1e-4)
 
@@ -137,10 +137,122 @@ def test_decision_rules_and_corrections_take_the_priors() -> None:
     assert shifted.sum(dim=1).allclose(torch.ones(2000, dtype=torch.float64))
 
 
+def in_clusters(priors: Tensor, clusters: int, size: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw logits and labels of clusters, whose samples share most of their noise and often the class."""
+    generator = torch.Generator().manual_seed(seed)
+    shared = torch.randn(clusters, len(priors), generator=generator, dtype=torch.float64)
+    first = torch.multinomial(priors, clusters, replacement=True, generator=generator).repeat_interleave(size)
+    every = torch.multinomial(priors, clusters * size, replacement=True, generator=generator)
+    target = torch.where(torch.rand(clusters * size, generator=generator) < 0.6, first, every)
+    noise = torch.randn(clusters * size, len(priors), generator=generator, dtype=torch.float64)
+    logits = 2 * torch.nn.functional.one_hot(target, len(priors)) + 0.9 * shared.repeat_interleave(size, 0) + noise / 2
+    return logits, target, torch.arange(clusters).repeat_interleave(size)
+
+
+def test_intervals_by_cluster_hold_the_priors_and_those_by_row_do_not() -> None:
+    held, by_row, p_values = [], [], []
+    for seed in range(60):
+        preds, target, clusters = in_clusters(EVEN, 60, 6, seed)
+        unlabelled, _, others = in_clusters(PRIORS, 80, 6, 1000 + seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LabelShiftWarning)
+            given = {"clusters": clusters, "unlabelled_clusters": others + 60}
+            estimates = [estimate_priors(preds, target, unlabelled, **more) for more in (given, {})]  # type: ignore[arg-type]
+        for estimate, holds in zip(estimates, (held, by_row), strict=True):
+            holds.append(((estimate.low <= PRIORS) & (estimate.high >= PRIORS)).double())
+        p_values.append(estimates[0].p_value)
+        assert torch.equal(estimates[0].priors, estimates[1].priors)
+        joint = (estimates[0].joint_low <= estimates[0].low) & (estimates[0].high <= estimates[0].joint_high)
+        assert joint.all()
+    assert 0.90 <= torch.stack(held).mean() <= 0.99
+    assert torch.stack(by_row).mean() < 0.85
+    assert np.mean(np.array(p_values) < 0.05) <= 0.13
+
+
+@both
+def test_copies_in_clusters_say_what_one_of_each_says(method: PriorMethod) -> None:
+    (preds, target), (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 400, 1)
+    alone = estimate_priors(preds, target, unlabelled, method=method)
+    singles = {"clusters": range(300), "unlabelled_clusters": range(300, 700)}
+    one_each = estimate_priors(preds, target, unlabelled, method=method, **singles)  # type: ignore[arg-type]
+    torch.testing.assert_close(one_each[:6], alone[:6])
+    copied = estimate_priors(
+        *(values.repeat(5, *[1] * (values.ndim - 1)) for values in (preds, target, unlabelled)),
+        method=method,
+        clusters=[*range(300)] * 5,
+        unlabelled_clusters=[*range(300, 700)] * 5,
+    )
+    torch.testing.assert_close(copied.priors, alone.priors, rtol=0.01, atol=0)
+    torch.testing.assert_close(copied.high - copied.low, alone.high - alone.low, rtol=0.1, atol=0)
+    assert copied.p_value == pytest.approx(alone.p_value, abs=0.05)
+
+
+def poor(size: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw logits of classes of which the last two, one of them rare, hardly differ."""
+    logits, seen = draw(torch.tensor([0.5, 0.25, 0.25]), size, seed, skill=2.0, spread=1.0)
+    random = torch.Generator().manual_seed(seed + 500)
+    target = seen + (seen == 2) * (torch.rand(size, generator=random) < 0.2)
+    last = logits[:, 2] + 0.4 * (target == 3) + 0.5 * torch.randn(size, generator=random)
+    return torch.cat([logits, last.unsqueeze(1)], dim=1), target
+
+
+@pytest.mark.filterwarnings("ignore::mpcs_torch.calibration.LabelShiftWarning")
+def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() -> None:
+    held = []
+    for seed in range(30):
+        (preds, target), (unlabelled, _) = poor(400, seed), poor(500, 100 + seed)
+        estimate = estimate_priors(preds, target, unlabelled, class_groups={"ill": [1, 2, 3]})
+        assert estimate.priors[2] > 0
+        [joined] = [part for part in estimate.told_apart if 3 in part]
+        assert 2 in joined
+        assert all(share.width <= MAX_WIDTH for share in estimate.told_apart.values())
+        assert sorted(label for part in estimate.told_apart for label in part) == [0, 1, 2, 3]
+        ill = estimate.class_groups["ill"]
+        assert ill.width < 0.4
+        assert ill.prior == pytest.approx(0.5, abs=0.12)
+        held.append(ill.low <= 0.5 <= ill.high)
+        problem = estimate.problem(["none", "mild", "severe", "worse"])
+        if estimate.p_value >= 0.05:
+            assert "intervals are wider than their estimates: " in problem
+            assert "these samples only tell apart none 0." in problem
+            assert "severe or worse 0." in problem
+        else:
+            assert problem.startswith("the samples of a class do not look like those of validation (p = 0.")
+    assert np.mean(held) >= 0.85
+
+
+def test_an_estimate_that_can_be_used_has_no_problem() -> None:
+    estimate = estimate_priors(*draw(EVEN, 2000, 0), draw(EVEN, 2000, 1)[0])
+    assert estimate.problem(["a", "b", "c"]) == ""
+    assert [*estimate.told_apart] == [(0,), (1,), (2,)]
+    assert estimate.told_apart[0,] == Share(*(values[0].item() for values in estimate[:3]))
+
+
+def test_a_class_in_few_clusters_has_no_interval() -> None:
+    preds, target = draw(EVEN, 600, 0)
+    clusters = torch.where(target == 2, torch.arange(600) % 9, torch.arange(600))
+    given = {"clusters": clusters, "unlabelled_clusters": range(600, 1000)}
+    estimate = estimate_priors(preds, target, draw(EVEN, 400, 1)[0], **given)  # type: ignore[arg-type]
+    assert estimate.low.isnan().tolist() == estimate.joint_high.isnan().tolist() == [False, False, True]
+    assert all(2 not in part or len(part) > 1 for part in estimate.told_apart)
+    assert "c 0.3 (too few samples)" in estimate.problem(["a", "b", "c"])
+
+
+both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"method": "bbse"}, "method must be 'em' or 'black_box', but got 'bbse'"),
+        ({"clusters": range(60)}, "clusters and unlabelled_clusters must be given together, but only one is"),
+        ({**both_clusters, "clusters": range(59)}, "clusters must be one name for each of the 60 rows, but got 59"),
+        (
+            {**both_clusters, "clusters": [i if i % 3 else 0 for i in range(60)]},
+            r"hold each class at least in two clusters.*hold \[0\]",
+        ),
+        ({**both_clusters, "unlabelled_clusters": [1] * 60}, "unlabelled_clusters must name at least two, but got 1"),
+        ({"class_groups": {"all": [0, 1, 2]}}, "class_groups must hold some of the classes 0 to 2, but got 'all'"),
         ({"confidence": 1.0}, "confidence must be between 0 and 1, but got 1.0"),
         ({"preds": torch.full((60, 3), torch.inf)}, "preds must be"),
         ({"preds": torch.zeros(60, 3)}, "preds must tell the classes apart, but those of 'em' are linearly dependent"),

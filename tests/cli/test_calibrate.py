@@ -109,69 +109,142 @@ def test_existing_files_are_replaced_only_when_asked(dev: Path) -> None:
 
 
 @pytest.fixture
-def deployed(dev: Path) -> Path:
+def known(tmp_path: Path) -> Path:
+    """Predictions with labels."""
+    scores, target = logits(0, 2000)
+    write_predictions(tmp_path / "known.csv", scores.softmax(dim=1), target, NAMES)
+    return tmp_path / "known.csv"
+
+
+@pytest.fixture
+def deployed(known: Path) -> Path:
     """Predictions without labels; red ones are four times as frequent, and the columns are in another order."""
-    scores, target = logits(1, 1000)
-    is_kept = (target == 0) | (torch.arange(1000) % 4 == 0)
-    path = dev.with_name("deployed.csv")
+    scores, target = logits(1, 4000)
+    is_kept = (target == 0) | (torch.arange(4000) % 4 == 0)
+    path = known.with_name("deployed.csv")
     write_predictions(path, scores[is_kept].softmax(dim=1).flip(1), None, NAMES[::-1])
     return path
 
 
 def test_priors_of_a_file_are_those_of_the_function(
-    dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("calibrate", "priors", dev, deployed, "--json") == 0
+    assert run("calibrate", "priors", known, deployed, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    preds, target = logits(0)
-    others, classes = logits(1, 1000)
-    others = others[(classes == 0) | (torch.arange(1000) % 4 == 0)]
+    preds, target = logits(0, 2000)
+    others, classes = logits(1, 4000)
+    others = others[(classes == 0) | (torch.arange(4000) % 4 == 0)]
     expected = estimate_priors(preds, target, others)
     assert (found["classes"], found["is_label_shift"]) == (NAMES, True)
-    for name in ("priors", "low", "high", "validation_priors", "p_value"):
+    for name in ("priors", "low", "high", "joint_low", "joint_high", "validation_priors", "p_value"):
         assert found[name] == pytest.approx(torch.as_tensor(getattr(expected, name)).tolist(), rel=1e-4), name
-    assert run("calibrate", "priors", dev, deployed) == 0
+    assert run("calibrate", "priors", known, deployed) == 0
     printed = capsys.readouterr().out
     [table] = printed_tables(printed)
-    assert table.header == ["class", "validation", "unlabelled", "95 %"]
+    assert table.header == ["class", "validation", "unlabelled (95 %)", "all together (95 %)"]
     low, high = found["low"][0], found["high"][0]
-    assert table.rows[0] == ["red", "0.25", f"{found['priors'][0]:.4g}", f"{low:.4g} to {high:.4g}"]
+    assert table.rows[0][:3] == ["red", "0.254", f"{found['priors'][0]:.2f} ({low:.2f} to {high:.2f})"]
+    assert table.rows[0][3] == f"{found['joint_low'][0]:.2f} to {found['joint_high'][0]:.2f}"
     assert "No change beyond class frequencies is seen (p = " in printed
 
 
 def test_the_priors_are_for_a_rule_with_the_same_concern(
-    dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    concern = dev.with_name("concern.yaml")
+    concern = known.with_name("concern.yaml")
     concern.write_text("classes: [blue, red, yellow, green]\n")
-    assert run("calibrate", "priors", dev, deployed, "--concern", concern) == 0
+    assert run("calibrate", "priors", known, deployed, "--concern", concern) == 0
     option, priors = capsys.readouterr().out.splitlines()[-1].split(" ")
     assert option == "--priors"
     assert max(map(float, priors.split(","))) == float(priors.split(",")[1]) > 0.4, "red"
-    rule = dev.with_name("rule.pt")
-    assert run("decide", "fit", dev, "--concern", concern, "--priors", priors, "--out", rule) == 0
-    assert DecisionRule.load(rule).priors.tolist() == pytest.approx([*map(float, priors.split(","))])  # type: ignore[union-attr]
+    rule = known.with_name("rule.pt")
+    assert run("decide", "fit", known, "--concern", concern, "--priors", priors, "--out", rule) == 0
+    assert sum(map(float, priors.split(","))) == pytest.approx(1, abs=1e-9)
+    assert max(map(len, priors.split(","))) <= len("0.123")
+    expected = pytest.approx([*map(float, priors.split(","))], abs=1e-3)
+    assert DecisionRule.load(rule).priors.tolist() == expected  # type: ignore[union-attr]
+    capsys.readouterr()
+    assert run("calibrate", "priors", known, deployed, "--json") == 0, "in another order of the classes"
+    file = known.with_name("priors.json")
+    file.write_text(capsys.readouterr().out)
+    limit = ("--limit", "any <= 90 % of red")
+    assert (
+        run("decide", "fit", known, "--concern", concern, "--priors", file, *limit, "--out", rule, "--overwrite") == 0
+    )
+    assert DecisionRule.load(rule).priors.tolist() == expected  # type: ignore[union-attr]
+    assert "coverage and cost at the priors are only as right as the priors" in one_line(capsys.readouterr().out)
+
+
+def test_priors_of_clusters_and_of_groups_of_classes(
+    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, target = logits(0)
+    rows = [[*row, name] for row, name in zip(scores.softmax(1).tolist(), target.tolist(), strict=True)]
+    for path in (known, deployed):
+        lines = [",".join([*map(str, row[:4]), NAMES[row[4]], f"p{place // 2}"]) for place, row in enumerate(rows)]
+        path.write_text("\n".join([",".join([*NAMES, "target", "patient"]), *lines]) + "\n")
+    concern = known.with_name("concern.yaml")
+    concern.write_text("classes: [red, yellow, green, blue]\nclass_groups:\n  warm: [red, yellow]\n")
+    found = []
+    for more, warned in (([], True), (["--cluster", "patient"], False)):
+        assert run("calibrate", "priors", known, deployed, "--concern", concern, *more, "--json") == 0
+        captured = capsys.readouterr()
+        assert ("E2: rows share values of 'patient'" in one_line(captured.err)) is warned
+        found.append(json.loads(captured.out))
+    assert found[0]["priors"] == found[1]["priors"]
+    assert found[0]["low"] != found[1]["low"]
+    warm = found[1]["class_groups"]["warm"]
+    assert warm["prior"] == pytest.approx(sum(found[1]["priors"][:2]), abs=1e-6)
+    assert run("calibrate", "priors", known, deployed, "--concern", concern, "--cluster", "patient") == 0
+    [table] = printed_tables(capsys.readouterr().out)
+    assert table.rows[4][:2] == ["warm", ""]
+    assert table.rows[4][2].startswith(f"{warm['prior']:.2f} (")
+
+
+def test_priors_that_are_too_uncertain_are_refused(
+    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, target = logits(1, 60)
+    write_predictions(deployed, scores.softmax(dim=1)[target != 3], None, NAMES)
+    assert run("calibrate", "priors", known, deployed) == 0
+    printed = capsys.readouterr().out
+    assert "DO NOT USE THESE PRIORS: intervals are wider than their estimates: " in printed
+    assert "these samples do not tell any classes apart." in printed
+    assert "--priors" not in printed
+    assert run("calibrate", "priors", known, deployed, "--json") == 0
+    file, concern = known.with_name("priors.json"), known.with_name("concern.yaml")
+    file.write_text(capsys.readouterr().out)
+    concern.write_text("classes: [red, yellow, green, blue]\n")
+    fit = ("decide", "fit", known, "--concern", concern, "--priors", file, "--out", known.with_name("rule.pt"))
+    assert run(*fit) == 2
+    assert "its priors must not be used: intervals are wider" in one_line(capsys.readouterr().err)
+    for text in ("{}", "no", file.read_text().replace('"blue"', '"pink"')):
+        file.write_text(text)
+        assert run(*fit) == 2
+        assert "must be what `mpcs calibrate priors --json` prints for" in one_line(capsys.readouterr().err)
 
 
 def test_priors_that_must_not_be_used_are_not_offered(
-    dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scores, target = logits(1, spread=1.0)
     write_predictions(deployed, scores.softmax(dim=1), target, NAMES)
-    assert run("calibrate", "priors", dev, deployed) == 0
+    assert run("calibrate", "priors", known, deployed) == 0
     captured = capsys.readouterr()
     assert "mpcs: warning: the priors must not be used: more than class frequencies has changed" in captured.err
     assert captured.out.splitlines()[-1].startswith("DO NOT USE THESE PRIORS: the samples of a class do not look like")
     assert "--priors" not in captured.out
 
 
-def test_errors_name_the_file_that_breaks_a_rule(dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_name_the_file_that_breaks_a_rule(
+    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     deployed.write_text("".join(deployed.read_text().splitlines(keepends=True)[:2]))
-    assert run("calibrate", "priors", dev, deployed) == 2
+    assert run("calibrate", "priors", known, deployed) == 2
     assert f"{deployed}: unlabelled must hold" in one_line(capsys.readouterr().err)
-    dev.write_text(dev.read_text().replace("green\n", "red\n"))
-    assert run("calibrate", "priors", dev, dev) == 2
-    assert f"{dev}: target must hold each class at least twice" in one_line(capsys.readouterr().err)
+    known.write_text(known.read_text().replace("green\n", "red\n"))
+    assert run("calibrate", "priors", known, known) == 2
+    assert f"{known}: target must hold each class at least twice" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,16 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     outputs = ("--html", page, "--prometheus", metrics, "--overwrite")
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
-    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\n')
+    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nNo alarm in 300 rows')
+    known = re.search(
+        r"'errors of bad, site (\w+)' may be as high as (0\.\d+) by \d+ samples \(with 0\.95\), and its limit is 0\.05",
+        told.out,
+    )
+    could = re.search(r"By now, a rate above (0\.\d+) would have been seen \(chance 90%\)", told.out)
+    assert known is not None
+    assert could is not None
+    assert 0.05 < float(known[2]) < float(could[1]) < 0.5
+    assert "Evidence is no probability" in told.out
     risk, change, hints = printed_tables(told.out)
     assert [row[0] for row in risk.rows] == [
         "errors of bad, site north",
@@ -40,6 +49,9 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
         "errors of samples",
     ]
     assert [row[4] for row in risk.rows] == ["0.05"] * 3
+    [row] = [row for row in risk.rows if row[0] == f"errors of bad, site {known[1]}"]
+    assert row[3].endswith(f" to {known[2]}")
+    assert row[5] == could[1]
     assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
     assert [row[0] for row in hints.rows] == ["decided good", "decided bad", "referred", "mean risk"]
     assert "No alarm in 300 rows" in told.out
@@ -58,6 +70,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
     shown = Page(page)
     assert "is above its limit" in shown.text
+    assert "a true rate above it would have raised an alarm by now" in shown.text
     check(shown)
     text = metrics.read_text()
     assert "mpcs_monitor_rows_total 900\n" in text
@@ -88,6 +101,8 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--least-chance", "0"), "least_chance must be above 0 and at most 1"),
+        (("--limit", "any <= 0.1", "--cluster-size", "0"), "cluster_size must be at least 1"),
+        (("--limit", "any <= 0.1", "--label-age", "-1"), "Input should be greater than or equal to 0"),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
         (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
         (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),
@@ -131,4 +146,53 @@ def test_a_rule_for_clusters_is_monitored_with_a_warning(tmp_path: Path, capsys:
         path, log = tmp_path / f"{expected}.pt", write(tmp_path / "log.csv", rows(20))
         DecisionRule(concern, Limit(0.1, "any"), calibration=None).fit(logits, target, clusters=clusters).save(path)
         assert run("monitor", path, log, "--state", tmp_path / f"{expected}.json", "--overwrite") == 0
-        assert ("E2: the rule was fitted to clusters" in one_line(capsys.readouterr().err)) is expected
+        warned = one_line(capsys.readouterr().err)
+        assert ("E2: the rule was fitted to clusters" in warned) is expected
+        assert ("with `chance` 1 / (its rows) and --least-chance" in warned) is expected
+    by_cluster = ("--cluster-size", "4", "--state", tmp_path / "clusters.json", "--overwrite")
+    assert run("monitor", path, log, *by_cluster) == 0
+    captured = capsys.readouterr()
+    assert "E2" not in captured.err
+    assert "at most 4 rows are taken to err together" in captured.out
+    risk, _ = printed_tables(captured.out)
+    assert risk.rows[0][1] == str(len(labelled(log)) / 4)
+
+
+def test_limits_that_are_kept_are_said_to_be(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write(tmp_path / "log.csv", rows(2000, rate=0.0))
+    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--limit", "any <= 5 %") == 0
+    assert re.search(
+        r"Limits are kept, with 0\.95 each: 'errors of samples' is at most 0\.00\d+", capsys.readouterr().out
+    )
+
+
+def labelled(log: Path) -> list[str]:
+    return [line for line in log.read_text().splitlines()[1:] if not line.endswith(",")]
+
+
+def test_labels_of_one_decision_alone_are_a_caution(
+    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = [[*row[:4], row[4] if row[2] == "bad" else ""] for row in rows(3000, rate=0.1)]
+    log, page = write(tmp_path / "log.csv", content), tmp_path / "page.html"
+    given = ("--state", tmp_path / "state.json", "--limit", "any <= 20 % of bad", "--html", page)
+    assert run("monitor", rule, log, *given) == 3
+    first = capsys.readouterr().out.splitlines()[1]
+    assert first.startswith("CAUTION: labels stand for 0 of ")
+    assert "rates of rows with a label are not those of all rows" in first
+    assert first in Page(page).text
+    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--json") == 3
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["cautions"][0] in first
+
+
+def test_the_newest_rows_wait_for_their_labels(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = rows(300)
+    log = write(tmp_path / "log.csv", [[*row[:4], row[4] if place < 200 else ""] for place, row in enumerate(content)])
+    state = tmp_path / "state.json"
+    assert run("monitor", rule, log, "--state", state, "--limit", "any <= 0.2", "--label-age", "100") == 0
+    assert "200 new rows, " in (told := capsys.readouterr().out)
+    assert "The newest 100 rows wait for their labels." in told
+    write(log, [*content, *rows(50, seed=1)])
+    assert run("monitor", rule, log, "--state", state) == 0
+    assert "50 new rows, " in capsys.readouterr().out

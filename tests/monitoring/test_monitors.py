@@ -1,9 +1,10 @@
 """Monitors: hardly ever a false alarm, early true ones, audits, references, groups and restarts."""
 
 from itertools import pairwise
-from math import log, sqrt
+from math import isnan, log, sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import anytime_evidence, clopper_pearson, labels_to_alarm
+from mpcs_torch.functional import anytime_evidence, clopper_pearson, detectable_rate, labels_to_alarm
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
 from mpcs_torch.learning import Limit
 from mpcs_torch.monitoring import ChangeMonitor, DriftMonitor, RiskMonitor
@@ -59,6 +60,50 @@ def test_the_planned_number_of_labels_is_the_median_delay(rate: float, level: fl
     assert below == pytest.approx(0.5, abs=3 * sqrt(0.25 / STREAMS))
     divergence = rate * log(rate / 0.01) + (1 - rate) * log((1 - rate) / 0.99)
     assert planned <= 1.3 * log(1 / level) / divergence
+
+
+@pytest.mark.parametrize(("labels", "limit", "level"), [(500, 0.01, 0.05), (2000, 0.05, 0.05 / 7)])
+def test_rates_that_can_be_detected_raise_an_alarm_with_the_chance(labels: int, limit: float, level: float) -> None:
+    rate = detectable_rate(labels, limit=limit, level=level, chance=0.8)
+    for factor, lowest, highest in ((1.0, 0.7, 0.9), (0.8, 0.0, 0.6), (1.2, 0.95, 1.0)):
+        counts = torch.distributions.Binomial(labels, torch.tensor(factor * rate)).sample((2000,))
+        evidence = anytime_evidence(counts, torch.full((2000,), float(labels)), limit=limit)
+        assert lowest <= (evidence >= 1 / level).double().mean() <= highest
+    by_then = labels_to_alarm(rate, limit=limit, level=level, chance=0.8)
+    assert by_then <= labels <= 1.5 * by_then
+    assert isnan(detectable_rate(1, limit=0.5, level=0.01))
+
+
+def test_samples_that_err_together_count_as_one() -> None:
+    """Five equal images of each patient; with equal weights they would raise an alarm in every third stream."""
+    alarms, singles = 0, 0
+    for seed in range(STREAMS):
+        wrong = errors(0.01, (LENGTH // 5,), seed).repeat_interleave(5)
+        alarms += alarms_ever(RiskMonitor(TWO, Limit(0.01), cluster_size=5), wrong)
+        singles += alarms_ever(RiskMonitor(TWO, Limit(0.01)), wrong)
+    assert alarms / STREAMS <= MOST
+    assert singles / STREAMS > 0.2
+    one, five = RiskMonitor(TWO, Limit(0.01)), RiskMonitor(TWO, Limit(0.01), cluster_size=5)
+    one.update(wrong[::5], torch.zeros_like(wrong[::5]))
+    five.update(wrong, torch.zeros_like(wrong))
+    assert five.compute().evidence == pytest.approx(one.compute().evidence.item(), rel=1e-4)
+
+
+def test_one_image_of_each_patient_needs_its_chance() -> None:
+    """Patients with more images are harder: their images are wrong more often than those of one image of each."""
+    random, alarms = np.random.default_rng(0), {False: 0, True: 0}
+    for _ in range(20):
+        hard = random.beta(0.5, 1.5, 4000)
+        sizes = (1 + 59 * hard).round()
+        wrong = torch.from_numpy(random.random(4000) < 0.045 * hard).long()
+        chance = torch.from_numpy(1 / sizes)
+        assert (sizes * 0.045 * hard).sum() / sizes.sum() > 0.02
+        for has_chance in (False, True):
+            monitor = RiskMonitor(TWO, Limit(0.01), least_chance=1 / 60 if has_chance else 1.0)
+            monitor.update(wrong, torch.zeros_like(wrong), chance if has_chance else None)
+            alarms[has_chance] += int(monitor.compute().is_alarm)
+    assert alarms[False] <= 4
+    assert alarms[True] >= 10
 
 
 def test_an_audit_of_a_tenth_sees_only_what_it_labelled() -> None:

@@ -21,7 +21,7 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring.logs import LogReader, LogRows, Place
-from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
+from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch, watch_logs
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 RULE = DecisionRule(CONCERN, calibration=None)
@@ -150,12 +150,63 @@ def test_a_reference_gives_hints_and_limits(tmp_path: Path) -> None:
     assert {alarm.name for alarm in loaded.alarms} == {"decided good", "decided bad", "referred"}
 
 
-def test_late_labels_count_once_for_hints(tmp_path: Path) -> None:
-    content = [[*row[:4], ""] for row in rows(50)] + [row for row in rows(50) if row[4]]
-    settings = Settings("0" * 64, ["any <= 0.05"], late_labels=True)
-    watch = go_on(Watch(settings, CONCERN), write(tmp_path / "log.csv", content), groups={})
-    assert watch.monitors["hint"].samples[0] == 50
-    assert watch.monitors[RISK].samples[0] == watch.labelled == len(content) - 50
+def test_rows_wait_for_their_labels_in_all_logs(tmp_path: Path) -> None:
+    content, state = rows(500), tmp_path / "state.json"
+    settings = Settings("0" * 64, ["any <= 0.05"], label_age=150)
+    whole = go_on(Watch(settings, CONCERN), write(tmp_path / "whole.csv", content[:350]), groups={})
+    logs = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for end in (260, 330, 420, 500):
+        shown = [[*row[:4], row[4] if place < end - 100 else ""] for place, row in enumerate(content[:end])]
+        write(logs[0], shown[:300])
+        write(logs[1], shown[300:])
+        watch, _ = watch_logs(
+            state,
+            logs[: 1 + (end > 300)],
+            lambda: (
+                Watch.load(state, CONCERN) if state.exists() else Watch(settings, CONCERN),
+                LogReader(RULE, groups={}),
+            ),
+            lambda _: None,
+        )
+        assert watch.rows == end - 150
+    assert watch.plain()["monitors"] == whole.plain()["monitors"]
+    assert watch.labelled == whole.labelled
+
+
+def log_of(tmp_path: Path, content: Sequence[tuple[str, str]], number: int = 400) -> Watch:
+    """Watch a log of so many rows of decision and label, in turn."""
+    path = write(tmp_path / "log.csv", [list(content[place % len(content)]) for place in range(number)], HEADER[2::2])
+    settings = Settings("0" * 64, ["any <= 0.2 of bad", "any <= 0.2"])
+    return go_on(Watch(settings, CONCERN), path, groups={})
+
+
+def test_decisions_and_limits_without_labels_are_cautions(tmp_path: Path) -> None:
+    alike = [("good", "good"), ("good", ""), ("bad", "bad"), ("bad", "")]
+    assert log_of(tmp_path, alike).cautions() == []
+    of_bad = log_of(tmp_path, [("good", ""), ("good", ""), ("good", ""), ("bad", "bad")])
+    due = "labels stand for 0 of 300 rows decided good, where 75 are due"
+    assert of_bad.cautions()[0] == f"{due}: rates of rows with a label are not those of all rows."
+    assert "100 of 100 rows decided bad, where 25 are due" in of_bad.cautions()[1]
+    of_bad.save(tmp_path / "state.json")
+    assert Watch.load(tmp_path / "state.json", CONCERN).cautions() == of_bad.cautions()
+    assert log_of(tmp_path, [("good", "good")]).cautions() == ["no label has tested 'errors of bad'."]
+    assert log_of(tmp_path, [("good", "")]).cautions() == ["no label has tested 'errors of bad', 'errors of samples'."]
+    assert log_of(tmp_path, alike, 0).cautions() == []
+
+
+def test_labels_are_counted_by_their_chance(tmp_path: Path) -> None:
+    def cautions(audited: float, complaints: float) -> list[str]:
+        draw, content = random.Random(0), list[list[str]]()
+        for _ in range(6000):
+            is_labelled = draw.random() < audited or draw.random() < complaints
+            content.append(["refer", "bad", "1"] if draw.random() < 0.2 else ["good", "bad" * is_labelled, "0.1"])
+        path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
+        settings = Settings("0" * 64, ["any <= 0.9"], least_chance=0.1)
+        return go_on(Watch(settings, CONCERN), path, groups={}).cautions()
+
+    assert cautions(0.1, 0.0) == []
+    assert [text.split(", where")[0].split(" of ")[1] for text in cautions(0.1, 0.1)] == ["4752 rows decided good"]
+    assert "rows decided good" in cautions(0.0, 0.0)[0]
 
 
 def test_scores_are_decided_by_the_rule(tmp_path: Path) -> None:
@@ -231,7 +282,8 @@ def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
     filled = [[*row[:4], "good"] if place == unlabelled else row for place, row in enumerate(content)]
     for other in (content[:20], rows(60, seed=9), [*filled, *rows(5)]):
         with pytest.raises(
-            PredictionsError, match="is not as it was when row 50 was read: append labels that come later"
+            PredictionsError,
+            match="is not as it was when row 50 was read: a row is read once, so leave labels the time",
         ):
             go_on(watch, written(other))
     assert go_on(watch, written([*content, *rows(5)])).rows == 55

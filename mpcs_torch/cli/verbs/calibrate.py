@@ -1,5 +1,6 @@
 """``mpcs calibrate``: fit a calibration to a file of scores, and apply it to others."""
 
+from math import floor, log10
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -106,40 +107,49 @@ def apply(
 
 
 @calibrate.command()
-@options.shared(*OF_CLASSES, "json", "quiet")
+@options.shared(*OF_CLASSES, "cluster", "json", "quiet")
 def priors(
     validation: options.Validation,
     unlabelled: Annotated[Path, options.file_argument("UNLABELLED")],
     reading: ReadOptions,
-    concern: Annotated[Path | None, options.concern_option("the order of the classes")] = None,
+    concern: Annotated[Path | None, options.concern_option("the order and the groups of the classes")] = None,
 ) -> None:
     """Estimate how frequent each class is among predictions without labels.
 
-    This is right if only class frequencies have changed; a test says so. For `mpcs decide fit --priors`, give the
-    concern of the rule, whose order the priors then have.
+    This is right if only class frequencies have changed; a test says so. For `mpcs decide fit --priors`, give it the
+    file of --json, or the line to paste with the concern of the rule, whose order the priors then have.
 
     Args:
         unlabelled: Predictions of the deployment.
     """
-    from mpcs_torch.calibration.priors import LEVEL
+    from mpcs_torch.calibration.priors import LEVEL, Share
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.calibration_files import estimate_file_priors, open_unlabelled
+    from mpcs_torch.evaluation.calibration_files import estimate_file_priors, open_unlabelled, plain_priors
     from mpcs_torch.evaluation.files.predictions import Predictions
 
-    names = None if concern is None else load_concern(concern).classes
-    known = Predictions(validation, reading, class_names=names)
+    spec = None if concern is None else load_concern(concern)
+    known = Predictions(validation, reading, class_names=None if spec is None else spec.classes)
     other = open_unlabelled(known, unlabelled)
     with row_counter("read", [validation, unlabelled], known, other) as advance:
-        estimate = estimate_file_priors(known, other, advance)
-    is_label_shift, values = estimate.p_value >= LEVEL, [column.tolist() for column in estimate[:4]]
-    vectors = dict(zip(estimate._fields, [*values, estimate.p_value], strict=True))
-    plain = {"classes": known.class_names, **vectors, "is_label_shift": is_label_shift}
+        estimate = estimate_file_priors(known, other, {} if spec is None else dict(spec.class_groups), advance)
+    plain, names = plain_priors(estimate, known.class_names), known.class_names
+    columns = (plain[name] for name in ("validation_priors", "priors", "low", "high", "joint_low", "joint_high"))
     rows = [
-        [name, f"{share:.4g}", f"{prior:.4g}", f"{low:.4g} to {high:.4g}"]
-        for name, prior, low, high, share in zip(known.class_names, *values, strict=True)
+        [name, f"{share:.3g}", str(Share(*ends[:3])), Share(ends[0], *ends[3:]).interval]
+        for name, share, *ends in zip(names, *columns, strict=True)
     ]
-    seen, listed = f"(p = {estimate.p_value:.2g})", ",".join(f"{prior:.6g}" for prior in values[0])
-    conclusion = f"No change beyond class frequencies is seen {seen}.\n--priors {listed}"
-    if not is_label_shift:
-        conclusion = f"DO NOT USE THESE PRIORS: the samples of a class do not look like those of validation {seen}."
-    print_result(plain, Table(["class", "validation", "unlabelled", "95 %"], rows), conclusion)
+    rows += [[name, "", str(share), ""] for name, share in estimate.class_groups.items()]
+    seen = f"No change beyond class frequencies is seen (p = {estimate.p_value:.2g})."
+    conclusion = f"{seen}\n--priors {_pasted(plain['priors'])}"
+    if plain["problem"]:
+        conclusion = f"DO NOT USE THESE PRIORS: {plain['problem']}."
+    plain["is_label_shift"] = estimate.p_value >= LEVEL
+    print_result(plain, Table(["class", "validation", "unlabelled (95 %)", "all together (95 %)"], rows), conclusion)
+
+
+def _pasted(priors: list[float]) -> str:
+    """Return priors with two digits of the smallest one; the largest takes what is lost by rounding."""
+    digits = min(6, max(3, 1 - floor(log10(min(priors)))))
+    rounded = [round(prior, digits) for prior in priors]
+    rounded[rounded.index(max(rounded))] += 1 - sum(rounded)
+    return ",".join(f"{prior:.{digits}f}" for prior in rounded)

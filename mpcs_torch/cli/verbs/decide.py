@@ -1,5 +1,6 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +29,7 @@ def fit(
     reading: ReadOptions,
     limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
     calibration: options.Calibration = "temperature",
-    priors: Annotated[str | None, typer.Option(show_default="the file's")] = None,
+    priors: Annotated[str | None, typer.Option(metavar="NUMBERS|FILE", show_default="the file's")] = None,
 ) -> None:
     """Fit a decision rule to predictions with labels.
 
@@ -41,7 +42,7 @@ def fit(
         out: The file of the rule to write.
         limit: Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.
         calibration: How to calibrate first.
-        priors: Class frequencies of the deployment, with commas between.
+        priors: Class frequencies of the deployment, with commas between, or the file of `calibrate priors --json`.
     """
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.decision_files import fit_rule, open_to_fit
@@ -53,7 +54,7 @@ def fit(
             spec,
             [Limit.parse(text) for text in limit or ()],
             calibration=None if calibration == "none" else calibration,
-            priors=None if priors is None else _numbers(priors),
+            priors=None if priors is None else _priors(priors, spec.classes),
         )
     predictions = open_to_fit(rule, validation, reading)
     with row_counter("read", [validation], predictions) as advance:
@@ -154,7 +155,20 @@ def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
     if not rule.limits:
         return "No limit was asked for, so nothing is guaranteed; the values are those of the samples of the fit."
     like = "samples like these" if cluster is None else f"the samples of new clusters ({cluster}) like these"
-    return f"Guaranteed for {like}: {'; '.join(map(str, rule.limits))}."
+    rests = "" if rule.priors is None else f"\n{RESTS_ON_PRIORS}"
+    return f"Guaranteed for {like}: {'; '.join(map(str, rule.limits))}.{rests}"
+
+
+RESTS_ON_PRIORS = (
+    "Limits of true classes hold at any class frequencies, also where the priors are wrong, if these did not come from "
+    "the same rows; coverage and cost at the priors are only as right as the priors."
+)
+
+
+def _priors(text: str, class_names: Sequence[str]) -> list[float]:
+    from mpcs_torch.evaluation.calibration_files import load_priors
+
+    return load_priors(Path(text), class_names) if Path(text).is_file() else _numbers(text)
 
 
 def _numbers(text: str, option: str = "--priors") -> list[float]:

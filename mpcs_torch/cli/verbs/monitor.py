@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mpcs_torch.monitoring.logs import LogReader
     from mpcs_torch.monitoring.watch import Watch
 
-ALARM = 1
-"""Exit status where a limit is exceeded."""
+ALARM, CAUTION = 1, 3
+"""Exit status where a limit is exceeded, or where labels are such that no alarm means little."""
 OF_REFERENCE = "<= reference"
 PLACEHOLDER = "<= 1e-9"
 """Stands for the limit until the reference is known."""
@@ -35,7 +35,8 @@ def monitor(
     confidence: Annotated[float | None, typer.Option(show_default="0.95")] = None,
     run_length: float | None = None,
     least_chance: Annotated[float | None, typer.Option(show_default="1")] = None,
-    late_labels: Annotated[bool, typer.Option("--late-labels")] = False,
+    cluster_size: Annotated[float | None, typer.Option(metavar="ROWS", show_default="1")] = None,
+    label_age: Annotated[int | None, typer.Option(metavar="ROWS", min=0, show_default="0")] = None,
     html: options.Html = None,
     prometheus: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
 ) -> None:
@@ -43,8 +44,9 @@ def monitor(
 
     A row has a decision, as `decide apply` writes it, or a score of each class; a label where it is known; and, where
     there are such columns, the time, the estimated risk, the groups of limits, and the chance with which the row was
-    chosen to be labelled, if not all are. The exit status is 1 after an alarm. Hints from rows without labels are no
-    alarms. The settings are those of the first run with a state.
+    chosen to be labelled, if not all are. The exit status is 1 after an alarm; else 3 after a caution, where decisions
+    or limits lack labels. Hints from rows without labels are no alarms. The settings are those of the first run with a
+    state.
 
     Args:
         rule: File of `decide fit`.
@@ -54,10 +56,12 @@ def monitor(
             of malignant'; repeatable.
         reference: Decisions before the deployment, for hints and for limits that name it.
         groups: Groups of a limit by a column; repeatable.
-        confidence: 1 minus the probability that there is ever a false alarm.
+        confidence: 1 minus the probability that there is ever a false alarm with this state; with k states in turn,
+            give 1 - 0.05 / k.
         run_length: Also look for late changes, with a false alarm in so many labels on average.
         least_chance: The lowest chance that a row is labelled, with a column `chance`.
-        late_labels: Rows with a label were logged before without it.
+        cluster_size: The most rows that err together, such as those of a patient or of a scanner's day.
+        label_age: How many rows later all labels are there: the newest rows wait so long, and may still get labels.
         prometheus: Also write the values in the text format of Prometheus.
     """
     from mpcs_torch.learning import DecisionRule
@@ -67,7 +71,8 @@ def monitor(
 
     loaded = DecisionRule.load(rule)
     asked: dict[str, Any] = {"limit": limit, "groups": groups, "confidence": confidence, "run_length": run_length}
-    asked |= {"least_chance": least_chance, "late_labels": late_labels, "reference": reference}
+    asked |= {"least_chance": least_chance, "cluster_size": cluster_size}
+    asked |= {"label_age": label_age, "reference": reference}
 
     def reader_of(names: Mapping[str, Sequence[str]], *, is_whole: bool = False) -> LogReader:
         return LogReader(loaded, groups=names, reading=reading, is_whole=is_whole, tell=print_reading)
@@ -92,13 +97,18 @@ def monitor(
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
     plain = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
+    if watch.settings.label_age:
+        news += f" The newest {watch.settings.label_age} rows wait for their labels."
     plain |= {kind: table.records() for kind, table in tables.items()}
-    print_result(plain, *tables.values(), f"{news}\n{page.verdict_of(watch)}")
+    plain |= {"cautions": watch.cautions()}
+    print_result(plain, page.verdict_of(watch), *tables.values(), f"{news}\n{page.terms_of(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
     note(*[f"wrote {path}" for path in (html, prometheus) if path is not None])
     if any(alarm.kind != HINT for alarm in watch.alarms):
         raise typer.Exit(ALARM)
+    if watch.cautions():
+        raise typer.Exit(CAUTION)
 
 
 def _begin(
@@ -133,19 +143,21 @@ def _begin(
         named[column] = sorted({name for source in sources for name in reader_of({}).names_in(source, column)})
         if not named[column]:
             raise typer.BadParameter(f"no row names a group yet: pass --groups {column}=A,B", param_hint="--limit")
-    numbers = {name: asked[name] for name in ("confidence", "run_length", "least_chance") if asked[name] is not None}
+    plain = ("confidence", "run_length", "least_chance", "cluster_size", "label_age")
+    numbers = {name: asked[name] for name in plain if asked[name] is not None}
     settings = Settings(
         rule=digest(rule),
         limits=[str(one) for one in limits],
         groups=named,
-        late_labels=asked["late_labels"],
         like_reference=any(of_reference),
         **numbers,
     )
     pieces = () if reference is None else reader_of(named, is_whole=True).pieces(reference, Place())
-    if loaded.report is not None and loaded.report.is_clustered:
-        told = "the rule was fitted to clusters, but a monitor takes rows as independent"
-        why = "it alarms too often where rows of a cluster err together; log one row of each, drawn at random"
-        warnings.warn(EvaluationWarning("E2", f"{told}: {why}"), stacklevel=2)
+    is_clustered = loaded.report is not None and loaded.report.is_clustered
+    if is_clustered and settings.cluster_size == settings.least_chance == 1:
+        told = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
+        alone = "log one row of each, drawn at random, with `chance` 1 / (its rows) and --least-chance"
+        why = "without the chance, limits are those of clusters, not of rows"
+        warnings.warn(EvaluationWarning("E2", f"{told}: give --cluster-size, or {alone}; {why}"), stacklevel=2)
     with options.refused_values():
         return Watch(settings, loaded.concern, [rows for rows, _ in pieces])

@@ -1,11 +1,14 @@
 """The mean loss of samples of which only some are labelled, with the help of predicted losses."""
 
+from collections.abc import Sequence
+from math import log
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+from mpcs_torch.functional.inputs.groups import group_codes
 
 BINS = 2048
 """Values that are as near as this share of their range are taken for equal, at their mean."""
@@ -20,7 +23,29 @@ class AuditedMean(NamedTuple):
     high: float
 
 
-def audited_mean(loss: Tensor, predicted: Tensor, chance: Tensor, *, confidence: float = 0.95) -> AuditedMean:
+BY_CHANCE = 1e-4
+"""How often labels are called badly chosen though they are not, at most."""
+
+
+def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
+    """Return whether a sum of deviations with the mean 0, none above the largest, is further off than by chance.
+
+    References:
+        Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
+    """
+    rarity = log(2 / BY_CHANCE)
+    offset = largest * rarity / 3
+    return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
+
+
+def audited_mean(
+    loss: Tensor,
+    predicted: Tensor,
+    chance: Tensor,
+    *,
+    clusters: Sequence[object] | Tensor | None = None,
+    confidence: float = 0.95,
+) -> AuditedMean:
     r"""Estimate the mean loss of all samples from those that were labelled at random, and predictions for all.
 
     .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
@@ -28,17 +53,22 @@ def audited_mean(loss: Tensor, predicted: Tensor, chance: Tensor, *, confidence:
     with :math:`l_i` = 1 for labelled samples, and the :math:`\lambda` that minimizes the variance (prediction-powered
     inference): it is unbiased whatever the predictions are, and the better they are, the shorter is the interval.
     This is Gaffke's (`bounded_mean_interval`), which knows of an error that was not labelled, and of how much it would
-    weigh: an audit of few of the samples that seem easy gives a wide one. It is for independent samples at one time. To
-    look again and again, use `mpcs_torch.monitoring.RiskMonitor`.
+    weigh: an audit of few of the samples that seem easy gives a wide one. It is for independent samples or clusters at
+    one time. To look again and again, use `mpcs_torch.monitoring.RiskMonitor`.
+
+    Labels must be chosen by their chance alone. Leave out those of complaints: they are chosen for being errors.
 
     Args:
         loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the highest one. NaN for samples without a label.
         predicted: f, ``(N,)``, from 0 to 1: predicted losses, such as the risk that a `DecisionRule` estimates.
         chance: a, ``(N,)``: the probability with which each sample was chosen to be labelled, above 0 and at most 1.
+        clusters: ``(N,)`` names of what samples share that err together or are chosen together, such as the patient or
+            the day of a scanner. Default: each sample is independent.
         confidence: The probability that the interval holds the mean.
 
     Raises:
-        ValueError: If an argument breaks its rule.
+        ValueError: If an argument breaks its rule, or if labels are so many or so few, among all samples or among
+            those of a high predicted loss, that they cannot have been chosen by these chances.
 
     References:
         Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.
@@ -65,12 +95,26 @@ def audited_mean(loss: Tensor, predicted: Tensor, chance: Tensor, *, confidence:
     ):
         if not is_right.all():
             raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_right).int().argmax())}.")
+    codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
+    sizes = codes.bincount()
+    for name, factor in (("labels", torch.ones_like(predicted)), ("labels of a high predicted loss", predicted)):
+        surplus = sizes.new_zeros(len(sizes)).double().index_add_(0, codes, (known.double() - chance) * factor)
+        if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
+            rule = "chance must be the probability with which each sample was chosen, whatever its error"
+            given = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}: {int(known.sum())} are known"
+            why = "labels of complaints must be left out, and samples that are chosen together need clusters"
+            raise ValueError(f"{rule}, but {given} in all, where {chance.sum():.6g} are expected; {why}.")
     weight = torch.where(known, 1 / chance, 0.0)
     weighted, control = weight * loss.nan_to_num(0.0), predicted * (weight - 1)
     spread = control - control.mean()
     share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1) if spread.any() else torch.zeros(()).double()
     rows = weighted - share * control
     lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
+    if clusters is not None:
+        sums, most = rows.new_zeros(len(sizes)).index_add_(0, codes, rows), sizes.max()
+        values, per = torch.cat([sums, torch.stack([lowest, highest]) * most]), torch.cat([sizes, most.repeat(2)])
+        counts = (torch.arange(len(values)) < len(sizes)).long()
+        return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
     bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
     counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
     means = torch.where(counts > 0, sums / counts, rows.mean())

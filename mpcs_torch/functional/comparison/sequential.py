@@ -114,6 +114,35 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: f
     raise ValueError(f"rate must be seen within {MOST_LABELS} labels, but {rate} is too close to the limit {limit}.")
 
 
+def detectable_rate(samples: int, *, limit: float, level: float = 0.05, chance: float = 0.9) -> float:
+    """Compute the lowest rate that so many labels are enough to see above a limit, with a given chance.
+
+    An alarm at the last label is meant; one before it makes the chance a little higher. Lower rates may have been
+    missed: without an alarm, they are not ruled out.
+
+    Args:
+        samples: The number of labels.
+        limit: As of `labels_to_alarm`, like the others.
+        level: As there.
+        chance: As there.
+
+    Returns:
+        The rate; NaN if errors alone would not raise an alarm.
+
+    Example:
+        >>> f"{detectable_rate(500, limit=0.05):.3f} {detectable_rate(10_000, limit=0.05):.3f}"
+        '0.107 0.061'
+    """
+    from scipy.special import betaincinv
+
+    fewest, most = 0, samples + 1
+    while fewest + 1 < most:  # evidence rises with the errors
+        errors = (fewest + most) // 2
+        is_seen = bool(anytime_evidence(torch.tensor(errors), torch.tensor(samples), limit=limit) >= 1 / level)
+        fewest, most = (fewest, errors) if is_seen else (errors, most)
+    return float(betaincinv(most, samples - most + 1, chance)) if most <= samples else float("nan")
+
+
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
     r"""Select the hypotheses that their evidence rejects, of several that are looked at together (e-BH).
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from mpcs_torch.functional import AuditedMean, audited_mean, clopper_pearson
 
@@ -74,6 +75,53 @@ def test_intervals_hold_where_the_audit_may_have_missed_what_matters(draw: Calla
         audit = audited_mean(*map(torch.from_numpy, (known, predicted, chance)))
         held.append(audit.low <= mean <= audit.high)
     assert np.mean(held) >= 0.95
+
+
+def days(random: np.random.Generator, share: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw errors of 200 days with 50 images each, whose rates differ, days, and which days are audited."""
+    rates = random.beta(1, 19, 200)
+    errors = (random.random((200, 50)) < rates[:, None]).ravel().astype(float)
+    of_days = np.repeat(np.arange(200), 50)
+    return torch.from_numpy(errors), torch.from_numpy(of_days), torch.from_numpy(random.random(200) < share)[of_days]
+
+
+def test_an_audit_of_whole_days_is_one_of_clusters() -> None:
+    random, refused, held, widths = np.random.default_rng(2), 0, [], []
+    for _ in range(60):
+        errors, of_days, known = days(random, 0.3)
+        given = errors.where(known, torch.nan), torch.full((10_000,), 0.05), torch.full((10_000,), 0.3)
+        low, high = audited_mean(*given, clusters=of_days)[1:]
+        held.append(low <= errors.mean() <= high)
+        widths.append(high - low)
+        try:
+            audited_mean(*given)
+        except ValueError as error:
+            refused += "samples that are chosen together need clusters" in str(error)
+    assert np.mean(held) >= 0.95
+    assert np.mean(widths) < 0.12
+    assert refused >= 20
+
+
+def test_clusters_of_one_sample_are_independent_samples() -> None:
+    random = np.random.default_rng(3)
+    known = torch.from_numpy(np.where(random.random(300) < 0.5, (random.random(300) < 0.1).astype(float), np.nan))
+    given = known, torch.full((300,), 0.1), torch.full((300,), 0.5)
+    assert audited_mean(*given, clusters=range(300)) == pytest.approx(audited_mean(*given), abs=2e-3)
+
+
+def test_labels_of_complaints_are_refused_and_those_of_an_audit_are_not() -> None:
+    random, refused = np.random.default_rng(4), {False: 0, True: 0}
+    for complains in [False, True] * 60:
+        risk = random.beta(0.3, 5, 5000)
+        wrong = random.random(5000) < risk
+        labelled = (random.random(5000) < 0.1) | (complains & wrong & (random.random(5000) < 0.4))
+        given = np.where(labelled, wrong, np.nan), risk, np.full(5000, 0.1)
+        try:
+            audited_mean(*map(torch.from_numpy, given))
+        except ValueError as error:
+            refused[complains] += "labels of complaints must be left out" in str(error)
+    assert refused[False] == 0
+    assert refused[True] >= 55
 
 
 def test_wrong_arguments_are_refused() -> None:
