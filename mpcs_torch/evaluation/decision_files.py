@@ -72,6 +72,32 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
     return predictions
 
 
+class RowsToFit(NamedTuple):
+    """The rows of a file, or its units of decision, as `DecisionRule.fit` takes them."""
+
+    logits: Tensor
+    target: Tensor
+    clusters: list[str] | None
+    groups: dict[str, list[str]]
+    weights: list[float] | None
+    note: str
+    """How rows were combined to units of decision."""
+
+
+def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> RowsToFit:
+    """Read the rows of a file that `open_to_fit` opened."""
+    read, cluster = all_rows(predictions, advance), predictions.reading.cluster
+    by = {limit.by for limit in rule.limits if limit.by is not None}
+    weight = predictions.reading.weight
+    columns = {*by, *(name for name in (cluster, weight) if name is not None)}
+    refuse_missing(read, predictions, columns)
+    rows, _, note = _in_units(read, predictions, rule.concern, columns)
+    with values_of(predictions.path):
+        weights = None if weight is None else [float(text) for text in rows.texts[weight]]
+    clusters = None if cluster is None else rows.texts[cluster]
+    return RowsToFit(rows.logits, rows.target, clusters, {name: rows.texts[name] for name in by}, weights, note)
+
+
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
     """Fit a rule to the rows of a file that `open_to_fit` opened; return how they were combined to units, if at all.
 
@@ -80,18 +106,14 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     Warns:
         EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
     """
-    read, cluster = all_rows(predictions, advance), predictions.reading.cluster
-    by = {limit.by for limit in rule.limits if limit.by is not None}
-    columns = {*by, *([] if cluster is None else [cluster])}
-    refuse_missing(read, predictions, columns)
-    rows, _, note = _in_units(read, predictions, rule.concern, columns)
-    clusters = None if cluster is None else rows.texts[cluster]
+    rows = rows_to_fit(rule, predictions, advance)
     with values_of(predictions.path):
-        rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
+        rule.fit(rows.logits, rows.target, clusters=rows.clusters, groups=rows.groups, weights=rows.weights)
+    cluster = predictions.reading.cluster
     unread = predictions.roles.unused if rule.limits and cluster is None else ()
     for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
         warnings.warn(caution, stacklevel=2)
-    return note
+    return rows.note
 
 
 def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:

@@ -94,11 +94,13 @@ def _class_intervals(
     by_class, weights = dict[str, dict[str, Interval]](), numbers[:, OF_ROWS - 1]
     for name, of_class in {**of_classes, **dict(layout.of_class_groups(numbers))}.items():
         right, true, predicted = of_class.unbind(-1)
+        negatives = (weights - true).clamp(min=0)  # shares of 1/3 and 2/3 leave a rounding error
+        rejected = torch.minimum((negatives - predicted + right).clamp(min=0), negatives)
         recall = rate_interval(right, true, units)
         ends = {
             "precision": rate_interval(right, predicted, units),
             "recall": recall,
-            "specificity": rate_interval(weights - true - predicted + right, weights - true, units),
+            "specificity": rate_interval(rejected, negatives, units),
             "error_rate": None if recall is None else (1 - recall[1], 1 - recall[0]),
         }
         by_class[name] = {rate: interval for rate, interval in ends.items() if interval is not None}

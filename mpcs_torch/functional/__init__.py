@@ -23,10 +23,11 @@ from mpcs_torch.functional.concern.coverage import coverage
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision, shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern
+from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
 from mpcs_torch.functional.concern.losses import concern_loss, softmax_margin_loss
 from mpcs_torch.functional.concern.mpcs import concession_intervals, meta_pattern_concern_score
 from mpcs_torch.functional.concern.regret import mean_cost_range, minimax_regret_decision, worst_regret
-from mpcs_torch.functional.concern.risk_control import RiskThreshold, UnattainableLimitError, risk_threshold
+from mpcs_torch.functional.concern.risk_control import RiskThreshold, risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import (
     RiskCoverage,
     risk_coverage_area,

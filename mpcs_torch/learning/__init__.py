@@ -19,7 +19,7 @@ from mpcs_torch.learning.losses import (
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.recommended import Recipe, Recommendation, recommended, with_averages
 from mpcs_torch.learning.rule_limit import Limit, RuleReport
-from mpcs_torch.learning.rule_plan import LimitPlan, plan_limit
+from mpcs_torch.learning.rule_plan import LimitPlan, PilotPlan, plan_like, plan_limit
 from mpcs_torch.learning.selection import SelectionRule
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Limit",
     "LimitPlan",
     "MarginRamp",
+    "PilotPlan",
     "Recipe",
     "Recommendation",
     "RuleReport",
@@ -42,6 +43,7 @@ __all__ = [
     "SoftF1Loss",
     "SoftmaxMarginLoss",
     "UnfittedRuleWarning",
+    "plan_like",
     "plan_limit",
     "recommended",
     "with_averages",

@@ -26,7 +26,7 @@ from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import Mean, mean_of
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
+from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule

@@ -19,10 +19,10 @@ from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.cautions import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
+from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes, row_weights
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
-from mpcs_torch.learning.rule_limit import Limit, RuleReport, report_on
+from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 from mpcs_torch.learning.rule_samples import (
     FitSamples,
     calibrating,
@@ -147,8 +147,11 @@ class DecisionRule(nn.Module):
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
-            marginal = [str(limit) for limit in self.limits if not limit.is_of_true_class]
-            rule = "priors must only be given with limits of true classes, which hold at any frequencies"
+            are_marginal = [
+                not each.is_of_true_class or len(each.classes_of(concern) or ()) > 1 for each in self.limits
+            ]
+            marginal = [str(limit) for limit, is_marginal in zip(self.limits, are_marginal, strict=True) if is_marginal]
+            rule = "priors must only be given with limits of single true classes, which hold at any frequencies"
             require(not marginal, rule, quoted(marginal))
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration: nn.Module = nn.Identity()
@@ -236,6 +239,7 @@ class DecisionRule(nn.Module):
         *,
         clusters: Sequence[object] | Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+        weights: Sequence[float] | Tensor | None = None,
     ) -> Self:
         """Fit the calibration, the priors and the thresholds on validation samples that the model was not trained on.
 
@@ -243,8 +247,11 @@ class DecisionRule(nn.Module):
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
             clusters: ``(N,)`` names of what samples share, such as the patient: samples of a cluster are not
-                independent. Limits then hold over the samples of new clusters, none of them larger than the largest.
+                independent. Limits then hold over the samples of new clusters, none of them larger than the largest, or
+                per cluster (`Limit`), of any size. A fifth of the clusters fixes the bets of their test.
             groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column.
+            weights: ``(N,)`` 1 by the chance with which each sample was kept, where only some of those of a cluster
+                are: its size by the number kept (Horvitz and Thompson). Without, limits would be of kept samples.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above, or, an `UnattainableLimitError`, if so few
@@ -264,10 +271,15 @@ class DecisionRule(nn.Module):
         if not columns <= set(codes):
             raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")
         of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
+        counts = None if weights is None else row_weights(weights, len(target))
+        per_cluster = next((str(limit) for limit in self.limits if limit.per == CLUSTER), None)
+        require(
+            per_cluster is None or clusters is not None, "clusters must be given for limits per cluster", per_cluster
+        )
         before, was_fitted = {name: value.clone() for name, value in self.state_dict().items()}, self.is_fitted
         self.is_fitted = True
         try:
-            self._fit(preds, target, codes, of_clusters)
+            self._fit(preds, target, codes, of_clusters, counts)
         except BaseException:
             self.is_fitted = was_fitted
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
@@ -283,7 +295,15 @@ class DecisionRule(nn.Module):
             )
         return self
 
-    def _fit(self, preds: Tensor, target: Tensor, groups: Mapping[str, Groups], clusters: Tensor | None) -> None:
+    def _fit(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        groups: Mapping[str, Groups],
+        clusters: Tensor | None,
+        weights: Tensor | None,
+    ) -> None:
+        clusters = torch.arange(len(target)) if clusters is None and weights is not None else clusters
         calibrating, judging = self._split(target, clusters)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
@@ -294,19 +314,25 @@ class DecisionRule(nn.Module):
             (answers, is_worth), probs = self._choices(preds)
             risk = torch.stack([self._expected(probs, losses, answers) for losses in self.losses], dim=2)
             risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf).cpu().double()
-            given = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters)
+            given = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
             chosen = choose_thresholds(self.limits, self.concern, given, calibrating.cpu(), judging.cpu())
             self.thresholds.copy_(chosen.to(self.thresholds))
         calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
-        report = self._report(preds[judging], target[judging], is_clustered=clusters is not None)
+        report = report_on(
+            self(preds[judging]),
+            target[judging],
+            self.concern,
+            priors=self.priors,
+            is_clustered=clusters is not None,
+            weights=None if weights is None else weights[judging.cpu()],
+        )
         self.report = report._replace(calibrated_by=calibrated_by)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the places of samples that calibrate and fix the path, and of those that judge: all, without need."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
-        if not self.limits or (
-            self.calibration_method is None and self.priors is None and not needs_path(self.limits, self.concern)
-        ):
+        needs_others = self.calibration_method is not None or self.priors is not None or clusters is not None
+        if not self.limits or not (needs_others or needs_path(self.limits, self.concern)):
             every = torch.arange(len(target), device=target.device)
             return every, every
         chosen = calibrating(int(units.max()) + 1, self.seed).to(target.device)[units]
@@ -343,10 +369,7 @@ class DecisionRule(nn.Module):
             EvaluationWarning: E1, if samples were in the fit.
         """
         self.warn_of_fitted(preds)
-        return self._report(preds, target)
-
-    def _report(self, preds: Tensor, target: Tensor, *, is_clustered: bool = False) -> RuleReport:
-        return report_on(self(preds), target, self.concern, priors=self.priors, is_clustered=is_clustered)
+        return report_on(self(preds), target, self.concern, priors=self.priors)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rule to a file that `load` reads, in one step.

@@ -17,9 +17,11 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.tables import Table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
+SAMPLE, CLUSTER = "sample", "cluster"
 DEFAULT_CONFIDENCE = 0.95
 TEXT = re.compile(
-    r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?(?:\s+by\s+(?P<by>.+?))?"
+    r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?"
+    r"(?P<per>\s+per\s+cluster)?(?:\s+by\s+(?P<by>.+?))?"
     r"(?:\s+(?:with confidence\s+(?P<confidence>[^\s%]+)(?P<of_100>\s*%)?|(?P<mean>in expectation)))?"
 )
 RULE = "dangerous <= 0.01 of malignant by site with confidence 0.95"
@@ -37,11 +39,15 @@ class Limit:
         errors: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs of class names, each a
             true class and the class that it must not be mistaken for. ``"referrals"`` is a budget instead: the highest
             share of samples that are referred, those with the highest risk of a dangerous error; errors have no limit.
-        of: ``"samples"`` for all samples, the name of a class for its true samples, ``"decided"`` for the samples that
-            are not referred, or ``"decided NAME"`` for those that are decided as a class.
+        of: ``"samples"`` for all samples, the name of a class or of a group of classes (`ConcernSpec.class_groups`) for
+            its true samples, ``"decided"`` for the samples that are not referred, or ``"decided NAME"`` for those that
+            are decided as the class, or one of the group.
         by: A column of groups, such as ``"site"``: each of them keeps the limit. Default: all samples together.
         confidence: The probability, over the samples of the fit, that the limit holds for new samples. None: it holds
             in expectation over them, which limits of decided samples cannot.
+        per: Of samples in clusters, such as patients: ``"sample"`` for the rate over all samples of new clusters, or
+            ``"cluster"`` for the mean over new clusters of the rate of each, which takes no more clusters if a few are
+            large. They differ where large clusters have more errors.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -50,7 +56,7 @@ class Limit:
         >>> print(Limit(0.01, of="malignant", by="site"))
         dangerous <= 0.01 of malignant by site with confidence 0.95
         >>> Limit.parse("any <= 5 % of decided with confidence 0.9")
-        Limit(at_most=0.05, errors='any', of='decided', by=None, confidence=0.9)
+        Limit(at_most=0.05, errors='any', of='decided', by=None, confidence=0.9, per='sample')
     """
 
     at_most: float
@@ -58,6 +64,7 @@ class Limit:
     of: str = SAMPLES
     by: str | None = None
     confidence: float | None = DEFAULT_CONFIDENCE
+    per: str = SAMPLE
 
     def __post_init__(self) -> None:
         for name in ("at_most", "confidence"):
@@ -69,6 +76,7 @@ class Limit:
         require(0 < at_most < float("inf"), "at_most must be finite and above 0", at_most)
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
         require(are_texts, "of and by must be text", f"{quoted(self.of)} and {quoted(self.by)}")
+        require(self.per in (SAMPLE, CLUSTER), f"per must be {SAMPLE!r} or {CLUSTER!r}", quoted(self.per))
         require(errors == "cost" or at_most < 1, "at_most must be below 1, a share of samples", at_most)
         is_known = not isinstance(errors, str) or errors in ("dangerous", "any", "cost", REFERRALS)
         rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
@@ -90,7 +98,8 @@ class Limit:
         errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self._pairs)
         by = "" if self.by is None else f" by {self.by}"
         sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:.12g}"
-        return f"{errors} <= {self.at_most:.12g} of {self.of}{by} {sure}"
+        per = " per cluster" if self.per == CLUSTER else ""
+        return f"{errors} <= {self.at_most:.12g} of {self.of}{per}{by} {sure}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -113,7 +122,8 @@ class Limit:
             confidence = float(match["confidence"] or DEFAULT_CONFIDENCE) if is_sure else None
             if match["of_100"] and confidence is not None:
                 confidence /= 100
-            return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence)
+            per = CLUSTER if match["per"] else SAMPLE
+            return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per)
         except ValueError as error:
             raise ValueError(f"limit {quoted(text)}: {error}") from None
 
@@ -133,7 +143,7 @@ class Limit:
 
     @property
     def is_of_true_class(self) -> bool:
-        """Whether the true samples of a class count, so that the limit holds at any class frequencies."""
+        """Whether the true samples of a class, or of a group of classes, count."""
         return self.of != SAMPLES and not self.is_of_decided
 
     @property
@@ -143,21 +153,23 @@ class Limit:
             return f"samples of {self.of}"
         return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
 
-    def class_of(self, concern: ConcernSpec) -> int | None:
-        """Return the class whose true or decided samples count; None for all.
+    def classes_of(self, concern: ConcernSpec) -> tuple[int, ...] | None:
+        """Return the classes whose true or decided samples count; None for all.
 
         Raises:
-            ValueError: If there is no such class, or its name means something else.
+            ValueError: If there is no such class or group of classes, or its name means something else.
         """
+        groups = dict(concern.class_groups)
+        members = {name: (label,) for label, name in enumerate(concern.classes)} | groups
         name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
-        if self.of in concern.classes and (self.of == SAMPLES or self.is_of_decided):
+        if self.of in members and (self.of == SAMPLES or self.is_of_decided):
             raise ValueError(f"of must not be {self.of!r} where a class is called so.")
         if self.of in (SAMPLES, DECIDED):
             return None
-        if name not in concern.classes:
-            known = [SAMPLES, DECIDED, *concern.classes]
+        if name not in members:
+            known = [SAMPLES, DECIDED, *members]
             raise ValueError(f"of must be one of {quoted(known)}, or {DECIDED} and a class, but got {quoted(self.of)}.")
-        return concern.classes.index(name)
+        return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
         """Return the loss of each class or coarse answer (column) by true class: (C, C + A), float64.
@@ -178,18 +190,19 @@ class Limit:
                     raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
                 pairs[classes.index(true), classes.index(other)] = 1
             loss = concern.over_answers(pairs)
-        label = self.class_of(concern)
-        if label is not None:
-            of_class = torch.arange(loss.shape[self.is_of_decided]) == label
+        labels = self.classes_of(concern)
+        if labels is not None:
+            of_class = torch.isin(torch.arange(loss.shape[self.is_of_decided]), torch.tensor(labels))
             loss = loss * (of_class if self.is_of_decided else of_class.unsqueeze(1))
         return loss
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
         """Return what counts, of true classes (N,) and of answers that would be given (N, K): (N, K), bool."""
-        label = self.class_of(concern)
-        if label is None:
+        labels = self.classes_of(concern)
+        if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
-        return answers == label if self.is_of_decided else (target == label).unsqueeze(1).expand(answers.shape)
+        of = answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
+        return torch.isin(of, torch.tensor(labels, device=of.device))
 
 
 class ClassErrors(NamedTuple):
@@ -224,7 +237,7 @@ class RuleReport(NamedTuple):
     cost: float
     """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
     by_class: Mapping[str, ClassErrors]
-    """The dangerous errors among the samples of each class that is dangerous to miss."""
+    """The dangerous errors among the samples of each class, and group of classes, that is dangerous to miss."""
     coarse: float = 0.0
     """The share of samples that get a coarse answer."""
     at_priors: Mapping[str, float] = MappingProxyType({})
@@ -276,11 +289,18 @@ class RuleReport(NamedTuple):
 
 
 def report_on(
-    decisions: Tensor, target: Tensor, concern: ConcernSpec, *, priors: Tensor | None = None, is_clustered: bool = False
+    decisions: Tensor,
+    target: Tensor,
+    concern: ConcernSpec,
+    *,
+    priors: Tensor | None = None,
+    is_clustered: bool = False,
+    weights: Tensor | None = None,
 ) -> RuleReport:
     """Measure decisions (N,), -1 for referrals and from C on for coarse answers, against labels (N,).
 
     With priors (C,), also at these class frequencies. Samples in clusters have no intervals, which would not hold.
+    Weights (N,) count in means, not in the errors of classes.
     """
     classes = len(concern.classes)
     severity = severity_of(concern, classes).to(target.device)[target, decisions]  # -1 is the last column
@@ -293,12 +313,18 @@ def report_on(
     }
     samples = target.bincount(minlength=classes).tolist()
     errors = target[severity == DANGEROUS].bincount(minlength=classes).tolist()
-    labels = [label for label, row in enumerate(concern.dangerous_pairs()) if row.any()]
-    of_labels = {label: ClassErrors(errors[label], samples[label], not is_clustered) for label in labels}
-    by_class = {concern.classes[label]: of_class for label, of_class in of_labels.items()}
-    means = {name: value.mean().item() for name, value in values.items()}
+    is_dangerous = concern.dangerous_pairs().any(dim=1)
+    by_name = [*((name, (label,)) for label, name in enumerate(concern.classes)), *concern.class_groups]
+    by_class = {
+        name: ClassErrors(sum(errors[label] for label in of), sum(samples[label] for label in of), not is_clustered)
+        for name, of in by_name
+        if is_dangerous[list(of)].any()
+    }
+    if weights is None:
+        weights = torch.ones(len(target), dtype=torch.float64)
+    means = {name: (value @ weights.to(value) / weights.sum()).item() for name, value in values.items()}
     at_priors = dict[str, float]()
     if priors is not None:
-        weights = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
-        at_priors = {name: (value @ weights).item() for name, value in values.items() if name != "coarse"}
+        of_class = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
+        at_priors = {name: (value @ of_class).item() for name, value in values.items() if name != "coarse"}
     return RuleReport(0, len(target), by_class=by_class, at_priors=at_priors, **means)

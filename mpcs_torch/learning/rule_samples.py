@@ -9,18 +9,12 @@ from torch import Tensor
 from mpcs_torch.calibration.fitting import not_finite
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
-from mpcs_torch.functional.concern.risk_control import (
-    LimitedRate,
-    RiskPath,
-    UnattainableLimitError,
-    ends_of_steps,
-    first_step,
-    last_step,
-)
+from mpcs_torch.functional.concern.limited_rate import LimitedRate, UnattainableLimitError
+from mpcs_torch.functional.concern.risk_control import RiskPath, ends_of_steps, first_step, last_step
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
-from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 
 CALIBRATION_SHARE = 0.2
 MOST_STEPS = 500
@@ -42,6 +36,8 @@ class FitSamples(NamedTuple):
     """By column."""
     clusters: Tensor | None
     """(N,), int64 codes; None if samples are independent."""
+    weights: Tensor | None = None
+    """(N,), float64: 1 by the chance with which each sample of a cluster was kept; None if all were."""
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
@@ -77,26 +73,29 @@ def choose_thresholds(
     fixing, most = (calibrating, MOST_STEPS) if fixes_steps else (judging, None)
     ends = ends_of_steps(places[fixing], rounding=ROUNDING, most=most)
     decided_at = torch.bucketize(places, ends, right=True)  # answers with an infinite place never
-    rates = [rate.at(judging) for rate in of_all]
-    for rate in rates:
-        _check_attainable(rate, splits=len(judging) < len(samples.target))
+    steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
+    if limits[0].is_budget:  # on the path back from deciding all samples; those that are never decided at once
+        decided_at = steps - decided_at.amin(dim=1, keepdim=True)
+    times = len(set(clusters[judging].tolist())) / len(set(clusters[calibrating].tolist()))
+    others, rates = [rate.at(calibrating) for rate in of_all], list[LimitedRate]()
+    for rate, other in zip(of_all, others, strict=True):
+        _check_attainable(rate.at(judging), rate, splits=len(judging) < len(samples.target))
+        rates.append(rate.at(judging)._replace(bets=other.bets_for(decided_at[calibrating], steps, times)))
     if limits[0].is_budget:
         return _within_budget(limits[0], rates, ends, decided_at[judging])
     first = 0
     if any(limit.is_of_decided for limit in limits):
-        times = len(judging) / len(calibrating)
-        foreseen = [rate.at(calibrating) for rate in of_all]
-        first = first_step(foreseen, decided_at[calibrating], len(ends), times=times)
-    last = last_step(rates, decided_at[judging], len(ends), first=first)
+        foreseen = [other._replace(bets=rate.bets) for other, rate in zip(others, rates, strict=True)]
+        first = first_step(foreseen, decided_at[calibrating], steps, times=times)
+    last = last_step(rates, decided_at[judging], steps, first=first)
     end = 0.0 if last < 0 else float(ends[last])
     chosen = torch.tensor([end]) if path is None or end in (0, torch.inf) else path.thresholds_at(end)
     return chosen.expand(len(limits))
 
 
-def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, decided_at: Tensor) -> Tensor:
+def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referred_at: Tensor) -> Tensor:
     """Choose the lowest threshold whose referrals keep their limit, on the path back from deciding all samples."""
     steps = len(ends)
-    referred_at = steps - decided_at.amin(dim=1, keepdim=True)  # of this path; those that are never decided at once
     last = last_step(rates, referred_at, steps)
     if last < 0:
         raise ValueError(
@@ -130,7 +129,9 @@ def _rates(
                     samples.clusters,
                     unit=limit.unit if samples.clusters is None else f"clusters with {limit.unit}",
                     scale=highest,
-                ).with_largest()
+                    per_cluster=limit.per == CLUSTER,
+                    weights=samples.weights,
+                ).over_all()
             )
     return rates, highest_losses
 
@@ -146,13 +147,14 @@ def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor
     return RiskPath(kept, torch.tensor(used_at, dtype=torch.float64), of_decided)
 
 
-def _check_attainable(rate: LimitedRate, *, splits: bool) -> None:
+def _check_attainable(rate: LimitedRate, all_given: LimitedRate, *, splits: bool) -> None:
     """Refuse a limit that too few samples judge; the error counts the samples that calibrate, too."""
     try:
-        rate.check_attainable()
+        rate.check_attainable(all_given)
     except UnattainableLimitError as error:
-        needed = given_units(error.needed) if splits else error.needed
-        raise UnattainableLimitError(error.name, error.limit, error.samples, error.lowest, needed, error.unit) from None
+        name, limit, units, lowest, needed, *words = error.args
+        needed = given_units(needed) if splits else needed
+        raise UnattainableLimitError(name, limit, units, lowest, needed, *words) from None
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:

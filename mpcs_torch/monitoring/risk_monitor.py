@@ -12,7 +12,7 @@ from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_produc
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names
-from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
@@ -204,6 +204,11 @@ class RiskMonitor(Monitor):
 def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[_Watched]:
     are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
     require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
+    by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
+    rule = (
+        "limits must be per sample, with a chance of 1 by the size of the cluster where one sample of each is labelled"
+    )
+    require(by_cluster is None, rule, by_cluster)
     watched, first = list[_Watched](), 0
     for limit in limits:
         names = [] if limit.by is None else [str(name) for name in groups.get(limit.by, ())]

@@ -20,13 +20,18 @@ from itertools import combinations
 from math import sqrt
 from pathlib import Path
 from typing import Literal, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import torch
+from scipy.special import rel_entr
+from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import UnattainableLimitError
+from mpcs_torch.functional.concern.limited_rate import LimitedRate
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.benchmarks.held_out import HeldOut, digits, mnist
 
@@ -34,7 +39,8 @@ FITS = 500
 CONFIDENCE = 0.95
 LEVELS = (0.005, 0.01, 0.05)
 CLASS_LEVELS = (0.05, 0.1, 0.2)
-HEADER = ("case", "limit", "above", "coverage", "above (MAPIE)", "coverage (MAPIE)", "the same, fixed sequence")
+HEADER = ("case", "limit", "above", "coverage", "above (MAPIE)", "coverage (MAPIE, or Hoeffding-Bentkus)", "fixed")
+BINOMIAL = LimitedRate.p_values
 
 
 class Pool(NamedTuple):
@@ -62,15 +68,20 @@ class Pool(NamedTuple):
 
     def _rates(self, limit: Limit, decisions: Tensor) -> Iterator[float]:
         _, target, concern = self.predictions
-        is_decided, label = decisions >= 0, limit.class_of(concern)
+        is_decided, labels = decisions >= 0, limit.classes_of(concern)
         is_error = is_decided & (limit.losses(concern)[target, decisions.clamp(min=0)] > 0)
         counts = is_decided if limit.is_of_decided else torch.ones_like(is_decided)
-        if label is not None:
-            counts = counts & ((decisions if limit.is_of_decided else target) == label)
+        if labels is not None:
+            counts = counts & torch.isin(decisions if limit.is_of_decided else target, torch.tensor(labels))
         sites = torch.zeros_like(target) if limit.by is None or self.sites is None else self.sites
         for site in sites.unique():
             counted = counts & (sites == site)
-            yield (is_error & counted).sum().item() / max(1, int(counted.sum()))
+            if limit.per == "cluster" and self.clusters is not None:
+                of, wrong = self.clusters[counted].bincount(), self.clusters[counted & is_error].bincount()
+                of_clusters = wrong / of[: len(wrong)]  # later ones have no error
+                yield (of_clusters[of[: len(wrong)] > 0].sum() / (of > 0).sum()).item()
+            else:
+                yield (is_error & counted).sum().item() / max(1, int(counted.sum()))
 
 
 def simulated(
@@ -109,12 +120,62 @@ def with_sites(pool: Pool) -> Pool:
     )
 
 
+GRADES = ConcernSpec(["none", "moderate", "severe"], class_groups={"referable": ["moderate", "severe"]})
+
+
+def patients(*, informative: bool, ill: float, drawn: int) -> Pool:
+    """Simulate images of patients, 1 to 60 of each; more of those that are harder, or not, and some patients are ill.
+
+    Half of the images of an ill patient show it. Errors are more frequent in harder patients, and shared by images.
+    """
+    generator, number = torch.Generator().manual_seed(0), 4000
+    hard, shared = torch.rand(number, generator=generator), torch.randn(number, 3, generator=generator)
+    other = hard if informative else torch.rand(number, generator=generator)
+    clusters = torch.arange(number).repeat_interleave(1 + (60 * other**3).long().clamp(max=59))
+    grade = torch.where(torch.rand(number, generator=generator) < ill, 1 + (torch.arange(number) % 2), 0)
+    target = grade[clusters] * (torch.rand(len(clusters), generator=generator) < 0.5)
+    noise = 0.6 * shared[clusters] + 0.8 * torch.randn(len(clusters), 3, generator=generator)
+    logits = 3 * torch.eye(3)[target] + (0.3 + 1.2 * hard[clusters])[:, None] * noise
+    return Pool(HeldOut(2 * logits, target, GRADES), drawn, clusters)
+
+
+def of_units(pool: Pool) -> Pool:
+    """Combine the samples of each cluster by their worst one."""
+    assert pool.clusters is not None
+    logits, target, concern = pool.predictions
+    units = DecisionUnits.of(pool.clusters, "worst", concern, len(concern.classes), len(target))
+    worst = units.probabilities(logits.double().softmax(1)).clamp(min=1e-12).log()
+    return Pool(HeldOut(worst, units.classes(target, len(concern.classes)), concern), pool.drawn)
+
+
 class Case(NamedTuple):
     """Limits for samples of a pool."""
 
     name: str
     pool: Pool
     limits: list[Limit]
+    kept: int | None = None
+    """The most samples that are kept of a cluster, at random."""
+    is_weighted: bool = False
+    """Whether those that are kept are weighted by their number in the cluster, divided by the number kept."""
+
+
+def patient_cases() -> Iterator[Case]:
+    """Yield cases of patients with 1 to 60 images."""
+    few = patients(informative=True, ill=0.15, drawn=800)
+    for informative in (False, True):
+        name = f"patients, {'more images of harder ones' if informative else 'any sizes'}"
+        pool = few if informative else patients(informative=False, ill=0.15, drawn=800)
+        for per, any_of, ill_of in (("sample", 0.05, 0.15), ("cluster", 0.03, 0.1)):
+            yield Case(name, pool, [Limit(any_of, "any", per=per)])
+            yield Case(name, pool, [Limit(any_of, "any", "decided", per=per)])
+            yield Case(f"{name}, few ill", pool, [Limit(ill_of, "any", "referable", per=per)])
+        yield Case(f"{name}, as units", of_units(pool), [Limit(0.05, "any")])
+        yield Case(f"{name}, as units, few ill", of_units(pool), [Limit(0.15, "any", "referable")])
+    kept = Case("at most 4 images", few, [Limit(0.05, "any")], kept=4)
+    yield kept._replace(name="at most 4 images, without weights")
+    yield kept._replace(name="at most 4 images, with weights", is_weighted=True)
+    yield kept._replace(name="at most 4 images, per patient", limits=[Limit(0.03, "any", per="cluster")])
 
 
 def cases() -> Iterator[Case]:
@@ -155,6 +216,7 @@ def cases() -> Iterator[Case]:
     for shared in (0.0, 0.5, 0.9, 1.0):
         clusters = simulated(even, 20_000, 800, noise=1.3, largest=20, shared=shared)
         yield Case(f"clusters of 1 to 20, {shared:g} shared", clusters, [Limit(0.05, "any")])
+    yield from patient_cases()
     sites = with_sites(simulated(even, 20_000, 4000, noise=1))
     yield Case("10 sites, one hard", sites, [Limit(0.1, "any", by="site")])
 
@@ -163,14 +225,37 @@ def decisions_of_rule(case: Case, seed: int) -> Tensor:
     """Return the decisions for the whole pool, by a rule that is fitted to drawn samples."""
     logits, target, concern = case.pool.predictions
     places, clusters = case.pool.draw(seed)
+    weights = None
+    if case.kept is not None:
+        shuffled = torch.randperm(len(places), generator=torch.Generator().manual_seed(seed))
+        order = shuffled[clusters[shuffled].argsort(stable=True)]
+        sizes = clusters.bincount()
+        rank = torch.arange(len(order)) - (sizes.cumsum(0) - sizes)[clusters[order]]
+        order = order[rank < case.kept]
+        places, clusters = places[order], clusters[order]
+        weights = (sizes / sizes.clamp(max=case.kept))[clusters] if case.is_weighted else None
     rule = DecisionRule(concern, case.limits, seed=seed)
     rule.fit(
         logits[places],
         target[places],
         clusters=None if case.pool.clusters is None else clusters,
         groups=None if case.pool.sites is None else {"site": case.pool.sites[places]},
+        weights=weights,
     )
     return rule(logits)
+
+
+def hoeffding_bentkus(rate: LimitedRate, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
+    """Return the p-values of limits of clusters that the package had before: each counts like the largest."""
+    if rate.clusters is None:
+        return BINOMIAL(rate, decided_at, steps, times=times)
+    excess = rate._over_clusters(decided_at, steps, lambda errors, of: errors - rate.at_most * of).numpy()
+    units = rate._over_clusters(decided_at, steps, lambda errors, of: (of > 0).double()).numpy()
+    units = units * (times or 1.0)
+    mean = rate.at_most + (excess * (times or 1.0) + (times is not None)) / np.maximum(units * rate.largest, 1)
+    low, errors = mean.clip(0, rate.at_most), np.ceil(units * mean - 1e-9)
+    divergence = rel_entr(low, rate.at_most) + rel_entr(1 - low, 1 - rate.at_most)
+    return torch.from_numpy(np.minimum(np.exp(-units * divergence), np.e * binom.cdf(errors, units, rate.at_most)))
 
 
 def decisions_of_mapie(case: Case, seed: int, method: Literal["bonferroni_holm", "fixed_sequence"]) -> Tensor:
@@ -205,19 +290,25 @@ def shares(case: Case, decisions: list[Tensor]) -> tuple[str, str]:
 def cells(case: Case, fits: int) -> list[str]:
     """Return the row of a case; a fit that is refused refers all."""
     row = [case.name, "; ".join(str(limit).removesuffix(f" with confidence {CONFIDENCE:g}") for limit in case.limits)]
-    decisions, refusals = [], []
+    refusals = list[str]()
+
+    def decisions_of(seed: int) -> Tensor:
+        try:
+            return decisions_of_rule(case, seed)
+        except UnattainableLimitError as error:
+            refusals.append(f"takes {error.needed} {error.unit}")
+            return torch.full_like(case.pool.predictions.target, -1)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes without a limit are rare, and some fits refer all samples
-        for seed in range(fits):
-            try:
-                decisions.append(decisions_of_rule(case, seed))
-            except UnattainableLimitError as error:
-                decisions.append(torch.full_like(case.pool.predictions.target, -1))
-                refusals.append(f"takes {error.needed} {error.unit}")
+        decisions = [decisions_of(seed) for seed in range(fits)]
         if len(refusals) == fits:
             return [*row, f"refused: {refusals[0]}"]
         row += shares(case, decisions)
-        row[-1] += f" ({len(refusals)} refused: {refusals[0]})" if refusals else ""
+        row[3] += f" ({len(refusals)} refused: {refusals[0]})" if refusals else ""
+        if case.pool.clusters is not None:
+            with patch.object(LimitedRate, "p_values", hoeffding_bentkus):
+                row += ["", *shares(case, [decisions_of(seed) for seed in range(min(fits, 100))])[1:]]
         if case.name.startswith("1:50") and find_spec("mapie"):
             for method in ("bonferroni_holm", "fixed_sequence"):
                 row += shares(case, [decisions_of_mapie(case, seed, method) for seed in range(fits)])

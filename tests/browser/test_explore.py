@@ -18,7 +18,7 @@ from mpcs_torch.functional import (
     risk_threshold,
     shift_priors,
 )
-from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
+from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.learning.choice import FACTORS, decide, harm_of
 from mpcs_torch.learning.rule_limit import report_on

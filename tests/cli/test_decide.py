@@ -171,7 +171,10 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     assert run(*fit, *limits, "--cluster", "patient", "--overwrite") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert "Guaranteed for the samples of new clusters (patient) like these: dangerous <= 0.2 of mal" in printed.out
+    assert (
+        "Guaranteed for the samples of new clusters (patient) like these, none larger than the largest: dang"
+        in printed.out
+    )
     assert "dangerous errors of malignant" in printed.out
     assert run("calibrate", "fit", "validation.csv", "--method", "temperature", "--out", "cal.pt") == 0
     assert run("calibrate", "apply", "cal.pt", "new.csv", "--out", "calibrated.csv") == 0
@@ -308,6 +311,33 @@ def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.
     assert run(*limit, *rates[:2], "--json") == 0
     [found] = json.loads(capsys.readouterr().out)
     assert (found["expected"], found["given"], found["plan"]) == (0.01, planned[0].given, str(planned[0]))
+
+
+def test_a_plan_by_a_pilot_counts_its_clusters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    concern, pilot = tmp_path / "concern.yaml", tmp_path / "pilot.csv"
+    concern.write_text("classes: [red, yellow, green, blue]\nclass_groups: {warm: [red, yellow]}\n")
+    scores, target = logits(0)
+    head, *lines = write_predictions(pilot, scores.softmax(1), target, NAMES).read_text().split()
+    pilot.write_text("\n".join([f"{head},patient,size", *(f"{line},p{row // 4},4" for row, line in enumerate(lines))]))
+    limits = ("--limit", "any <= 20 % of warm per cluster", "--limit", "any <= 30 %", "--cluster", "patient")
+    given = ("decide", "plan", "--like", pilot, *limits, "--coverage", "0.5")
+    assert run(*given) == 2
+    assert "--concern: must be given with --like" in one_line(capsys.readouterr().err)
+    assert run(*given, "--concern", concern, "--json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["plan"].startswith(f"Collect {plan['given']} clusters like these 100: then limits let at least 50 % be")
+    assert plan["chance"] >= 0.9
+    assert run(*given, "--expected", "0.1") == 2
+    assert "--expected, --like: give one of both" in one_line(capsys.readouterr().err)
+    assert run("decide", "plan", *limits[:4], "--expected", "0.1") == 2
+    assert "--limit: must be one limit for --expected" in one_line(capsys.readouterr().err)
+    out = tmp_path / "rule.pt"
+    fit = ("decide", "fit", pilot, "--concern", concern, "--out", out, "--weight", "size", *limits)
+    assert run(*fit) == 0
+    said = capsys.readouterr().out
+    assert "for new clusters (patient) like these, none larger than the largest: any <= 0.2 of warm per cluster" in said
+    assert run(*fit[:-2], "--overwrite") == 2
+    assert "clusters must be given for limits per cluster" in one_line(capsys.readouterr().err)
 
 
 def test_wrong_plans_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,3 +219,12 @@ def test_probabilities_of_a_file_are_those_of_classes(
     path = written(tmp_path / "A.csv", 0.6 * A, SHARES)
     assert run("score", path, "--concern", concern) == 2
     assert "the scores must sum to 1, but sum to 0.6" in " ".join(capsys.readouterr().err.split())
+
+
+def test_shares_of_thirds_have_no_negative_rates() -> None:
+    concern = ConcernSpec(["a", "b", "c"], class_groups={"ill": ["b", "c"]})
+    probs = torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).double().softmax(1)
+    thirds = torch.tensor([[1, 2, 0], [2, 1, 0], [0, 1, 2], [0, 2, 1]]).repeat(50, 1).double() / 3
+    found = evaluate(probs, thirds, concern=concern, clusters=torch.arange(200) // 4, metrics=["accuracy"])
+    low, high = found.interval("specificity[ill]")
+    assert 0 <= low <= found.value("specificity[ill]") <= high <= 1

@@ -316,7 +316,7 @@ def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], mess
         ({"priors": torch.ones(3)}, "priors must be >= 0 and sum to 1, but got [1.0, 1.0, 1.0]."),
         (
             {"priors": [0.2, 0.3, 0.5], "limits": Limit(0.1)},
-            "priors must only be given with limits of true classes, which hold at any frequencies, but got ['dan",
+            "priors must only be given with limits of single true classes, which hold at any frequencies, but got",
         ),
     ],
 )

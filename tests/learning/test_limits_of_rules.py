@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,56 @@ def test_a_limit_of_a_class_holds_at_other_frequencies_and_goes_with_priors() ->
     assert shares[0] <= 0.1
 
 
+GROUPED = replace(SKIN, class_groups={"referable": ["unclear", "malignant"]})
+
+
+@pytest.mark.parametrize("of", ["referable", "decided referable"])
+def test_a_limit_of_a_group_of_classes_is_that_of_the_classes_as_one(of: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    preds, target, _ = world(4000, generator)
+    new, of_new, _ = world(50_000, generator)
+    rule = DecisionRule(GROUPED, Limit(0.1, "any", of)).fit(preds, target)
+    decisions = rule(new)
+    counts = (decisions if of.startswith("decided") else of_new) >= 1
+    wrong = ((decisions >= 0) & (decisions != of_new) & counts).sum() / counts.sum()
+    assert 0.05 < wrong <= 0.1
+    is_dangerous = SKIN.dangerous_pairs()[of_new, decisions] & (decisions >= 0) & (of_new >= 1)
+    errors = rule.evaluate(new, of_new).by_class["referable"]
+    assert errors[:2] == (is_dangerous.sum(), (of_new >= 1).sum())
+    with pytest.raises(ValueError, match="limits of single true classes, which hold at any frequencies, but got"):
+        DecisionRule(GROUPED, Limit(0.1, of=of), priors=[0.3, 0.3, 0.4])
+    with pytest.raises(ValueError, match=r"of must be one of \[.*'malignant', 'referable'\], or decided and a class"):
+        DecisionRule(GROUPED, Limit(0.1, of="dangerous ones"))
+
+
+@pytest.mark.filterwarnings("ignore:E4")
+def test_a_weight_counts_as_rows_of_the_same_cluster() -> None:
+    preds, target, patients = world(2000, torch.Generator().manual_seed(0), 5)
+    weights = 1 + patients % 3
+    again = torch.arange(2000).repeat_interleave(weights)
+    for limit in (Limit(0.1, "any"), Limit(0.1, "any", "decided"), Limit(0.1, "any", per="cluster")):
+        by_weight, by_rows = (DecisionRule(SKIN, limit, calibration=None) for _ in range(2))
+        by_weight.fit(preds, target, clusters=patients, weights=weights)
+        by_rows.fit(preds[again], target[again], clusters=patients[again])
+        assert (by_weight(preds) >= 0).float().mean() > 0.5
+        assert by_weight(preds).equal(by_rows(preds))
+        assert by_weight.report is not None
+        assert by_rows.report is not None
+        assert by_weight.report.coverage == pytest.approx(by_rows.report.coverage)
+    with pytest.raises(ValueError, match="weights must be at least 0 and finite, but that of row 0"):
+        by_weight.fit(preds, target, clusters=patients, weights=-weights)
+
+
+def test_a_limit_per_cluster_needs_clusters() -> None:
+    preds, target, _ = world(1500, torch.Generator().manual_seed(0), 5)
+    with pytest.raises(
+        ValueError, match=r"clusters must be given for limits per cluster, but got any <= 0\.05 of samp"
+    ):
+        DecisionRule(SKIN, Limit(0.05, "any", per="cluster")).fit(preds, target)
+    with pytest.raises(ValueError, match="per must be 'sample' or 'cluster', but got 'patient'"):
+        Limit(0.05, per="patient")
+
+
 MANY = [pytest.param(1000, distinct, marks=pytest.mark.slow) for distinct in (1, 20)]
 
 
@@ -168,11 +219,12 @@ NAMES = st.sampled_from(["samples", "decided", "red", "decided red", "a b"])
     NAMES,
     st.sampled_from([None, "site", "kind of camera"]),
     st.sampled_from([0.5, 0.95, 0.999]),
+    st.sampled_from(["sample", "cluster"]),
 )
 def test_a_limit_in_words_is_read_again(
-    at_most: float, errors: str, of: str, by: str | None, confidence: float
+    at_most: float, errors: str, of: str, by: str | None, confidence: float, per: str
 ) -> None:
-    limit = Limit(float(f"{at_most:g}"), errors, of, by, confidence)
+    limit = Limit(float(f"{at_most:g}"), errors, of, by, confidence, per)
     assert Limit.parse(str(limit)) == limit
 
 

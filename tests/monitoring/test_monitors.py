@@ -65,8 +65,10 @@ def test_the_planned_number_of_labels_is_the_median_delay(rate: float, level: fl
 @pytest.mark.parametrize(("labels", "limit", "level"), [(500, 0.01, 0.05), (2000, 0.05, 0.05 / 7)])
 def test_rates_that_can_be_detected_raise_an_alarm_with_the_chance(labels: int, limit: float, level: float) -> None:
     rate = detectable_rate(labels, limit=limit, level=level, chance=0.8)
-    for factor, lowest, highest in ((1.0, 0.7, 0.9), (0.8, 0.0, 0.6), (1.2, 0.95, 1.0)):
-        counts = torch.distributions.Binomial(labels, torch.tensor(factor * rate)).sample((2000,))
+    generator = torch.Generator().manual_seed(labels)
+    for factor, lowest, highest in ((1.0, 0.7, 0.9), (0.8, 0.0, 0.6), (1.2, 0.92, 1.0)):
+        every = torch.full((2000,), float(labels))
+        counts = torch.binomial(every, torch.full_like(every, factor * rate), generator=generator)
         evidence = anytime_evidence(counts, torch.full((2000,), float(labels)), limit=limit)
         assert lowest <= (evidence >= 1 / level).double().mean() <= highest
     by_then = labels_to_alarm(rate, limit=limit, level=level, chance=0.8)
@@ -247,6 +249,7 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("limits must be one or more Limits", {"limits": []}),
         ("limits must be one or more Limits", {"limits": Limit(0.1, "referrals")}),
+        ("limits must be per sample, with a chance of 1 by the size", {"limits": Limit(0.1, per="cluster")}),
         ("groups must name those of the column 'site'", {"limits": Limit(0.1, by="site")}),
         ("confidence must be above 0 and below 1", {"limits": Limit(0.1), "confidence": 1.0}),
         ("least_chance must be above 0 and at most 1", {"limits": Limit(0.1), "least_chance": 0.0}),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ decide = group_of_commands("Decide for the class of the minimum expected cost, o
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "cluster", "weight", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
 def fit(
     validation: options.Validation,
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
@@ -34,9 +34,13 @@ def fit(
     """Fit a decision rule to predictions with labels.
 
     A limit is ERRORS <= RATE of WHAT by COLUMN with confidence C. ERRORS are dangerous, any, or pairs such as
-    red->green, with commas between; WHAT is samples, the name of a class (its true samples), decided (samples that are
-    not referred), or decided and a class. Only the rate must be given with the errors: the default is of samples, with
-    confidence 0.95. A limit of cost holds in expectation.
+    red->green, with commas between; WHAT is samples, the name of a class or group of classes (its true samples),
+    decided (samples that are not referred), or decided and such a name. Only the rate must be given with the errors:
+    the default is of samples, with confidence 0.95. A limit of cost holds in expectation.
+
+    With --cluster, a limit is on the rate over all samples of new clusters. One of WHAT per cluster is on the mean of
+    the rates of clusters. If only some rows of each cluster were kept, give --weight (size by number kept), or a limit
+    of samples per cluster. For the decision about a whole patient, give --unit.
 
     Args:
         out: The file of the rule to write.
@@ -103,39 +107,55 @@ def apply(
 
 
 @decide.command()
-@options.shared("overwrite", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
 def plan(
-    limit: Annotated[str, typer.Option(metavar="TEXT")],
-    expected: Annotated[list[float], typer.Option()],
+    limit: Annotated[list[str], typer.Option(metavar="TEXT")],
+    reading: ReadOptions,
+    expected: Annotated[list[float] | None, typer.Option()] = None,
+    like: Annotated[Path | None, options.FILE] = None,
+    concern: Annotated[Path | None, options.concern_option("what errors cost, for --like")] = None,
+    coverage: float = 1.0,
     chance: float = 0.9,
     share: float = 1.0,
     group_shares: Annotated[str | None, typer.Option(metavar="SHARES")] = None,
-    cluster_size: int = 1,
+    cluster_size: Annotated[str, typer.Option(metavar="SIZES")] = "1",
     shared: float = 0.0,
     picture: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
 ) -> None:
     """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any.
 
+    Give the rate of errors to expect, or a pilot: predictions with labels, from which fits of a rule are drawn.
+
     Args:
-        limit: A limit, as of `decide fit`.
+        limit: A limit, as of `decide fit`; with --like repeatable.
         expected: Share of errors to expect among the samples that the limit is of; repeatable.
+        like: Predictions and labels of a pilot: collect more like these (--cluster: more such clusters).
+        coverage: With --like, the share of rows that limits must let be decided.
         chance: The chance wanted to decide all under the limit.
         share: Share of what the limit is of, such as the class.
         group_shares: Shares of the groups of a limit by a column, with commas.
-        cluster_size: Samples of a cluster, such as a patient.
+        cluster_size: Samples of a cluster, such as a patient; or of several, equally frequent, with commas.
         shared: Correlation of errors in a cluster; 1 if all err together.
         picture: Also draw the chance by the number, to an svg file.
     """
     if picture is not None and picture.suffix != ".svg":
         raise typer.BadParameter(f"must end in .svg, but is {picture}", param_hint="--picture")
+    if (like is None) == (not expected):
+        raise typer.BadParameter("give one of both: a rate of errors, or a pilot", param_hint="--expected, --like")
 
     from mpcs_torch.learning import Limit, plan_limit
 
+    if like is not None:
+        _plan_like(limit, like, concern, reading, coverage, chance)
+        return
+    if len(limit) > 1:
+        raise typer.BadParameter("must be one limit for --expected; --like takes several", param_hint="--limit")
     with options.refused_values():
-        asked = Limit.parse(limit)
+        asked = Limit.parse(limit[0])
         shares = (1.0,) if group_shares is None else _numbers(group_shares, "--group-shares")
+        sizes: Any = _numbers(cluster_size, "--cluster-size")
         plan_for = partial(plan_limit, asked, chance=chance, share=share, group_shares=shares)
-        plans = {rate: plan_for(rate, cluster_size=cluster_size, shared=shared) for rate in expected}
+        plans = {rate: plan_for(rate, cluster_size=sizes, shared=shared) for rate in expected or ()}
     columns = ["expected", "given", "counted", "judging", "fewest"]
     rows = [[rate, one.given, sum(one.counted), one.judging, one.fewest] for rate, one in plans.items()]
     plain = [dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in rows]
@@ -146,15 +166,41 @@ def plan(
         from mpcs_torch.report.render import write_svg
 
         curves = {f"{100 * rate:g} % of errors": (one.given, one.chance_with) for rate, one in plans.items()}
-        unit = "samples" if cluster_size == 1 else "clusters"
-        write_svg(picture, plan_figure(curves, wanted=chance, unit=unit, title=limit))
+        unit = "samples" if set(sizes) == {1} else "clusters"
+        write_svg(picture, plan_figure(curves, wanted=chance, unit=unit, title=limit[0]))
         note(f"wrote {picture}")
+
+
+def _plan_like(
+    limits: list[str], like: Path, concern: Path | None, reading: ReadOptions, coverage: float, chance: float
+) -> None:
+    from mpcs_torch.concern import load_concern
+    from mpcs_torch.evaluation.decision_files import open_to_fit, rows_to_fit
+    from mpcs_torch.learning import DecisionRule, Limit, plan_like
+
+    if concern is None:
+        raise typer.BadParameter("must be given with --like", param_hint="--concern")
+    with options.refused_values():
+        rule = DecisionRule(load_concern(concern), [Limit.parse(text) for text in limits])
+    predictions = open_to_fit(rule, like, reading)
+    with row_counter("read", [like], predictions) as advance:
+        rows = rows_to_fit(rule, predictions, advance)
+    with options.refused_values():
+        rows_of = partial(plan_like, rule, rows.logits, rows.target, clusters=rows.clusters, groups=rows.groups)
+        planned = rows_of(coverage=coverage, chance=chance)
+    note(*filter(None, [rows.note]))
+    print_result(planned._asdict() | {"plan": str(planned)}, f"{planned}\n")
 
 
 def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
     if not rule.limits:
         return "No limit was asked for, so nothing is guaranteed; the values are those of the samples of the fit."
-    like = "samples like these" if cluster is None else f"the samples of new clusters ({cluster}) like these"
+    like = "samples like these"
+    if cluster is not None:
+        per_cluster = [limit.per == "cluster" for limit in rule.limits]
+        of = "the samples of new clusters" if not any(per_cluster) else "new clusters"
+        largest = "" if all(per_cluster) else ", none larger than the largest"
+        like = f"{of} ({cluster}) like these{largest}"
     rests = "" if rule.priors is None else f"\n{RESTS_ON_PRIORS}"
     return f"Guaranteed for {like}: {'; '.join(map(str, rule.limits))}.{rests}"
 

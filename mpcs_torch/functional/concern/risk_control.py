@@ -8,178 +8,22 @@ such step had to pass the test of a limit that does not hold there, which it doe
 :math:`\delta`: so several limits, and limits of several groups, need no correction for each other.
 """
 
-from math import ceil, expm1, floor, inf, log, log1p, log10
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
+
+from mpcs_torch.functional.concern.limited_rate import LimitedRate
 
 Array = NDArray[np.float64]
 SLOPE = 1e-6
 """Of a path where estimated risks are 0: steps must rise with the risk."""
 
-
 MARGIN = 0.2
 """The part of the allowed p-value that the foreseen one may be where tests begin: if the first fails, all do."""
-
-
-class UnattainableLimitError(ValueError):
-    """A limit that so few samples cannot guarantee at any threshold."""
-
-    def __init__(
-        self, name: str, limit: float, samples: int, lowest: float, needed: int, unit: str = "samples"
-    ) -> None:
-        super().__init__(name, limit, samples, lowest, needed, unit)
-        self.name, self.limit, self.samples, self.lowest, self.needed = name, limit, samples, lowest, needed
-        self.unit = unit
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name} cannot be guaranteed by {self.samples} {self.unit}, unless all are referred: they can "
-            f"guarantee {_rounded_up(self.lowest):g}, and {self.limit:g} takes {self.needed} {self.unit}."
-        )
-
-
-class LimitedRate(NamedTuple):
-    r"""Errors that a limit counts, among samples that it counts them of.
-
-    The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples, or over those of new clusters: L is the
-    loss of a decided sample, and D is 1 for a sample that counts.
-    """
-
-    name: str
-    """The limit in words, for errors."""
-    at_most: float
-    r""":math:`\alpha`, above 0 and below the highest loss."""
-    confidence: float | None
-    r""":math:`1 - \delta`: the probability that the limit holds. None: it holds in expectation."""
-    loss: Tensor
-    """(N, K): the loss of each answer, the cheapest first; with a confidence 0 or 1."""
-    counted: Tensor
-    """(N, K), bool: the samples that count, or, of decided ones, the answers; losses of others are not limited."""
-    is_of_decided: bool = False
-    """Whether referred samples do not count."""
-    clusters: Tensor | None = None
-    """(N,), int64 codes: samples of different clusters are independent. None: all samples are."""
-    highest_loss: float = 1.0
-    unit: str = "samples"
-    """The word for what must be many, for errors."""
-    scale: float = 1.0
-    """The unit of at_most, for errors."""
-    largest: float = 1.0
-    """The most samples that count of a cluster, also of those that are not among these."""
-
-    def passes(self, decided_at: Tensor, steps: int) -> Tensor:
-        """Return at which steps the test passes: (steps,), bool.
-
-        Args:
-            decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
-            steps: Their number.
-        """
-        if self.confidence is None:
-            mean, units, _ = self._means(decided_at, steps)
-            # A sum of losses that meets the limit exactly must not break it by rounding.
-            return units * mean + self.highest_loss * (1 - 1e-9) <= self.at_most * (units + 1)
-        return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
-
-    def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
-        """Return the p-values of the limit at each step, binomial for single samples, else of Hoeffding and Bentkus.
-
-        Args:
-            decided_at: As in `passes`.
-            steps: As in `passes`.
-            times: To foresee those of other samples: how many times as many there are, with one more error here.
-        """
-        from scipy.special import betaincc, rel_entr
-
-        mean, units, size = (
-            np.asarray(value) for value in self._means(decided_at, steps, more=0.0 if times is None else 1.0)
-        )
-        units = units * (1.0 if times is None else times)
-        total = units * mean
-        whole = np.round(total) if size == 1 and times is None else np.ceil(total - 1e-9)
-        rest = units - whole
-        binomial = np.where(rest > 0, betaincc(whole + 1, np.maximum(rest, 1e-9), self.at_most), 1.0)
-        if size == 1:
-            return torch.from_numpy(binomial)
-        low = np.clip(mean, 0, self.at_most)
-        divergence = rel_entr(low, self.at_most) + rel_entr(1 - low, 1 - self.at_most)
-        return torch.from_numpy(np.minimum(np.exp(-units * divergence), np.e * binomial))
-
-    def _means(self, decided_at: Tensor, steps: int, *, more: float = 0.0) -> tuple[Tensor, Tensor, float]:
-        """Return means over units of a loss in [0, highest_loss], which exceed at_most exactly if the limit is broken.
-
-        Returns:
-            The means (steps,), the number of units (steps,), and the most samples of a unit.
-        """
-        errors = _in_use(decided_at, self.loss.double() * self.counted, steps) + more
-        units, size = self._units(decided_at, steps)
-        of = self._samples(decided_at, steps)
-        return self.at_most + (errors - self.at_most * of) / (units * size).clamp(min=1), units, size
-
-    def with_largest(self) -> "LimitedRate":
-        """Return the limit with the size of the largest of these clusters, which its parts may not have."""
-        return self._replace(largest=self._units(torch.zeros_like(self.loss, dtype=torch.int64), 1)[1])
-
-    def at(self, places: Tensor) -> "LimitedRate":
-        """Return the limit of some of the samples."""
-        clusters = None if self.clusters is None else self.clusters[places]
-        return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters)
-
-    def check_attainable(self) -> None:
-        """Refuse a limit that so few samples or clusters cannot guarantee, even if no decision is wrong.
-
-        Raises:
-            UnattainableLimitError: If it cannot be guaranteed without referring all samples that count.
-        """
-        at_once = torch.zeros_like(self.loss, dtype=torch.int64)
-        units = int(self._units(at_once, 1)[0])
-        if self.confidence is None:
-            needed = ceil(self.highest_loss * (1 - 1e-9) / self.at_most) - 1
-            lowest = self.highest_loss / (units + 1)
-        else:
-            level = 1 - self.confidence
-            right = self._replace(loss=torch.zeros_like(self.loss))
-
-            def logarithm_at(at_most: float) -> float:
-                return log(max(right._replace(at_most=at_most).p_values(at_once, 1).item(), 1e-300))
-
-            if units and self.clusters is not None:
-                # The logarithm is in proportion to the number of clusters, if all have their sizes.
-                needed = ceil(units * log(level) / min(logarithm_at(self.at_most), -1e-12) - 1e-9)
-                low, high = 0.0, 1.0
-                for _ in range(40):
-                    middle = (low + high) / 2
-                    low, high = (low, middle) if logarithm_at(middle) <= log(level) else (middle, high)
-                lowest = high
-            else:
-                needed = ceil((log(level) + 5e-13) / log1p(-self.at_most))
-                lowest = -expm1(log(level) / units) if units else 1.0
-        if units < needed:
-            raise UnattainableLimitError(
-                self.name, self.at_most * self.scale, units, lowest * self.scale, needed, self.unit
-            )
-
-    def _samples(self, decided_at: Tensor, steps: int) -> Tensor:
-        """Return the number of samples that count at each step: (steps,), float64."""
-        if self.is_of_decided:
-            return _in_use(decided_at, self.counted.double(), steps)
-        return self.counted[:, 0].sum().double().expand(steps)
-
-    def _units(self, decided_at: Tensor, steps: int) -> tuple[Tensor, float]:
-        """Return how many independent units count at each step, (steps,), and the most samples that one counts."""
-        if self.clusters is None:
-            return self._samples(decided_at, steps), 1.0
-        number = int(self.clusters.max()) + 1 if len(self.clusters) else 1  # with no sample, one of size 0
-        is_counted = self.counted.any(dim=1)
-        sizes = torch.zeros(number, dtype=torch.float64).index_add_(0, self.clusters, is_counted.double())
-        first = torch.where(self.counted, decided_at, steps).amin(dim=1)
-        seen = torch.full((number,), steps).scatter_reduce_(0, self.clusters, first, "amin")
-        is_there = (sizes > 0).double()
-        units = _up_to(seen, is_there, steps) if self.is_of_decided else is_there.sum().expand(steps)
-        return units, max(self.largest, sizes.max().item())
 
 
 def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
@@ -275,18 +119,6 @@ class RiskPath:
         return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)
 
 
-def _in_use(decided_at: Tensor, values: Tensor, steps: int) -> Tensor:
-    """Return the sums of the values of the answers that samples get at each step, both (N, K): (steps,), float64."""
-    cheaper = nn.functional.pad(decided_at, (1, 0), value=steps).cummin(dim=1).values[:, :-1]  # replaces an answer
-    begun = torch.minimum(decided_at, cheaper)
-    return _up_to(begun.flatten(), values.flatten(), steps) - _up_to(cheaper.flatten(), values.flatten(), steps)
-
-
-def _up_to(decided_at: Tensor, values: Tensor, steps: int) -> Tensor:
-    """Return the sums of values that are decided up to each step: (steps,), float64."""
-    return torch.zeros(steps + 1, dtype=torch.float64).index_add_(0, decided_at, values)[:steps].cumsum(0)
-
-
 class RiskThreshold(NamedTuple):
     """A threshold, and what it does to the samples that it was chosen by."""
 
@@ -372,9 +204,3 @@ def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | N
     if not sound.all():
         rule = "0 or 1 (confidence takes no other losses)" if confidence is not None else f"from 0 to {highest_loss:g}"
         raise ValueError(f"loss must be {rule}, but got {values[~sound][0].item():g}.")
-
-
-def _rounded_up(value: float) -> float:
-    """Return the value with three digits, not below it."""
-    unit = 10.0 ** (floor(log10(value)) - 2)
-    return ceil(value / unit) * unit

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch.functional import UnattainableLimitError, risk_threshold
-from mpcs_torch.functional.concern.risk_control import LimitedRate, RiskPath, last_step
+from mpcs_torch.functional.concern.limited_rate import LimitedRate
+from mpcs_torch.functional.concern.risk_control import RiskPath, last_step
 
 FITS = 300
 MOST_ABOVE = 0.05 + 2 * sqrt(0.05 * 0.95 / FITS)
@@ -55,7 +56,7 @@ def test_one_limit_per_sample_is_that_of_a_risk_threshold(
         assert ours.value.lowest == pytest.approx(refused.lowest)
         return
     rate.check_attainable()
-    alone = rate._replace(clusters=torch.randperm(len(kinds)))
+    alone = rate._replace(clusters=torch.randperm(len(kinds))).over_all()
     for each in (rate, alone):
         assert (kinds <= last_step([each], kinds[:, None], 10)).sum() == (kinds < threshold.threshold).sum()
 
