@@ -31,6 +31,7 @@ WITH_CLASSES: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _no_figure_is_left() -> Iterator[None]:
+    pyplot.close("all")  # of other files, such as the code of a page
     yield
     assert pyplot.get_fignums() == []
 

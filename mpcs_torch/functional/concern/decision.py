@@ -155,10 +155,15 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the columns of least cost for probabilities (..., C). Nothing here waits for an accelerator."""
     rows = at_least_float(rows)
     costs = without_diagonal(concern)
-    if rows.is_cpu and len(costs) == costs.shape[1] and (costs == costs.max()).sum() == costs.numel() - len(costs):
-        return rows.argmax(dim=-1)  # equal costs, of which a product of matrices would say the same
+    if rows.is_cpu and not torch.compiler.is_compiling() and _are_equal(costs):
+        return rows.argmax(dim=-1)  # as a product of matrices would say, too
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # of any finite scale; a copy
     return cheapest(rows, costs).first(costs.shape[1])
+
+
+def _are_equal(costs: Tensor) -> bool:
+    """Return whether all errors cost the same, and there is no other answer than a class."""
+    return len(costs) == costs.shape[1] and bool((costs == costs.max()).sum() == costs.numel() - len(costs))
 
 
 def at_least_float(rows: Tensor) -> Tensor:
