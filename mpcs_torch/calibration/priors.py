@@ -321,14 +321,18 @@ class _Mixture(NamedTuple):
         return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
 
     def told_apart(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
-        """Join the part with the widest interval to the one that it is most mistaken for, until all can be used."""
+        """Join the part with the widest interval to the one that it is most mistaken for, until all can be used.
+
+        It is joined to another one that cannot be used, as long as there is one.
+        """
         covariance, parts = self.labels.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
         shares = [*shares]
         while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
             wide = max(range(len(parts)), key=lambda place: shares[place].width)
             part, _ = parts.pop(wide), shares.pop(wide)
-            errors = [(part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt()).item() for of in parts]
-            joined = errors.index(min(errors))
+            shared = [part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt() for of in parts]
+            order = [(share.width <= MAX_WIDTH, error.item()) for share, error in zip(shares, shared, strict=True)]
+            joined = order.index(min(order))
             parts[joined] = parts[joined] + part
             shares[joined] = self.share(parts[joined], confidence)
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}

@@ -131,7 +131,7 @@ def detectable_rate(samples: int, *, limit: float, level: float = 0.05, chance: 
 
     Example:
         >>> f"{detectable_rate(500, limit=0.05):.3f} {detectable_rate(10_000, limit=0.05):.3f}"
-        '0.107 0.061'
+        '0.102 0.061'
     """
     from scipy.special import betaincinv
 
