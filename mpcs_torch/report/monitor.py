@@ -100,6 +100,8 @@ def _verdict_of(watch: Watch) -> str:
     mean, seen = means[place], seen_above(watch)[place]
     quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
     samples = f"{watch.monitors[RISK].samples[place].item():.6g} samples"
+    if watch.cautions():
+        return f"{quiet} With such labels, that shows nothing."
     sure, limit = f"with {watch.settings.confidence:.4g}", f"its limit is {mean.highest:.3g}"
     if mean.high <= mean.highest:
         return (

@@ -180,6 +180,7 @@ def test_labels_of_one_decision_alone_are_a_caution(
     first = capsys.readouterr().out.splitlines()[1]
     assert first.startswith("CAUTION: labels stand for 0 of ")
     assert "rates of rows with a label are not those of all rows" in first
+    assert first.endswith("With such labels, that shows nothing.")
     assert first in Page(page).text
     assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--json") == 3
     plain = json.loads(capsys.readouterr().out)
