@@ -102,10 +102,10 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
             return f"{few}, so rare ones may make the value"
         return interval
     near = _jackknife(metric, bins, whole, units)
-    if isinstance(near, str) or not metric.can_be_worse:
+    if isinstance(near, str) or metric.interval_rule != "mean" or not metric.row_ratios(whole):
         return near
-    further = _bounded(metric, bins, whole, units)
-    return near if isinstance(further, str) else (near[0], max(near[1], further[1]))
+    further = _with_worst_bin(metric, bins, whole, units)
+    return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
 
 
 def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference:
@@ -189,6 +189,19 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
         ends = _gaffke(*_counted(numerator, per, possible, units))
     low, high = (metric.of_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
+
+
+def _with_worst_bin(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
+    """Return the worse end of Gaffke's interval of a mean, of which a further bin may be as bad as can be."""
+    numerator, per = metric.ratio_of(bins, whole)
+    lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
+    is_rising = metric.of_ratio(highest, whole) > metric.of_ratio(lowest, whole)
+    sign, bad = (1.0, highest) if is_rising != bool(metric.higher_is_better) else (-1.0, -lowest)
+    worst = (sign * numerator / per).nan_to_num(bad).clamp(min=bad).max().item()
+    sizes = units.rows if units.weights is None else units.weights
+    size = (units.counts @ sizes.square() / (units.counts @ sizes)).item()  # of the bin of a row, on average
+    possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
+    return metric.of_ratio(sign * _gaffke(*_counted(sign * numerator, per, possible, units))[1], whole)
 
 
 def _counted(

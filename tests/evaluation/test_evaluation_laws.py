@@ -82,7 +82,7 @@ def test_clusters_of_one_row_each_are_none(plain: Result) -> None:
 
 def test_one_pair_among_single_rows_changes_little(plain: Result) -> None:
     # Bounds allow for one more cluster of the largest size, here of two rows, which is most of those without errors.
-    bounded = ("coverage", "robustness", "cross_entropy")
+    bounded = ("coverage", "robustness")
     check(plain, result(clusters=[0, *range(ROWS - 1)]), near=0.1, skipped=bounded)
 
 
