@@ -24,7 +24,6 @@ VERBS = (
     "monitor",
     "select",
     "report",
-    "benchmark",
     "demo",
     "data",
     "concern",
