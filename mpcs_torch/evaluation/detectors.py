@@ -6,7 +6,6 @@ from itertools import combinations
 from math import hypot, inf, log2
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
@@ -19,19 +18,10 @@ from mpcs_torch.evaluation.detector_scores import (
     ErrorsAt,
 )
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, key_of, limiting_thresholds
+from mpcs_torch.evaluation.influences import Influences, area_interval, area_of, combined, difference
 from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import DetectorMetric, GroupScores
-from mpcs_torch.evaluation.trial_means import (
-    TrialUnits,
-    combined,
-    difference,
-    difference_of_rates,
-    effective,
-    fewest_effective,
-    jackknife_interval,
-    means_of,
-)
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate_of
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
@@ -43,6 +33,7 @@ from mpcs_torch.functional.detection.errors import (
     checked_scores,
     count_errors,
     middle_of,
+    misranked_shares,
     missing_kind,
     warn_if_reversed,
 )
@@ -67,8 +58,8 @@ UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
 FURTHER_BITS = -0.5 * log2(1e-7)
 """The part in Cllr of a further trial that its interval allows for, whose kind is given the probability 1e-7."""
-FEWEST_MISRANKED = 40
-"""The fewest trials, as `effective` counts them, by which the jackknife judges an area: with fewer, it is too sure."""
+BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
+Measured = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
 
 
 def evaluate_detectors(
@@ -116,6 +107,7 @@ def evaluate_detectors(
         ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     Example:
+        >>> import torch
         >>> labels = torch.arange(400) % 4 == 0
         >>> scores = torch.arange(400).mul(0.6180339) % 1 + labels * 0.6
         >>> result = evaluate_detectors(scores, labels, points=[OperatingPoint(0.1)])
@@ -141,7 +133,7 @@ def evaluate_detectors(
     _check_names("compared", [] if compared is None else compared, scores)
     columns = {column: group_codes(column, names, len(checked)) for column, names in (groups or {}).items()}
     of_clusters = None if clusters is None else group_codes("clusters", clusters, len(checked))
-    trials = TrialUnits(checked, None if of_clusters is None else of_clusters.codes)
+    trials = Trials(checked, None if of_clusters is None else of_clusters.codes)
 
     def detector_of(name: str, places: Tensor | None = None) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
@@ -171,8 +163,8 @@ def evaluate_detectors(
     elif intervals:
         notes.append(INDEPENDENT)
     wanted = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
-    comparisons = _compare(wanted) if intervals and len(wanted) > 1 else []
-    return Result(values, by_group, comparisons, notes=notes)
+    comparisons, without = _compare(wanted) if intervals and len(wanted) > 1 else ([], [])
+    return Result(values, by_group, comparisons, notes=[*notes, *without])
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
@@ -183,13 +175,45 @@ def _check_names(argument: str, names: Collection[str], known: Collection[str]) 
         raise ValueError(f"{argument} must hold names of detectors, {quoted(list(known))}, but got {quoted(given)}.")
 
 
+class Trials:
+    """Trials of two kinds, targets and non-targets, and their clusters."""
+
+    def __init__(self, labels: Tensor, clusters: Tensor | None = None) -> None:
+        """Hold trials.
+
+        Args:
+            labels: (N,), bool: True for targets.
+            clusters: (N,), int64 codes; None if trials are independent.
+        """
+        self.labels = labels
+        self.clusters = None if clusters is None else clusters.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+
+    @cached_property
+    def kinds(self) -> list[Tensor]:
+        """The places of targets, and of non-targets."""
+        return [kind.nonzero().squeeze(1) for kind in (self.labels, ~self.labels)]
+
+    def by_kind(self, values: Tensor) -> list[Tensor]:
+        """Return the values (N, ...) of the trials of each kind."""
+        return [values[places] for places in self.kinds]
+
+    @cached_property
+    def clusters_by_kind(self) -> list[Tensor] | None:
+        """The clusters of the trials of each kind; None if trials are independent."""
+        return None if self.clusters is None else self.by_kind(self.clusters)
+
+    def part(self, places: Tensor) -> "Trials":
+        """Return some of the trials."""
+        return Trials(self.labels[places], None if self.clusters is None else self.clusters[places])
+
+
 class Detector:
     """The scores of one detector of some trials, which hold targets and non-targets."""
 
     def __init__(
         self,
         scores: Tensor,
-        trials: TrialUnits,
+        trials: Trials,
         points: Sequence[OperatingPoint],
         *,
         is_llr: bool,
@@ -198,65 +222,57 @@ class Detector:
         max_p_fa: float | None,
     ) -> None:
         self.scores, self.trials, self.points, self.is_llr, self._max_p_fa = scores, trials, points, is_llr, max_p_fa
-        self.fixed = [*(bayes_thresholds(points) if is_llr else []), *fixed]
+        self.fixed = {each.name: each for each in [*(bayes_thresholds(points) if is_llr else []), *fixed]}
         counts = count_errors(scores, trials.labels)
         self.limiting = limiting_thresholds(counts, *limits)
         self.summary = summary_of(counts, area_under_roc(counts), points)
 
     def scores_of(self, *, intervals: bool) -> DetectorScores:
         """Return the values, and their intervals if they are asked for."""
-        counts = self.summary.counts
-        values, errors, metrics = dict[str, float](), dict[str, ErrorsAt](), list[DetectorMetric]()
-        ends_or_reasons = dict[str, Interval | Reason]()
-
-        def add(metric: DetectorMetric, value: Tensor | float, ends: Reason | Callable[[], Interval | Reason]) -> None:
-            metrics.append(metric)
-            values[metric.name] = float(value)
-            if intervals:
-                ends_or_reasons[metric.name] = ends if isinstance(ends, str) else ends()
-
-        errors[EQUAL_ERROR.name] = ErrorsAt(cost_at(counts, EVEN, self.equal_error_threshold))
-        add(EQUAL_ERROR, self.summary.equal_error.rate, self._hull_error_interval)
-        add(INTERPOLATED, self.equal_error, self._equal_error_interval)
-        for limiting in self.limiting:
-            at = cost_at(counts, EVEN, limiting.threshold)
-            add(DetectorMetric(limiting.name, limiting.title), limiting.value_of(at), CHOSEN_HERE)
-            errors[limiting.name] = ErrorsAt(at)
-        add(AREA, self.summary.area, self._area_interval)
-        if self._max_p_fa is not None:
-            title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
-            partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
-            add(partial_area, partial_auc_of(counts, self._max_p_fa), UNKNOWN)
-        add(DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(self.summary.hull.rates()), UNKNOWN)
-        break_even = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
-        add(break_even, break_even_of(self.summary.hull), UNKNOWN)
-        for point, cost in zip(self.points, self.summary.min_costs, strict=True):
-            name, title = f"min_cost[{key_of(point)}]", f"minimum cost, {point.label()}"
-            metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
-            add(metric, cost.normalized, CHOSEN_HERE)
-            errors[metric.name] = ErrorsAt(cost)
-        add(DetectorMetric("min_cllr", "minimum Cllr"), self.summary.min_cllr, CHOSEN_HERE)
-        if self.is_llr:
-            add(CLLR, self.cllr, self._cllr_interval)
-            loss = self.cllr - self.summary.min_cllr.item()
-            add(DetectorMetric("calibration_loss", "calibration loss"), loss, CHOSEN_HERE)
-        for fixed in self.fixed:
-            cost = cost_at(counts, fixed.point, fixed.threshold)
-            metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
-            add(metric, fixed.value_of(cost), partial(self._fixed_interval, fixed))
-            rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
-            errors[fixed.name] = ErrorsAt(cost, *rates)
+        rows = list(self._measured(intervals=intervals))
+        ends = {metric.name: each() if callable(each) else each for metric, _, each, _ in rows if intervals}
         return DetectorScores(
             rows=len(self.scores),
-            entries=metrics,
-            values=values,
-            intervals={name: ends for name, ends in ends_or_reasons.items() if not isinstance(ends, str)},
-            without_interval={name: why for name, why in ends_or_reasons.items() if isinstance(why, str)},
+            entries=[metric for metric, *_ in rows],
+            values={metric.name: float(value) for metric, value, *_ in rows},
+            intervals={name: each for name, each in ends.items() if not isinstance(each, str)},
+            without_interval={name: each for name, each in ends.items() if isinstance(each, str)},
             summary=self.summary,
             points=self.points,
             is_llr=self.is_llr,
-            errors=errors,
+            errors={metric.name: errors for metric, *_, errors in rows if errors is not None},
         )
+
+    def _measured(self, *, intervals: bool) -> Iterator[Measured]:
+        """Yield each metric with its value, its interval or why it has none, and the errors if it has a threshold."""
+        counts, summary = self.summary.counts, self.summary
+        equal = ErrorsAt(cost_at(counts, EVEN, self.equal_error_threshold))
+        yield EQUAL_ERROR, summary.equal_error.rate, self._hull_error_interval, equal
+        yield INTERPOLATED, self.equal_error, self._equal_error_interval, None
+        for limiting in self.limiting:
+            at = cost_at(counts, EVEN, limiting.threshold)
+            yield DetectorMetric(limiting.name, limiting.title), limiting.value_of(at), CHOSEN_HERE, ErrorsAt(at)
+        yield AREA, summary.area, self._area_interval, None
+        if self._max_p_fa is not None:
+            title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
+            partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
+            yield partial_area, partial_auc_of(counts, self._max_p_fa), UNKNOWN, None
+        yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(summary.hull.rates()), UNKNOWN, None
+        yield BREAK_EVEN, break_even_of(summary.hull), UNKNOWN, None
+        for point, cost in zip(self.points, summary.min_costs, strict=True):
+            name, title = f"min_cost[{key_of(point)}]", f"minimum cost, {point.label()}"
+            metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
+            yield metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost)
+        yield DetectorMetric("min_cllr", "minimum Cllr"), summary.min_cllr, CHOSEN_HERE, None
+        if self.is_llr:
+            yield CLLR, self.bits.value, self._cllr_interval, None
+            loss = self.bits.value - summary.min_cllr.item()
+            yield DetectorMetric("calibration_loss", "calibration loss"), loss, CHOSEN_HERE, None
+        for fixed in self.fixed.values():
+            at = cost_at(counts, fixed.point, fixed.threshold)
+            rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
+            metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
+            yield metric, fixed.value_of(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates)
 
     @cached_property
     def equal_error(self) -> float:
@@ -270,17 +286,14 @@ class Detector:
         return middle_of(nearest.low, nearest.high).item()
 
     @cached_property
-    def cllr(self) -> float:
-        """The cost of log-likelihood ratios, in bits."""
-        return sum(of_kind.mean().item() for of_kind in self.costs_in_bits)
-
-    @cached_property
-    def costs_in_bits(self) -> list[Tensor]:
-        """The part of each trial in the mean of its kind, of which Cllr is the sum."""
+    def bits(self) -> Influences:
+        """The cost of log-likelihood ratios, in bits, which is not bounded."""
         nothing = self.scores.new_zeros(())
-        return [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
+        costs = [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
+        value = sum(of_kind.mean().item() for of_kind in costs)
+        return Influences(value, costs, limits=(0.0, inf), clusters=self.trials.clusters_by_kind)
 
-    @cached_property
+    @property
     def _wrong_ratios(self) -> list[Tensor]:
         """The log-likelihood ratio of each trial for the other kind than its own."""
         targets, nontargets = self.trials.by_kind(self.scores)
@@ -288,66 +301,59 @@ class Detector:
 
     @cached_property
     def misranked(self) -> list[Tensor]:
-        """The share of the trials of the other kind that are ranked wrongly with a trial; ties count 1/2.
+        """The share of the trials of the other kind that are ranked wrongly with a trial, of each kind."""
+        return misranked_shares(self.summary.counts, (self.scores, self.trials.labels))
 
-        As the jackknife of DeLong, DeLong and Clarke-Pearson has it, by kind, in the order of the trials.
-        """
-        places = torch.searchsorted(self.summary.counts.thresholds, self.scores)
-        return [self._misranked_at(kind, of_kind) for kind, of_kind in enumerate(self.trials.by_kind(places))]
+    def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
+        """Return a value that is the sum of the weighted rates of misses and of false alarms at a threshold."""
+        is_rejected = self.trials.by_kind(self.scores < threshold)
+        errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
+        possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
+        return Influences(float(value), errors, possible, limits, self.trials.clusters_by_kind)
 
-    @property
-    def _ranked_misranked(self) -> list[Tensor]:
-        """The same, but in the order of the scores, so that no trial is looked up: for independent trials."""
-        shares, counts = list[Tensor](), self.summary.counts
-        for kind, numbers in enumerate((counts.misses.diff(), -counts.false_alarms.diff())):
-            places = numbers.nonzero().squeeze(1)
-            shares.append(self._misranked_at(kind, places).repeat_interleave(numbers[places]))
-        return shares
-
-    def _misranked_at(self, kind: int, places: Tensor) -> Tensor:
-        """Return the share for targets (0) or non-targets (1) whose scores are these thresholds."""
-        counts = self.summary.counts
-        others = (counts.false_alarms, counts.misses)[kind]
-        return (others[places] + others[places + 1]).double() / (2 * (counts.nontargets, counts.targets)[kind])
-
-    def value_at(self, fixed: FixedThreshold) -> float:
-        """Return the value at a threshold."""
-        return fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
-
-    def weighted_errors(self, threshold: float, weights: tuple[float, float]) -> list[Tensor]:
-        """Return the weight of a miss or of a false alarm for the trials of each kind that are one, else 0."""
-        rejected_targets, rejected_nontargets = self.trials.by_kind(self.scores < threshold)
-        return [weights[0] * rejected_targets.double(), weights[1] * (~rejected_nontargets).double()]
+    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
+        """Yield what detectors are compared by: the costs at these of the fixed thresholds, and more."""
+        clusters, counts = self.trials.clusters, self.summary.counts
+        equal = self.at(self.equal_error_threshold, self.equal_error_weights, self.equal_error)
+        yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), equal._replace(limits=RATE)
+        area = area_of(self.misranked, self.trials.clusters_by_kind)
+        yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), area
+        if has_cllr:
+            yield Measure(CLLR.title, metric=CLLR.name), self.bits
+        fixed = [self.fixed[name] for name in costs]
+        for each in fixed:
+            value = each.value_of(cost_at(counts, each.point, each.threshold))
+            yield Measure(each.title, metric=each.name), self.at(each.threshold, each.weights, value)
+        for each in fixed[:1]:
+            wrong = ((self.scores < each.threshold) == self.trials.labels).double()
+            title = f"rate of wrong decisions in these trials, {each.point.label()}"
+            measure = Measure(title, is_rate=True, metric=f"wrong_decisions[{key_of(each.point)}]")
+            together = None if clusters is None else [clusters]
+            yield measure, Influences(wrong.mean().item(), [wrong], [RATE], clusters=together)
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
         """Return the means of the weighted errors of targets and of non-targets at a threshold."""
-        if self.trials.clusters is None:
-            counts = self.summary.counts
-            at = cost_at(counts, EVEN, threshold)
+        counts = self.summary.counts
+        at = cost_at(counts, EVEN, threshold)
+        if self.trials.clusters_by_kind is None:
             errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
             trials = counts.targets, counts.nontargets
             return [rate_of(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
-        wrong, clusters = self.weighted_errors(threshold, weights), self.trials.by_kind(self.trials.clusters)
-        return [mean_of(values, (0.0, weights[kind]), clusters[kind]) for kind, values in enumerate(wrong)]
+        wrong = self.at(threshold, weights, at.cost).kinds
+        rows = zip(wrong, weights, self.trials.clusters_by_kind, strict=True)
+        return [mean_of(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval:
         if fixed.shown in ("miss rate", "false-alarm rate"):
             return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
-        means = self._errors(fixed.threshold, fixed.weights)
+        value = fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
         if self.trials.clusters is not None:  # which make both rates depend on each other
-            possible = [(0.0, most) for most in fixed.weights]
-            means = means_of(
-                self.weighted_errors(fixed.threshold, fixed.weights), possible, self.trials.clusters_by_kind
-            )
-        return combined(self.value_at(fixed), means, (0.0, sum(fixed.weights)))
+            return self.at(fixed.threshold, fixed.weights, value).bounds()
+        return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
     def _area_interval(self) -> Interval | Reason:
-        area, clusters = self.summary.area.item(), self.trials.clusters_by_kind
-        misranked = self._ranked_misranked if clusters is None else self.misranked
-        if clusters is None and effective(misranked, None) >= FEWEST_MISRANKED:
-            return jackknife_interval(area, misranked, None, "logit")
-        low, high = combined(1 - area, means_of(misranked, [RATE, RATE], clusters), RATE)
-        return 1 - high, 1 - low
+        clusters = self.trials.clusters_by_kind
+        return area_interval(misranked_shares(self.summary.counts) if clusters is None else self.misranked, clusters)
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
@@ -359,14 +365,13 @@ class Detector:
             if number < fewest:
                 kind = ("targets", "non-targets")[place]
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
-        if fewest_effective(self.costs_in_bits, clusters) < FEWEST:
+        if min(self.bits.of_kind(place).effective() for place in (0, 1)) < FEWEST:
             return f"fewer than {FEWEST} {unit} of a kind have other ratios than the rest, so rare ones may make it"
-        near = jackknife_interval(self.cllr, self.costs_in_bits, clusters, "log")
+        near = self.bits.jackknife("log")
         if isinstance(near, str):
             return near
-        possible = [(0.0, max(FURTHER_BITS, of_kind.max().item())) for of_kind in self.costs_in_bits]
-        further = combined(self.cllr, means_of(self.costs_in_bits, possible, clusters), (0.0, inf))
-        return near[0], max(near[1], further[1])
+        possible = [(0.0, max(FURTHER_BITS, of_kind.max().item())) for of_kind in self.bits.kinds]
+        return near[0], max(near[1], self.bits._replace(possible=possible).bounds()[1])
 
     def _equal_error_interval(self) -> Interval:
         of_miss, of_alarm, of_both = self._shifted_equal_errors
@@ -427,46 +432,22 @@ class Detector:
         return slopes[0] / total, slopes[1] / total
 
 
-def _compare(detectors: Mapping[str, Detector]) -> list[Comparison]:
-    """Compare each pair by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions."""
-    rows = list[tuple[str, str, Measure, PairedDifference]]()
+def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[str]]:
+    """Compare each pair by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
+
+    Returns:
+        The comparisons, and why there are no others.
+    """
+    rows, notes = list[tuple[str, str, Measure, PairedDifference]](), list[str]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
-        rows += [(first, second, *compared) for compared in _differences(one, other)]
+        costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]
+        has_cllr = one.is_llr and other.is_llr
+        both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
+        for (measure, value), (_, value_of_other) in zip(*both, strict=True):
+            paired = difference(value, value_of_other)
+            if isinstance(paired, str):
+                notes.append(f"No difference between {first} and {second} by {measure.name}: {paired}.")
+            else:
+                rows.append((first, second, measure, paired))
     order = list(dict.fromkeys(row[2].name for row in rows))
-    return with_verdicts(sorted(rows, key=lambda row: order.index(row[2].name)), CONFIDENCE)
-
-
-def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, PairedDifference]]:
-    """Yield the difference of a second detector from a first, for each metric that both have."""
-    clusters = one.trials.clusters_by_kind
-    both = (one, one.equal_error_weights), (other, other.equal_error_weights)
-    first, second = (each.weighted_errors(each.equal_error_threshold, weights) for each, weights in both)
-    possible = [(-least, most) for least, most in zip(both[0][1], both[1][1], strict=True)]
-    apart = difference(one.equal_error, other.equal_error, _apart(first, second), possible, clusters)
-    yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), apart
-    areas = [each.summary.area.item() for each in (one, other)]
-    possible = [(-1.0, 1.0), (-1.0, 1.0)]
-    apart = difference(areas[0], areas[1], _apart(other.misranked, one.misranked), possible, clusters)
-    yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), apart
-    if one.is_llr and other.is_llr:
-        apart_in_bits = _apart(one.costs_in_bits, other.costs_in_bits)
-        yield Measure(CLLR.title, metric=CLLR.name), difference(one.cllr, other.cllr, apart_in_bits, None, clusters)
-    of_other = {fixed.name: fixed for fixed in other.fixed if fixed.shown == "cost"}
-    at_costs = [(fixed, of_other[fixed.name]) for fixed in one.fixed if fixed.name in of_other]
-    for at, at_other in at_costs:
-        weights, most = at.weights, sum(at.weights)
-        errors = one.weighted_errors(at.threshold, weights), other.weighted_errors(at_other.threshold, weights)
-        values = one.value_at(at), other.value_at(at_other)
-        possible = [(-weight, weight) for weight in weights]
-        yield Measure(at.title, metric=at.name), difference(*values, _apart(*errors), possible, clusters, (-most, most))
-    for at, at_other in at_costs[:1]:
-        labels = one.trials.labels
-        wrong = (one.scores < at.threshold) == labels, (other.scores < at_other.threshold) == labels
-        name = f"rate of wrong decisions in these trials, {at.point.label()}"
-        measure = Measure(name, is_rate=True, metric=f"wrong_decisions[{key_of(at.point)}]")
-        yield measure, difference_of_rates(wrong, one.trials.clusters)
-
-
-def _apart(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:
-    """Return by how much the values of the trials of each kind by a second detector exceed those by a first."""
-    return [values - of_first for of_first, values in zip(first, second, strict=True)]
+    return with_verdicts(sorted(rows, key=lambda row: order.index(row[2].name)), CONFIDENCE), notes

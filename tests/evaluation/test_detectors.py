@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from math import hypot, log, sqrt
+from math import hypot, isfinite, log, sqrt
 from typing import Any
 
 import pytest
@@ -357,8 +357,24 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     result = evaluate_detectors(scores, labels, llr=True)
     assert result.value(CLLR, model="A") == torch.inf
     assert result.interval(CLLR, model="A") is None
-    [row] = [row for row in result.comparisons if row.by.metric == CLLR]
-    assert row.paired.p_value == 1
+    assert CLLR not in [row.by.metric for row in result.comparisons]
+    assert "No difference between A and B by Cllr: it is infinite." in result.notes
+
+
+def test_a_difference_without_an_interval_is_a_note_and_no_comparison_to_correct_for() -> None:
+    scores, labels = trials(60)
+    others = {name: scores["A"].clone() for name in "AB"}
+    others["B"][:3] += 1.0  # 3 trials differ, and Cllr has no bound
+    result = evaluate_detectors(others, labels, llr=True)
+    assert (
+        "No difference between A and B by Cllr: few trials make it, so rare ones may be missing here." in result.notes
+    )
+    rows = {row.by.metric: row for row in result.comparisons}
+    assert rows.keys() >= {AREA, INTERPOLATED}
+    assert CLLR not in rows
+    assert all(isfinite(row.paired.low) and isfinite(row.paired.high) for row in rows.values())
+    least = min(rows.values(), key=lambda row: row.paired.p_value)
+    assert least.adjusted_p_value == pytest.approx(min(1, len(rows) * least.paired.p_value))
 
 
 def test_names_are_identifiers_with_titles() -> None:
