@@ -8,8 +8,11 @@ smoothly between many trials, and the differences of detectors, have the jackkni
 of DeLong, DeLong and Clarke-Pearson.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cache
 from math import exp, expm1, hypot, isfinite, log, sqrt
+from operator import ge
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import torch
@@ -18,6 +21,7 @@ from torch import Tensor
 from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, mean_of_clusters
+from mpcs_torch.functional.detection.errors import ErrorCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale
@@ -176,3 +180,43 @@ def difference(first: Influences, second: Influences) -> PairedDifference | Reas
         unit = "trials" if apart.clusters is None else "clusters"
         return f"few {unit} make it, so rare ones may be missing here"
     return PairedDifference(first.value, second.value, apart.value, *apart.bounds(), apart.p_value())
+
+
+def equal_error_ends(
+    counts: ErrorCounts, rate: float, threshold: float, errors_at: Callable[[float], Sequence[Mean]]
+) -> tuple[Interval, tuple[float, float]]:
+    """Return the interval of the equal error rate, and how it changes with the miss and the false-alarm rate.
+
+    Curves are shifted as a whole: one rate, or both, is at an end of its interval at all thresholds.
+
+    Args:
+        counts: The errors at every threshold.
+        rate: The equal error rate, on straight lines between the points of the curve.
+        threshold: A threshold of nearly equal rates.
+        errors_at: Returns the miss rate and the false-alarm rate at a threshold.
+    """
+    rates, last = counts.rates(), len(counts.thresholds) - 1
+
+    @cache
+    def end_of_rate(place: int, kind: int, end: int) -> float:
+        return errors_at(rates.thresholds[place].item())[kind].end(end, CONFIDENCE)
+
+    def crossing(shifted: Sequence[int], end: int) -> float:
+        def rates_at(place: int) -> list[float]:
+            both = [rates.p_miss[place].item(), rates.p_fa[place].item()]
+            return [end_of_rate(place, kind, end) if kind in shifted else both[kind] for kind in (0, 1)]
+
+        first = bisect_left(range(last), True, key=lambda place: ge(*rates_at(place)))
+        miss, alarm = rates_at(first)
+        if first == 0 or miss == alarm:
+            return miss
+        before, alarm_before = rates_at(first - 1)
+        span = alarm_before - before + miss - alarm  # 0 where infinite scores move neither rate
+        return before + (alarm_before - before) / span * (miss - before) if span else before
+
+    of_miss, of_alarm, of_both = ([crossing(shifted, end) for end in (0, 1)] for shifted in ([0], [1], [0, 1]))
+    below, above = (hypot(rate - of_miss[end], rate - of_alarm[end]) for end in (0, 1))
+    widths = [high - low for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))]
+    slopes = [(of[1] - of[0]) / width for of, width in zip((of_miss, of_alarm), widths, strict=True)]
+    weights = slopes[0] / sum(slopes), slopes[1] / sum(slopes)
+    return (max(rate - below, of_both[0]), min(rate + above, of_both[1])), weights
