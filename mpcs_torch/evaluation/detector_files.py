@@ -23,7 +23,6 @@ from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thre
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.functional.inputs.groups import Groups
 
 
 class Detector(NamedTuple):
@@ -155,11 +154,9 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
 
 def _of_units(table: TrialTable, units: DecisionUnits) -> TrialTable:
     """Return a trial for each unit: its mean or highest score; a target if all, or one, of its trials are."""
-    reduced = units.mean if units.combine == "mean" else units.highest
-    labels = units.classes(table.trials.labels.long(), 2) == 1
-    groups = {name: Groups(each.names, units.same(each.codes, name)) for name, each in table.groups.items()}
+    groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
     read = f"{table.read}; {units.note(('non-target', 'target'))}"
-    return table._replace(trials=Trials(reduced(table.trials.scores), labels), names=None, groups=groups, read=read)
+    return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)
 
 
 def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.intervals import FEWEST, SCALES, Reason, quantile
-from mpcs_torch.evaluation.trial_means import combined, effective, jackknife_interval, means_of
+from mpcs_torch.evaluation.intervals import FEWEST, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 
@@ -29,9 +28,6 @@ MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.02, 1.0
 """Of smooth statistics, folds count like a share of about 0.6 of equal ones, pairs differ from sums by 0.001 of the
 squared spread, and the values of quarters by 0.1 to 0.4 standard errors. Beyond these limits intervals of medians,
 thresholds, maxima and calibration errors held 0 to 90 %: see `tests/benchmarks/any_metric.py`."""
-
-FEWEST_MISRANKED = 40
-"""The fewest rows, or parts of clusters, as `effective` counts them, by which the jackknife judges an area."""
 
 
 class LeftOut(NamedTuple):
@@ -70,33 +66,10 @@ def interval_of_left_out(left: LeftOut, limits: tuple[float | None, float | None
         limits: The least and the largest possible value, None if unknown: the interval stays within them.
         unit: What is independent, such as rows.
     """
-    forward, back = SCALES[_scale_of(left, limits)]
-    on_scale = left.mapped(forward)
+    scale = _scale_of(left, limits)
+    on_scale = left.mapped(SCALES[scale][0])
     spread = _spread(on_scale, unit)
-    if isinstance(spread, str):
-        return spread
-    half = quantile(_freedom(left)) * spread
-    low, high = (back(on_scale.whole + sign * half).item() for sign in (-1, 1))
-    return low, high
-
-
-def interval_of_ranks(misranked: Tensor, in_group: Tensor, parts: Tensor | None) -> Interval | Reason:
-    """Return the interval of the area under the ROC of independent rows, or of rows in independent parts.
-
-    Args:
-        misranked: ``(N,)`` the share of rows on the other side that are ranked wrongly with each row.
-        in_group: ``(N,)`` on which side a row is.
-        parts: ``(N,)`` codes of what is independent; None for rows.
-    """
-    kinds = [misranked[in_group == side] for side in (True, False)]
-    clusters = None if parts is None else [parts[in_group == side] for side in (True, False)]
-    area = 1 - kinds[0].mean().item()
-    if effective(kinds, clusters) >= FEWEST_MISRANKED:
-        return jackknife_interval(area, kinds, clusters, "logit")
-    if clusters is not None:
-        return "few clusters make the value, so rare ones may be missing here"
-    low, high = combined(1 - area, means_of(kinds, [(0, 1), (0, 1)], None), (0, 1))
-    return 1 - high, 1 - low
+    return spread if isinstance(spread, str) else student_interval(on_scale.whole, spread, _freedom(left), scale)
 
 
 def difference_of_left_out(first: LeftOut, second: LeftOut) -> PairedDifference | None:
@@ -104,15 +77,11 @@ def difference_of_left_out(first: LeftOut, second: LeftOut) -> PairedDifference 
 
     None if it has no interval.
     """
-    from scipy.special import stdtr  # scipy.stats takes longer to import
-
     apart = second.mapped(torch.sub, first)
-    values, change = (first.whole.item(), second.whole.item()), apart.whole.item()
     spread = _spread(apart, "rows")
     if isinstance(spread, str):
         return None
-    half, p_value = quantile(_freedom(apart)) * spread, 2 * float(stdtr(_freedom(apart), -abs(change) / spread))
-    return PairedDifference(*values, change, change - half, change + half, p_value)
+    return student_difference(first.whole.item(), second.whole.item(), spread, _freedom(apart))
 
 
 def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":

@@ -17,8 +17,9 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
 from mpcs_torch.evaluation.bins import in_bits
+from mpcs_torch.evaluation.influences import area_interval
 from mpcs_torch.evaluation.intervals import FEWEST, Reason
-from mpcs_torch.evaluation.left_out import LeftOut, folds_of, interval_of_ranks
+from mpcs_torch.evaluation.left_out import LeftOut, folds_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
@@ -29,6 +30,8 @@ MOST_NUMBERS = 2**22
 """The most numbers (32 MiB) that the states of all parts of a metric may hold, beside collected samples."""
 PACKED = 1000
 """Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
+IDS = "identifiers of rows"
+"""Their place among the states of a metric."""
 PROBED = 1000
 """The rows that show whether the states of a metric of others merge."""
 OF_WRAPPERS = "it wraps other metrics, so it has no states of its own that merge"
@@ -60,6 +63,8 @@ class BinnedStates:
         self._bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
         self._parts = dict(parts)
         """The states of each part that has rows."""
+        self._ranks = getattr(metric, "interval_rule", "") == "ranks"
+        """Whether the identifiers of rows are held, too, because its interval needs all clusters."""
 
     def add(self, ids: Tensor, *inputs: Tensor) -> None:
         """Add rows: their identifiers (n,), int64, and the inputs of the metric, (n, ...) each."""
@@ -75,7 +80,7 @@ class BinnedStates:
         for code, rows in zip(codes.tolist(), order.split_with_sizes(counts.tolist()), strict=True):
             self.metric.reset()
             self.metric.update(*(each[rows] for each in inputs))
-            self._join(code, self.metric.metric_state)
+            self._join(code, self.metric.metric_state | ({IDS: [ids[rows]]} if self._ranks else {}))
         self.metric.reset()
         self._limit()
 
@@ -138,14 +143,16 @@ class BinnedStates:
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
             return "without a value, there is none"
-        sizes = [sum(map(len, states["scores"])) for states in self._parts.values()]
-        parts = None if cluster is None else torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-        return interval_of_ranks(metric.misranked(), dim_zero_cat(metric.in_group), parts)
+        in_group = dim_zero_cat(metric.in_group)
+        ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
+        clusters = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        by_kind = None if cluster is None else [clusters[in_group], clusters[~in_group]]
+        return area_interval(metric.misranked(), by_kind)
 
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
         known = self._parts.get(code)
         if known is not None:
-            joins = joins_of(self.metric)
+            joins = {**joins_of(self.metric), IDS: _collected}
             states = {name: joins[name]([_dense(known[name]), _dense(each)]) for name, each in states.items()}
         self._parts[code] = {name: _held(state) for name, state in states.items()}
 
