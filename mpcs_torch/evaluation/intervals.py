@@ -104,7 +104,7 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
     near = _jackknife(metric, bins, whole, units)
     if isinstance(near, str) or metric.interval_rule != "mean" or not metric.row_ratios(whole):
         return near
-    further = _with_worst_bin(metric, bins, whole, units)
+    further = _with_worst_row(metric, bins, whole, units)
     return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
 
 
@@ -187,15 +187,17 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
     return min(low, high), max(low, high)
 
 
-def _with_worst_bin(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
-    """Return the worse end of Gaffke's interval of a mean, of which a further bin may be as bad as can be."""
+def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
+    """Return the worse end of Gaffke's interval of a mean, if the worst bin had one more row, as bad as can be."""
     numerator, per = metric.ratio_of(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
     is_rising = metric.of_ratio(highest, whole) > metric.of_ratio(lowest, whole)
     sign, bad = (1.0, highest) if is_rising != bool(metric.higher_is_better) else (-1.0, -lowest)
-    worst = (sign * numerator / per).nan_to_num(bad).clamp(min=bad).max().item()
     sizes = units.rows if units.weights is None else units.weights
-    size = (units.counts @ sizes.square() / (units.counts @ sizes)).item()  # of the bin of a row, on average
+    total = units.counts @ sizes
+    size, row = (units.counts @ sizes.square() / total).item(), (total / (units.counts @ units.rows)).item()
+    worst = (sign * numerator / per).nan_to_num(-inf).max().item()
+    worst += max(0.0, bad - worst) * row / size
     possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
     return metric.of_ratio(sign * _gaffke(*_counted(sign * numerator, per, possible, units))[1], whole)
 

@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import ENTRIES
 from tests.cli.test_cli import run
+from tests.evaluation.means import MEANS
 from tests.report.page import Page
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -69,7 +70,11 @@ def test_whole_weights_are_repeated_rows_clustered_by_the_row() -> None:
     assert len(names) > 12
     for name in names:
         assert weighted.value(name, "A") == pytest.approx(repeated.value(name, "A")), name
-        assert weighted.interval(name, "A") == pytest.approx(repeated.interval(name, "A"), rel=1e-6), name
+        ends, of_repeated = weighted.interval(name, "A"), repeated.interval(name, "A")
+        if name in MEANS:  # which allow for one more bad row, not for as many as its weight says
+            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(0, abs=1e-6)
+        else:
+            assert ends == pytest.approx(of_repeated, rel=1e-6), name
     for one, other in zip(weighted.comparisons, repeated.comparisons, strict=True):
         assert one.paired.difference == pytest.approx(other.paired.difference)
 

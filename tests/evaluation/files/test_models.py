@@ -22,6 +22,7 @@ from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, mcnemar_test
 from mpcs_torch.metrics.by_name import BY_NAME
 from tests.evaluation.files.alone import score
+from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch
 
 NAMES = ["a", "b", "c", "d"]
@@ -100,7 +101,10 @@ def test_rows_of_a_cluster_say_as_much_as_one_of_them(tmp_path: Path) -> None:
     assert list(alone.intervals) == list(clustered.intervals)
     for name, interval in alone.intervals.items():
         scale = 3 if name == "dangerous" else 1
-        assert clustered.intervals[name] == pytest.approx([scale * end for end in interval], rel=1e-3), name
+        if name in MEANS:  # which allow for one more bad row, not for three
+            assert clustered.intervals[name][1] <= interval[1] * 1.001
+        else:
+            assert clustered.intervals[name] == pytest.approx([scale * end for end in interval], rel=1e-3), name
 
 
 @pytest.mark.parametrize("name", ["accuracy", "brier_score"])
