@@ -153,7 +153,10 @@ def test_reports_draw_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[
         (tmp_path / f"{name}.csv").write_text("\n".join(["red,yellow,green,target", *lines]))
     page = tmp_path / "report.html"
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    for given, told in ((files, "The model with the lowest mean cost"), (files[:1], "The way of deciding with the")):
+    for given, told in (
+        (files, "The model that is shown to have"),
+        (files[:1], "The way of deciding that is shown to have"),
+    ):
         assert run("score", *given, "--concern", "traffic-lights", "--html", page, "--overwrite") == 0
         assert any(alt.startswith(told) for alt in Page(page).alts)
     assert run("score", files[0], "--html", page, "--overwrite") == 0

@@ -46,8 +46,7 @@ def explore(
     opened = open_models(predictions, reading, spec)
     with row_counter("read", predictions, *opened.values()) as advance:
         rows = hold_rows(opened, advance)
-        first = next(iter(opened.values()))
-        for caution in shared_by_rows(first.table, first.roles.unused, first.class_names):
+        for caution in shared_by_rows(next(iter(opened.values()))):
             warnings.warn(caution, stacklevel=1)
     method = None if calibration == "none" else calibration
     rows = rows if method is None else rows.calibrated(method)
