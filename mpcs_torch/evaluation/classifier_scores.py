@@ -199,10 +199,12 @@ class ClassifierScores(Scores):
         if self.confusion is not None:
             plain["confusion"] = self.confusion.tolist()
         if self.outcomes:
-            plain["per_class"] = {
-                name: {**rates, **({"intervals": dict(ends)} if (ends := self.class_intervals.get(name)) else {})}
-                for name, rates in self.per_class().items()
-            }
+            plain["per_class"] = {}
+            for name, rates in self.per_class().items():
+                counts = {"counts": self.outcomes[name], self.cluster_name: self.clusters.get(name)}
+                numbers = {key: {f: n.item() for f, n in of._asdict().items()} for key, of in counts.items() if of}
+                ends = {"intervals": dict(known)} if (known := self.class_intervals.get(name)) else {}
+                plain["per_class"][name] = {**rates, **ends, **numbers}
         return plain
 
     def _named(self, counts: Tensor, what: str) -> str:
