@@ -11,7 +11,7 @@ import torch
 from mpcs_torch.calibration import LogisticFusion
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, new_calibration
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, values_of
@@ -101,7 +101,7 @@ def score_detectors(
         intervals=intervals,
     )
     cautions, is_apart = list(result.cautions), options.cluster is None
-    cautions += shared_by_rows(open_table(files.paths[0]), tables[0].unread) if intervals and is_apart else []
+    cautions += shared_in_table(open_table(files.paths[0]), tables[0].unread) if intervals and is_apart else []
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 

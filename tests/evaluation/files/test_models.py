@@ -129,7 +129,7 @@ def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
     patients = write(tmp_path / "B.csv", FIRST, patient=PATIENTS)
     table = measured([patients], cluster="patient").first.class_table()
     assert table is not None
-    assert all(" to " in cell for row in table.rows for cell in row[2:])
+    assert all(" to " in cell for row in table.rows for cell in row[3:])
 
 
 def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
