@@ -68,15 +68,12 @@ def interval_of_left_out(left: LeftOut, limits: tuple[float | None, float | None
     return spread if isinstance(spread, str) else student_interval(on_scale.whole, spread, len(left.alone) - 1, scale)
 
 
-def difference_of_left_out(first: LeftOut, second: LeftOut) -> PairedDifference | None:
-    """Return how much the value of a second model exceeds that of a first, with an interval and its p-value.
-
-    None if it has no interval.
-    """
+def difference_of_left_out(first: LeftOut, second: LeftOut, unit: str) -> PairedDifference | Reason:
+    """Return how much the value of a second model exceeds that of a first, with interval and p-value, or why not."""
     apart = second.mapped(torch.sub, first)
-    spread = _spread(apart, "rows")
+    spread = _spread(apart, unit)
     if isinstance(spread, str):
-        return None
+        return spread
     return student_difference(first.whole.item(), second.whole.item(), spread, len(apart.alone) - 1)
 
 
