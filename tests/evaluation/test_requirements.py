@@ -193,7 +193,7 @@ def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -
 @pytest.mark.parametrize(
     ("metric", "told"),
     [
-        ("mpcs", r"add it to metrics \(--metrics\), and give a concern \(--concern\)"),
+        ("expected_concern", r"add it to metrics \(--metrics\), and give a concern \(--concern\)"),
         ("cross_entropy", r"add it to metrics \(--metrics\)\.$"),
         ("auroc[1]", r"add it to metrics \(--metrics\)\.$"),
     ],
