@@ -20,6 +20,7 @@ def test_there_are_examples() -> None:
     assert {path.name for path in EXAMPLES} > WITH_PROCESSES
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard", "ignore::FutureWarning:mlflow")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -20,7 +20,6 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.processes import sharding
 from mpcs_torch.processes.pool import die_with_parent
 
 SECONDS = 300.0
@@ -89,14 +88,11 @@ class World:
         """Return the rows of this process out of a number of rows; the shares differ by one row at most."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
-    def engine(self, model: nn.Module, *, is_sharded: bool = False) -> nn.Module:
-        """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel` or FSDP2."""
+    def engine(self, model: nn.Module) -> nn.Module:
+        """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel`."""
         if self.size == 1:
             return model
         with _reached(of_exchange=told_by_backend):  # the model may not suit the engine
-            if is_sharded:
-                sharding.shard(model)
-                return model
             known = signature(DistributedDataParallel).parameters
             name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its older name
             own_batch_norm: dict[str, Any] = {name: False}
@@ -134,14 +130,8 @@ class World:
     @contextmanager
     def summing(self, engine: nn.Module) -> Iterator[None]:
         """Let the engine add up the gradients of this process alone: not yet before an optimizer step."""
-        if sharding.is_sharded(engine):
-            sharded: Any = engine
-            sharded.set_requires_gradient_sync(False)
+        with engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext():
             yield
-            sharded.set_requires_gradient_sync(True)
-        else:
-            with engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext():
-                yield
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of the loss of the rows of all processes, a scalar."""

@@ -14,7 +14,6 @@ from mpcs_torch.functional.inputs.ties import highest_class
 from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.processes.sharding import is_sharded
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.config.parts import PartError
 from mpcs_torch.trainer.config.sections import Precision
@@ -70,10 +69,7 @@ class Evaluator:
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
         """Compute the logits of the samples of this process, (N, C)."""
-        parts = list(torch.split(self.own.inputs, self.batch_size))
-        if is_sharded(model):  # which gathers weights in as many passes in each process
-            most = -(-len(self.split.labels) // self.world.size)
-            parts += [parts[0][:0]] * (-(-most // self.batch_size) - len(parts))
+        parts = torch.split(self.own.inputs, self.batch_size)
         batches = [forward_pass(model, inputs, self.precision, self.classes) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 

@@ -12,7 +12,6 @@ from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.errors import quoted, require, works_for
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
-from mpcs_torch.processes.sharding import load_whole_state, whole_state
 from mpcs_torch.processes.world import ALONE, World, told_by_backend
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
@@ -94,8 +93,6 @@ class LoopState:
     precision: Precision
     classes: int
     world: World = ALONE
-    is_sharded: bool = False
-    """Whether states are made whole from the shares of all processes."""
     accumulate: int = 1
     """The number of batches for an optimizer step."""
     clip_norm: float | None = None
@@ -116,18 +113,6 @@ class LoopState:
     """Why the run has stopped before its last epoch, if it has."""
     average: AveragedModel | None = None
     """A moving average of the weights, if the config asks for it."""
-
-    def state_of(self, part: Any) -> dict[str, Any]:
-        """Return the state of a part of the run, which all processes must ask for."""
-        state: dict[str, Any] = whole_state(part, self.model) if self.is_sharded else part.state_dict()
-        return state
-
-    def load(self, part: Any, state: dict[str, Any]) -> None:
-        """Restore the state of a part, which all processes must give."""
-        if self.is_sharded:
-            load_whole_state(part, self.model, state)
-        else:
-            part.load_state_dict(state)
 
     @property
     def measured(self) -> nn.Module:

@@ -34,7 +34,6 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     concern = config.score.concern.spec(data.class_names)
     device = _device(config)
     training, epochs = config.training, config.epochs
-    is_sharded = config.device.shard and world.size > 1
     batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
@@ -49,16 +48,13 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
             f"{samples} training samples"
         )
     with _config_errors(f"{config.name}: model does not fit {config.data}"):
-        # A model to be sharded goes to the device share by share.
-        model = config.model.build(data).to("cpu" if is_sharded else device, dtype)
+        model = config.model.build(data).to(device, dtype)
     world.copy_from_first([*model.parameters(), *model.buffers()])
     average = None
     if training.averaging is not None:
         average = AveragedModel(model, avg_fn=get_ema_avg_fn(training.averaging), use_buffers=True)  # type: ignore[no-untyped-call]
     with _config_errors(f"{config.name}: PyTorch cannot train this model in {world.size} processes"):
-        if average is not None and is_sharded:
-            average.module = world.engine(average.module, is_sharded=True)
-        engine = world.engine(model, is_sharded=is_sharded)
+        engine = world.engine(model)
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
     measured = on_device.train
@@ -92,7 +88,6 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
             begin, end = training.margin_ramp
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
     state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, classes, world, average=average)
-    state.is_sharded = is_sharded
     state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:

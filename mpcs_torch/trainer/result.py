@@ -92,9 +92,9 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     world, model = run.state.world, run.state.measured
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     # Buffers, such as those of batch norm, differ between processes; so do their devices.
-    last = {name: tensor.cpu() for name, tensor in run.state.state_of(model).items()}
+    last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.told_by_first(lambda: _pick(run, selector, last))
-    run.state.load(model, picked)
+    model.load_state_dict(picked)
     splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
     with run.running():
         measured = {name: evaluator_of(run, split)(model) for name, split in splits.items() if split is not None}

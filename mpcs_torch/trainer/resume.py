@@ -47,10 +47,9 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
     """
 
     def offer(epoch: MeasuredEpoch, state: LoopState) -> str | None:
-        content = checkpoint(state) if state.is_sharded else None  # to which all processes add their shares
         if selector is None:
             return None
-        selector.update(lambda: content or checkpoint(state), epoch=epoch.number, **epoch.values)
+        selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
         is_repeated = epoch.number != selector.last_epoch  # a run that was killed had come further
         if is_repeated or selector.best is None or not selector.should_stop:
             return None
@@ -63,8 +62,8 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
 def checkpoint(state: LoopState) -> dict[str, Any]:
     """Return the state of a run as tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
     return {
-        "model": state.state_of(state.measured),
-        "optimizer": state.state_of(state.optimizer),
+        "model": state.measured.state_dict(),
+        "optimizer": state.optimizer.state_dict(),
         "epochs": state.epochs,
         "steps": state.steps,
         "random_state": torch.get_rng_state(),
@@ -106,7 +105,7 @@ class RunKeeper:
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         content = {
             "config": dump_config(run.config),
-            "parts": {name: _state_of(name, part, state) for name, part in _parts(run).items()},
+            "parts": {name: _state_of(name, part) for name, part in _parts(run).items()},
             "epochs": state.epochs,
             "steps": state.steps,
             "order": state.order,
@@ -161,7 +160,7 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
     try:
         check_goes_on(saved["config"], run.config, saved["epochs"])
         for name, part in _parts(run).items():
-            state.load(part, saved["parts"][name])
+            part.load_state_dict(saved["parts"][name])
         state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
         state.stopped = saved.get("stopped")  # which older versions lack
         state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
@@ -227,9 +226,10 @@ def cut_records(path: Path, epochs: int) -> None:
     replace_text(path, "".join(lines))
 
 
-def _state_of(name: str, part: Any, state: LoopState) -> dict[str, Any]:
+def _state_of(name: str, part: Any) -> dict[str, Any]:
     with works_for({"average": "model", "optimizer": "training.optimizer"}.get(name, name)):
-        return state.state_of(part)
+        state: dict[str, Any] = part.state_dict()
+        return state
 
 
 def _parts(run: PreparedRun) -> dict[str, Any]:

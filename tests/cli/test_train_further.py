@@ -106,9 +106,3 @@ def test_a_run_that_stops_says_so_now_and_later(tmp_path: Path, capsys: pytest.C
     assert "more epochs would not change that" in capsys.readouterr().err
     assert run("report", folder) == 0
     assert f"The run stopped {told}." in (folder / "report.html").read_text().replace("&#39;", "'")
-
-
-def test_every_run_of_several_is_logged(tmp_path: Path) -> None:
-    pytest.importorskip("torch.utils.tensorboard")
-    assert run("train", IRIS, *SEEDS, "epochs.count=1", "--log", "tensorboard", "--out", tmp_path, "-q") == 0
-    assert len(list((tmp_path / "mine").glob("*/tensorboard/events*"))) == 2

@@ -37,13 +37,12 @@ CHANGES: dict[str, dict[str, Any]] = {
         "training": {"batch_size": 7, "drop_last": True, "learning_rate": 0.5, "class_weights": [1.0, 2.0, 3.0]},
         "selector": {"by": "mpcs", "patience": 2},
     },
-    "sharded": {
+    "average and accumulated steps": {
         "training": {"batch_size": 7, "averaging": 0.9, "accumulate": 2, "clip_norm": 0.5},
         "selector": {"by": "mpcs", "top_k": 2},
-        "device": {"precision": "64-true", "shard": True},
     },
 }
-QUICK = ["loss of weighted pairs", "sharded"]
+QUICK = ["loss of weighted pairs", "average and accumulated steps"]
 
 
 def config_of(change: str) -> RunConfig:

@@ -1,4 +1,4 @@
-"""Kill runs at random moments, resume them: ``python -m tests.trainer.kill_training FOLDER KILLS PROCESSES [sharded]``.
+"""Kill runs at random moments, resume them: ``python -m tests.trainer.kill_training FOLDER KILLS PROCESSES``.
 
 Exits with 1 unless records, checkpoints and result have the bytes of a run that was left alone. Of several processes a
 random one is killed, and the others after it, as a launcher does.
@@ -15,7 +15,6 @@ from pickle import UnpicklingError
 import torch
 
 from mpcs_torch.processes.world import World
-from mpcs_torch.trainer.config.sections import DeviceConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.resume import FILE
 from tests.processes.forked import forked_world, succeeded
@@ -74,14 +73,14 @@ def kill(children: list[int], draw: random.Random) -> bool:
     return True
 
 
-def main(root: Path, kills: int, size: int, *, is_sharded: bool) -> None:
+def main(root: Path, kills: int, size: int) -> None:
     root.mkdir(parents=True, exist_ok=True)
-    draw, config = random.Random(size), CONFIG.model_copy(update={"device": DeviceConfig(shard=is_sharded)})
+    draw = random.Random(size)
     whole, cut = root / "whole", root / "cut"
 
     def train(folder: Path) -> list[int]:
         def run(world: World) -> None:
-            run_in_folder(config, toy_data(), folder, resume=True, world=world)
+            run_in_folder(CONFIG, toy_data(), folder, resume=True, world=world)
 
         return forked_world(root, size, run)
 
@@ -103,4 +102,4 @@ def main(root: Path, kills: int, size: int, *, is_sharded: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), is_sharded="sharded" in sys.argv)
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +54,6 @@ def train(
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     resume: Annotated[Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)] = None,
-    log: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     listed: Annotated[bool, typer.Option("--list")] = False,
 ) -> None:
     """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
@@ -69,8 +67,6 @@ def train(
         config: Run config: a YAML file, or a name of `mpcs train --list`.
         overrides: Settings that replace those of CONFIG, such as training.batch_size=32; with --resume, epochs.count.
         resume: Instead of CONFIG: go on with the run in this folder.
-        log: Also log each epoch to tensorboard (in OUT/NAME/tensorboard) or mlflow (MLFLOW_TRACKING_URI, or
-            OUT/NAME/mlruns); may be repeated.
         listed: List the configs of the package, and train nothing.
     """
     if listed:
@@ -93,7 +89,7 @@ def train(
         folder = out / settings.name if resume is None else resume
         goes_on = resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         with told_how_to_go_on(lambda: _how_to_go_on(folder)) if world.size == 1 else nullcontext():
-            _train(settings, folder, data_root, world, resume=goes_on, log=log or [])
+            _train(settings, folder, data_root, world, resume=goes_on)
 
 
 def _how_to_go_on(folder: Path) -> str:
@@ -101,16 +97,12 @@ def _how_to_go_on(folder: Path) -> str:
     return f"; `mpcs train --resume {shlex.quote(str(folder))}` goes on from its last saved state" if is_begun else ""
 
 
-def _train(
-    settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, resume: bool, log: list[str]
-) -> None:
+def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, resume: bool) -> None:
     from mpcs_torch.trainer.folder import check_free, is_finished, run_in_folder
-    from mpcs_torch.trainer.loggers import check_loggers
     from mpcs_torch.trainer.result import FILE as RESULT
     from mpcs_torch.trainer.result import read_result
 
     overwrite = COMMAND_LINE.overwrite
-    world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
     several = next((name for name in SEVERAL if getattr(settings, name) is not None), None)
     if several is not None and overwrite:
@@ -126,10 +118,10 @@ def _train(
         return
     data = settings.data.load(data_root)
     if several is not None:
-        SEVERAL[several](settings, folder, data, partial(_hooks, log))
+        SEVERAL[several](settings, folder, data, _hooks)
         return
     with ExitStack() as stack:
-        hooks = stack.enter_context(_hooks(log, settings, folder)) if world.is_first else []
+        hooks = stack.enter_context(_hooks(settings, folder)) if world.is_first else []
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
@@ -146,12 +138,9 @@ def _train(
 
 
 @contextmanager
-def _hooks(log: list[str], settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":
-    from mpcs_torch.trainer.loggers import LOGGERS
-
-    bar = progress_bar(settings.name, settings.epochs.count)
-    with ExitStack() as stack:
-        yield [stack.enter_context(hook) for hook in (bar, *(LOGGERS[name](settings, folder) for name in log))]
+def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # noqa: ARG001  # of each run
+    with progress_bar(settings.name, settings.epochs.count) as bar:
+        yield [bar]
 
 
 def _train_seeds(settings: "RunConfig", folder: Path, data: "DataSplits", hooks_of: "HooksOf") -> None:

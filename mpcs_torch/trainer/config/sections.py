@@ -161,8 +161,5 @@ class DeviceConfig(Section):
 
     accelerator: Literal["cpu", "cuda"] = "cpu"
     precision: Precision = "32-true"
-    shard: bool = False
-    """Whether the processes of a launch share weights, gradients and the state of the optimizer (FSDP2), for a model
-    that one device cannot hold. Default: each holds all of them, which is faster."""
     onednn: bool = True
     """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""
