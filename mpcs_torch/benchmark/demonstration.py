@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.benchmark.judging import RECIPE
+from mpcs_torch.benchmark.judging import MAX_ACCURACY_LOSS, RECIPE
 from mpcs_torch.benchmark.measures import Effect, difference, reduction
 from mpcs_torch.benchmark.methods import METHODS, Problem
 from mpcs_torch.benchmark.runs import outputs, train
@@ -97,7 +97,8 @@ def demonstrate(advance: Callable[[], None]) -> Demonstration:
     concern = TASK.spec(Path())
     demonstration = Demonstration(concern)
     limit = Limit(MAX_DANGEROUS, confidence=CONFIDENCE)
-    recipe, referring = recommended(concern), recommended(concern, refer=limit)
+    recipe = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
+    referring = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=limit)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for so small a model, waiting for other threads takes most of the time
     try:

@@ -58,4 +58,5 @@ def write_choice(choice: Recommendation, folder: Path) -> None:
     """Write the choice and its rule."""
     choice.rule.save(folder / RULE, overwrite=True)
     plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
-    replace_text(folder / CHOICE, json.dumps(plain, indent=2) + "\n")
+    text = json.dumps({**plain, "options": choice.options.records()}, indent=2)
+    replace_text(folder / CHOICE, text + "\n")
