@@ -35,7 +35,7 @@ from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
 """The accuracy that the recipe may cost, as a share of samples: up to there, giving up a right decision saves about one
-dangerous error, beyond it a third to a half (``python -m tests.benchmarks.allowances``)."""
+dangerous error, beyond it 0.4 (``python -m tests.benchmarks.allowances``)."""
 PLAIN = "plain"
 LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
 """The losses that are tried: the margin in nats for the errors that matter most, and the label smoothing. Smoothing
