@@ -29,11 +29,10 @@ MAY_IMPORT = {
     "learning": {"calibration", "concern", "functional"} | LIGHT,
     "monitoring": {"evaluation", "learning", "concern", "functional", "metrics", "plots"} | LIGHT,
     "trainer": TRAINER,
-    "benchmark": TRAINER | {"plots"},
     "paper": TRAINER,
-    "report": TRAINER | {"plots", "evaluation", "monitoring", "benchmark", "paper"},
+    "report": TRAINER | {"plots", "evaluation", "monitoring", "paper"},
     "integrations": {"calibration", "concern", "errors", "functional", "learning", "metrics", "plots"},
-    "cli": TRAINER | {"plots", "evaluation", "monitoring", "benchmark", "paper", "report"},
+    "cli": TRAINER | {"plots", "evaluation", "monitoring", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}
@@ -43,11 +42,14 @@ COMPARISON = "comparison"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def our_imports(path: Path) -> Iterator[str]:
+def imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        yield from (name for name in names if name.split(".")[0] == "mpcs_torch")
+        yield from [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        yield from [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def our_imports(path: Path) -> Iterator[str]:
+    return (name for name in imports(path) if name.split(".")[0] == "mpcs_torch")
 
 
 def test_every_folder_has_its_arrows() -> None:
@@ -64,6 +66,13 @@ def test_imports_go_one_way(path: Path) -> None:
     for name in our_imports(path):
         imported = name.split(".")[1] if "." in name else "the top level"
         assert imported == part or imported in MAY_IMPORT[part], f"{path.name} imports {name}"
+
+
+def test_the_package_imports_no_example_and_no_test() -> None:
+    outside = {
+        path.name: name for path in FILES for name in imports(path) if name.split(".")[0] in ("examples", "tests")
+    }
+    assert outside == {}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[!_]*.py"))
 WITH_PROCESSES = {"distributed.py", "with_accelerate.py", "with_ray.py"}
 """Their functions must be found in the main module of other processes, so they get a process of their own."""
 

@@ -4,7 +4,7 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +13,6 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.benchmark.runs import Run, train_and_keep
-from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups
@@ -85,12 +83,6 @@ def matrix(folder: Path, number: int) -> None:
     pair = {"enrollment": Groups(["a", "b"], torch.arange(2)), "test": Groups(["x"], torch.zeros(2, dtype=torch.int64))}
     trials = Trials(torch.tensor([0.5, number], dtype=torch.float64), torch.tensor([True, False]))
     write_trials(folder / "scores.h5", TrialTable(trials, None, pair), folder / "key.h5")
-
-
-def task(folder: Path, number: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "wine, MLP", replace(TASKS["wine, MLP"], steps=2))
-        train_and_keep(Run("wine, MLP", "cross entropy", 0, number, folder, folder))
 
 
 def watch(folder: Path, number: int) -> None:
@@ -189,11 +181,6 @@ def of_a_run(*, flush: bool) -> Moments:
     return moments_of(lambda folder, _: run_in_folder(RUN, toy_data(), folder, flush=flush), 1)
 
 
-@cache
-def of_a_task() -> Moments:
-    return moments_of(task, 1)
-
-
 def visible(image: Image) -> Image:
     """Return the files of an image but for those that wait for their names."""
     return {name: content for name, content in image.items() if not name.startswith(".")}
@@ -262,7 +249,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_every_module_that_replaces_files_was_cut_off_above() -> None:
-    found = [of_a_selector(), of_a_run(flush=True), of_a_task(), *map(of_whole_files, WHOLE_FILES)]
+    found = [of_a_selector(), of_a_run(flush=True), *map(of_whole_files, WHOLE_FILES)]
     writing = {
         module
         for module, tree in trees()
@@ -284,7 +271,6 @@ MAY_WRITE = {
     "report/paper.py": "drawn again by the same command",
     "report/demo.py": "drawn again by the same command",
     "cli/experiments.py": "drawn again by the same command",
-    "benchmark/results.py": "drawn again by the same command",
     "cli/verbs/concern.py": "drawn again by the same command",
 }
 WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
@@ -316,4 +302,4 @@ def test_flushes_are_forgone_only_for_runs_that_are_repeated() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.keyword) and node.arg == "flush" and isinstance(node.value, ast.Constant)
     }
-    assert found == {"trainer/folder.py", "benchmark/runs.py"}
+    assert found == {"trainer/folder.py"}

@@ -45,6 +45,11 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {**C, "concern": ConcernSpec(CLASSES, refer=1, answers={"0 or 1": 0.5})},
         {**C, "ignore_index": -1},
     ],
+    "SelectiveAccuracy": [
+        C,
+        {**C, "concern": ConcernSpec(CLASSES, refer=1, answers={"0 or 1": 0.5})},
+        {**C, "ignore_index": -1},
+    ],
     "DangerousErrors": [
         C,
         {**C, "concern": CONCERN > 1, "normalize": "samples"},

@@ -24,7 +24,6 @@ VERBS = (
     "monitor",
     "select",
     "report",
-    "benchmark",
     "demo",
     "data",
     "concern",
@@ -61,6 +60,20 @@ def _describe(command: Any) -> None:
         parameter.help = parameter.help or described.get(parameter.name)
 
 
+def _refuse_repeats(command: Any) -> None:
+    """Make a command refuse an option with one value that is given twice, of which Click takes the last."""
+    parsed = command.parse_args
+
+    def parse_args(ctx: Any, args: list[str]) -> Any:
+        *_, order = command.make_parser(ctx).parse_args(list(args)) if args else [()]
+        for option in {each for each in order if each.param_type_name == "option" and not each.is_flag}:
+            if order.count(option) > 1 and not option.multiple:
+                raise typer.BadParameter("is given more than once", param_hint=option.opts[0])
+        return parsed(ctx, args)
+
+    command.parse_args = parse_args
+
+
 class VerbGroup(FlagGroup):
     """The group of the verbs; it imports the module of a verb when that verb is called or listed."""
 
@@ -81,6 +94,7 @@ class VerbGroup(FlagGroup):
         command.name = cmd_name
         for each in (command, *getattr(command, "commands", {}).values()):
             _describe(each)
+            _refuse_repeats(each)
         return command
 
     def invoke(self, ctx: Any) -> Any:

@@ -5,10 +5,11 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from textwrap import TextWrapper
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -125,15 +126,17 @@ def print_result(plain: Any, *parts: Table | str) -> None:
     typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # of paths, their text
 
 
-def print_scores(result: "Result[Any]", outcomes: "Sequence[Outcome]" = ()) -> None:
-    """Print everything that was measured, and which requirements are met."""
+def print_scores(
+    result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
+) -> None:
+    """Print everything that was measured, and which requirements are met; as JSON, beside some other values."""
     from mpcs_torch.evaluation.requirements import table_of
 
     plain = dict[str, Any]()
     if COMMAND_LINE.json:
         print_reading(*result.read)
         rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
-        plain = result.to_dict() | ({"requirements": rows} if rows else {})
+        plain = {**beside, **result.to_dict()} | ({"requirements": rows} if rows else {})
     print_result(plain, *result.parts(), *([table_of(outcomes)] if outcomes else []))
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)

@@ -59,6 +59,7 @@ _SCORES = "Columns of scores in the order of the classes, with commas between; p
 _LABELS = "File of the labels, matched by --id-column, else row by row; for detectors, a list of trials."
 _MISSING = "Rows without a label or a score: an error, or left out and counted."
 _CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
+_CROSSED = "A second column, crossed with --cluster, such as readers who all read all patients."
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
 _MUTE = "Leave out the warnings of this code; repeatable."
 READING: Mapping[str, Any] = {
@@ -73,6 +74,7 @@ READING: Mapping[str, Any] = {
     "missing": Annotated[Missing, typer.Option(help=_MISSING)],
     "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
     "cluster": _column(_CLUSTER),
+    "crossed": _column(_CROSSED),
     "weight": _column("Weights of rows, such as 1 / the probability with which each was sampled."),
     "frequency": _column("How many independent rows each row stands for: whole numbers from 1."),
     "prevalence": _column(
@@ -166,8 +168,9 @@ def _options_of(given: Mapping[str, Any]) -> ReadOptions:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     if "prevalence" in read:
         read["prevalence"] = _shares_of(read["prevalence"])
-    if "combine" in read and "unit" not in read:
-        raise typer.BadParameter("needs --unit, which names the rows that are combined", param_hint="--combine")
+    for name, needed in (("combine", "unit"), ("crossed", "cluster")):
+        if name in read and needed not in read:
+            raise typer.BadParameter(f"needs --{needed}, too", param_hint=f"--{name}")
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 
 

@@ -209,8 +209,7 @@ def estimate_file_priors(
     known, others = (all_rows(predictions, advance) for predictions in files)
     clusters, cluster = list[list[str] | None]([None, None]), validation.reading.cluster
     for rows, predictions in zip((known, others), files, strict=True):
-        unread = predictions.roles.unused if cluster is None else ()
-        for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
+        for caution in shared_by_rows(predictions):
             warnings.warn(caution, stacklevel=2)
         refuse_missing(rows, predictions, [] if cluster is None else [cluster])
     if cluster is not None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,6 +14,9 @@ from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.cautions import MOST_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+
+if TYPE_CHECKING:
+    from mpcs_torch.evaluation.files.predictions import Predictions
 
 PERSON = re.compile(
     r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal", re.I
@@ -74,7 +78,13 @@ class Repeats:
         self._hashes, self._counts = distinct[:MOST_KNOWN].clone(), summed[:MOST_KNOWN].clone()
 
 
-def shared_by_rows(table: Table, unread: Sequence[str], class_names: Collection[str] = ()) -> list[EvaluationWarning]:
+def shared_by_rows(predictions: "Predictions") -> list[EvaluationWarning]:
+    """Warn of columns of a file of predictions that are not read and name units, if it has no clusters."""
+    unread = predictions.roles.unused if predictions.reading.cluster is None else ()
+    return shared_in_table(predictions.table, unread, predictions.class_names)
+
+
+def shared_in_table(table: Table, unread: Sequence[str], class_names: Collection[str] = ()) -> list[EvaluationWarning]:
     """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
 
     Columns that hold names of classes are none.

@@ -57,6 +57,18 @@ class ChosenMetrics(NamedTuple):
     """Whether each row has costs of decisions."""
     ranges: ConcernRange | None = None
     """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
+    class_names: Sequence[str] = ()
+
+    @property
+    def decision_names(self) -> list[str]:
+        """The classes, and where rows may be referred the coarse answers, and a referral."""
+        answers = () if self.concern is None else self.concern.answers
+        return [*self.class_names, *([*(name for name, _ in answers), "referred"] if self.refers else [])]
+
+    @property
+    def further(self) -> int:
+        """The number of decisions beside the classes."""
+        return len(self.decision_names) - len(self.class_names)
 
     @property
     def has_shares(self) -> bool:
@@ -75,11 +87,10 @@ class ChosenMetrics(NamedTuple):
 
     def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Refuse bad values; return probabilities, or decisions, and labels on the CPU."""
-        classes, concern = self.num_classes, self.concern
+        classes = self.num_classes
         if self.is_decided:
-            further = 0 if not self.refers else 1 + (0 if concern is None else len(concern.answers))
             decided = flatten_decisions(
-                preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
+                preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=self.further
             )
             if preds.ndim != 1 or preds.is_floating_point():
                 raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
@@ -143,8 +154,8 @@ def choose_metrics(
     if is_decided and is_soft:
         raise ValueError("has soft labels, but decisions need one class for each row")
     if entries is None and refers:
-        # Within a true class, a constant decision costs nothing: values relative to it are undefined.
         is_priced = _has_referral_cost(concern)
+        # Costs are those of the concern (mean_concern), not relative to a decision that is always the same.
         allowed = [
             entry
             for entry in ENTRIES
@@ -200,7 +211,7 @@ def choose_metrics(
         raise ValueError(f"{rule}, but has {num_classes}")
     ranges = None if refers and not _has_referral_cost(concern) else ranges
     kinds = is_soft, is_decided, refers, is_weighted, has_costs
-    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, *kinds, ranges)
+    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, *kinds, ranges, tuple(class_names))
 
 
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:

@@ -216,8 +216,7 @@ def score_models(
         for other in others:
             whole.merge(other)
         result = whole.result()
-    unread = first.roles.unused if intervals and reading.cluster is None else ()
-    shared = shared_by_rows(first.table, unread, first.class_names)
+    shared = shared_by_rows(first) if intervals else []
     cautious = replace(result, notes=[*notes, *result.notes], cautions=[*result.cautions, *shared])
     return _with_notes(cautious, opened, evaluation, development)
 

@@ -1,24 +1,34 @@
 """The values of the rows of a classifier, with its confusion matrix and the rates of each class."""
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.scores import Interval, Measured, Scores, interval_text, reason_of
+from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, MOST_CLASSES, Outcomes, rate_of_groups
+from mpcs_torch.evaluation.scores import Direction, Interval, Measured, Scores, interval_text, reason_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
-from mpcs_torch.functional.quality.confusion import class_counts
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
 
-MOST_CLASSES = 30
-"""With more classes, they are not listed one by one."""
+OF_DECISIONS = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
+OF_REFERRALS = {
+    "error_rate": "missed (decided otherwise)",
+    "dangerous_rate": "dangerous errors",
+    "referral_rate": "referred",
+    "precision": "precision: right of those decided so",
+    "selective_accuracy": "right of the decided",
+}
+"""The rates of tables, and their titles."""
+ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 NAMED = 3
 """The most classes that a reason names."""
 
@@ -30,11 +40,22 @@ class ClassifierScores(Scores):
     entries: "tuple[MetricEntry, ...]"
     class_names: list[str] = field(default_factory=list)
     confusion: Tensor | None = None
-    """int64 (C, C), rows true classes; None for soft labels and for groups."""
+    """int64 (C, C), rows true classes; None for soft labels and for groups.
+
+    Of decisions that may be referrals, (C, C + A + 1), with coarse answers and referrals in the last columns.
+    """
+    decision_names: Sequence[str] = ()
+    """Of the columns of the confusion matrix."""
+    refers: bool = False
+    """Whether decisions may be referrals or coarse answers."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     """The 95 % intervals of the rates of classes and of groups of classes, by name and rate."""
-    group_counts: Mapping[str, Tensor] = field(default_factory=dict)
-    """(3,) by group of classes: right, true and predicted rows; right is a decision for any class of the group."""
+    outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
+    """What became of the rows of classes, of groups of classes, of all, and of the classes dangerous to miss."""
+    clusters: Mapping[str, Outcomes] = field(default_factory=dict)
+    """The numbers of clusters with such rows; empty without clusters, and where these are too many to be known."""
+    cluster_name: str = ""
+    """What clusters are called, such as "patients"."""
     weight: float = 0.0
     """The sum of the weights of all rows; without weights, their number."""
     constant: tuple[str, float] | None = None
@@ -45,13 +66,16 @@ class ClassifierScores(Scores):
 
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``."""
-        why = "without rows, or a metric such as accuracy, classes have no intervals"
+        why = f"classes are more than {MOST_CLASSES}: name it as a metric", "the class has no rows"
         rates = {
-            f"{rate}[{name}]": (row[rate], self.class_intervals.get(name, {}).get(rate), why)
+            f"{rate}[{name}]": (value, self.class_intervals.get(name, {}).get(rate), why[row["samples"] == 0])
             for name, row in self.per_class().items()
-            for rate in ("precision", "recall", "specificity", "error_rate")
+            for rate, value in row.items()
+            if rate != "samples"
         }
-        sensitivity = {name.replace("recall", "sensitivity", 1): rates[name] for name in rates if name[0] == "r"}
+        sensitivity = {
+            name.replace("recall", "sensitivity", 1): found for name, found in rates.items() if name[:3] == "rec"
+        }
         return {**rates, **sensitivity}
 
     @property
@@ -60,9 +84,11 @@ class ClassifierScores(Scores):
         return self.confusion is not None and self.confusion.is_floating_point()
 
     @property
-    def of_class_groups(self) -> list[str]:
-        """The recall of each group of classes."""
-        return [f"recall[{name}]" for name in self.group_counts]
+    def of_class_groups(self) -> dict[str, Direction]:
+        """What is recalled, or missed, of each group of classes."""
+        rate, names = rate_of_groups(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
+        groups = [name for name in self.outcomes if name in names]
+        return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
 
     def headline(self) -> str:
         """Say how many rows there are, and which classes."""
@@ -91,35 +117,79 @@ class ClassifierScores(Scores):
             absent = self._named(self.confusion.sum(dim=1), "without samples")
         return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in unfit}
 
+    def named_outcomes(self) -> dict[str, Outcomes]:
+        """Return the outcomes of each class, and of each group of classes; empty for soft labels."""
+        return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
+
+    def rates_of(self, name: str) -> dict[str, tuple[float, float]]:
+        """Return what each rate of a class, or group of classes, is a ratio of, by the name of the rate."""
+        weight = torch.tensor(self.weight, dtype=torch.float64)
+        rates = self.outcomes[name].rates(weight, refers=self.refers)
+        return {rate: (part.item(), whole.item()) for rate, (part, whole) in rates.items()}
+
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return samples and rates of each class, and of each group of classes; empty for soft labels."""
-        counts = dict(self.group_counts)
-        if self.confusion is not None:
-            of_classes = class_counts(self.confusion).counts.unbind(-1)
-            counts = {**dict(zip(self.class_names, of_classes, strict=True)), **counts}
-        rows = {}
-        for name, of_class in counts.items():
-            right, true, predicted = of_class.unbind()
-            others = self.weight - true
-            rates = {"precision": right / predicted, "recall": right / true}
-            rates |= {"specificity": (others - predicted + right) / others, "error_rate": 1 - right / true}
-            samples = true.item() if self.confusion is None or self.confusion.is_floating_point() else int(true)
-            rows[name] = {"samples": samples, **{rate: value.item() for rate, value in rates.items()}}
-        return rows
+        are_counts = self.confusion is None or not self.confusion.is_floating_point()
+        return {
+            name: {
+                "samples": int(of.true) if are_counts else of.true.item(),
+                **{rate: part / whole if whole else math.nan for rate, (part, whole) in self.rates_of(name).items()},
+            }
+            for name, of in self.named_outcomes().items()
+        }
 
     def class_table(self) -> Table | None:
-        """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
-        rows = self.per_class()
-        if not rows or len(rows) > MOST_CLASSES:
+        """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`.
+
+        Decisions that may be referrals have counts beside their rates.
+        """
+        if not self.confusion_is_shown:
             return None
         cells = list[list[str]]()
-        for name, row in rows.items():
-            ends = self.class_intervals.get(name, {})
-            cells.append([name])
-            for rate, value in row.items():
-                text = f"{value:.4g} ({interval_text(ends[rate], 3)})" if rate in ends else f"{value:.6g}"
-                cells[-1].append(text)
-        return Table(["class", "samples", "precision", "recall", "specificity", "error rate"], cells)
+        for name, row in self.per_class().items():
+            cells.append([name, f"{row['samples']:.6g}"])
+            if self.clusters:
+                cells[-1].append(f"{self.clusters[name].true.item():.0f}")
+            for rate in OF_REFERRALS if self.refers else OF_DECISIONS:
+                ends, (part, whole) = self.class_intervals.get(name, {}).get(rate), self.rates_of(name)[rate]
+                told = f"{part:.6g} of {whole:.6g}: " if self.refers else ""
+                value = f"{row[rate]:.6g}" if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
+                cells[-1].append(f"{told}{value}" if whole or not self.refers else "none")
+        rates = OF_REFERRALS.values() if self.refers else OF_DECISIONS.values()
+        return Table(["class", "samples", *([self.cluster_name] if self.clusters else []), *rates], cells)
+
+    @property
+    def confusion_is_shown(self) -> bool:
+        """Whether tables show each class."""
+        return 0 < len(self.named_outcomes()) <= MOST_CLASSES
+
+    def confusion_table(self) -> Table | None:
+        """Return how often each class was decided how, for decisions that may be referrals; None for others."""
+        if not self.refers or self.confusion is None or not self.confusion_is_shown:
+            return None
+        rows = zip(self.class_names, self.confusion.tolist(), strict=True)
+        return Table(
+            ["true class", *self.decision_names], [[name, *(f"{each:.6g}" for each in row)] for name, row in rows]
+        )
+
+    def remarks_of_referrals(self) -> list[str]:
+        """Return the work that referrals make, in sentences: by clusters too, where there are some."""
+        if not self.refers or EVERY not in self.outcomes:
+            return []
+        counted = [("rows" if not self.is_weighted else "rows, weighted,", self.outcomes)]
+        counted += [(f"{self.cluster_name} with a referred row", self.clusters)] if self.clusters else []
+        sentences = list[str]()
+        for what, outcomes in reversed(counted):
+            every, at_risk = outcomes[EVERY], outcomes[AT_RISK]
+            units = what.removesuffix(" with a referred row")
+            referred, needed, total = (each.item() for each in (every.referred, at_risk.referred, every.true))
+            per_1000 = [f"{1000 * number / total:.0f}" for number in (referred, needed)]
+            whose = "are of a class that is dangerous to miss" if units == what else "for a class dangerous to miss"
+            sentences.append(
+                f"Of 1 000 {units}, {per_1000[0]} {'are referred' if units == what else 'have a referred row'}, "
+                f"{per_1000[1]} of them {whose} ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
+            )
+        return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers."""
@@ -128,11 +198,13 @@ class ClassifierScores(Scores):
             plain["undefined"] = undefined
         if self.confusion is not None:
             plain["confusion"] = self.confusion.tolist()
-        if self.confusion is not None or self.group_counts:
-            plain["per_class"] = {
-                name: {**rates, **({"intervals": dict(ends)} if (ends := self.class_intervals.get(name)) else {})}
-                for name, rates in self.per_class().items()
-            }
+        if self.outcomes:
+            plain["per_class"] = {}
+            for name, rates in self.per_class().items():
+                counts = {"counts": self.outcomes[name], self.cluster_name: self.clusters.get(name)}
+                numbers = {key: {f: n.item() for f, n in of._asdict().items()} for key, of in counts.items() if of}
+                ends = {"intervals": dict(known)} if (known := self.class_intervals.get(name)) else {}
+                plain["per_class"][name] = {**rates, **ends, **numbers}
         return plain
 
     def _named(self, counts: Tensor, what: str) -> str:
@@ -143,6 +215,14 @@ class ClassifierScores(Scores):
         named = ", ".join(f"'{shown(name)}'" for name in empty[:NAMED])
         more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
         return f"class {named} is {what}" if len(empty) == 1 else f"classes {named}{more} are {what}"
+
+
+def plural_of(column: str) -> str:
+    """Return what the clusters of a column are called, such as "patients" for ``patient_id``."""
+    name = ID.sub("", column).lower()
+    if not name.isalpha():
+        return f"clusters ({column})"
+    return name if name.endswith("s") else f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
 def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -> str:

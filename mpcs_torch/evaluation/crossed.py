@@ -6,7 +6,7 @@ inference with multiway clustering, Journal of Business and Economic Statistics 
 to the ends of its intervals are added and subtracted as squares, and the larger one of both alone is the least.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite, sqrt
 from typing import Any, cast
@@ -24,12 +24,8 @@ Classified = Result[ClassifierScores]
 Ends = Mapping[str, Interval]
 
 
-def crossed(evaluated: Callable[[list[Any]], Classified], clusters: Mapping[str, Any]) -> Classified:
-    """Return a result with the intervals and comparisons of crossed clusters.
-
-    Args:
-        evaluated: Returns the result with clusters, which are names of rows (N,).
-        clusters: Two columns of names of rows, (N,) each.
+def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the names of the clusters of rows by the one column, by the other, and by both, (N,) each.
 
     Raises:
         ValueError: If there are not two columns with names for the same rows.
@@ -37,9 +33,13 @@ def crossed(evaluated: Callable[[list[Any]], Classified], clusters: Mapping[str,
     if len(clusters) != 2:
         raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
     columns = [row_names(f"clusters[{name!r}]", rows, len(rows)) for name, rows in clusters.items()]
-    first, second = (evaluated(rows) for rows in columns)
-    both = evaluated(list(zip(*columns, strict=True)))
-    names = " and ".join(map(str, clusters))
+    return [*columns, list(zip(*columns, strict=True))]
+
+
+def crossed(ways: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
+    """Return a result with the intervals and comparisons of crossed clusters, from those by each column and by both."""
+    first, second, both = ways
+    names = " and ".join(map(str, columns))
     models = {name: _crossed(*(each.models[name] for each in (first, second, both))) for name in first.models}
     groups = [
         GroupScores(
@@ -52,8 +52,16 @@ def crossed(evaluated: Callable[[list[Any]], Classified], clusters: Mapping[str,
     ]
     note = f"95 % intervals: {names} are crossed clusters, of which neither is a part of the other."
     further = [each for each in first.notes if not each.startswith("95 %")]
+    cautions = {str(each): each for each in (*first.cautions, *second.cautions)}
     comparisons = _crossed_comparisons(first.comparisons, second.comparisons, both.comparisons)
-    return replace(first, models=models, groups=groups, comparisons=comparisons, notes=[note, *further])
+    return replace(
+        first,
+        models=models,
+        groups=groups,
+        comparisons=comparisons,
+        notes=[note, *further],
+        cautions=[*cautions.values()],
+    )
 
 
 def _crossed(*by_clusters: Scores) -> ClassifierScores:

@@ -13,19 +13,28 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import REFERRAL, decision_numbers
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.calibration_files import AllRows, all_rows, refuse_missing
 from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
+from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.learning import DecisionRule, RuleReport
+from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
-from mpcs_torch.learning.rule_limit import report_on
+
+OTHER_FREQUENCIES = (
+    "The rule was fitted for other class frequencies: these values are those of the frequencies in the file. "
+    "mpcs score --prevalence gives them for others."
+)
 
 
 class Decided(NamedTuple):
@@ -33,8 +42,8 @@ class Decided(NamedTuple):
 
     decisions: int
     referrals: int
-    report: RuleReport | None
-    """The effect on the rows with labels."""
+    result: Result[ClassifierScores] | None
+    """The evaluation of the rows with labels, as `mpcs score` makes it of the file of decisions."""
     units: str = ""
     """How rows were combined to units of decision."""
 
@@ -109,9 +118,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     rows = rows_to_fit(rule, predictions, advance)
     with values_of(predictions.path):
         rule.fit(rows.logits, rows.target, clusters=rows.clusters, groups=rows.groups, weights=rows.weights)
-    cluster = predictions.reading.cluster
-    unread = predictions.roles.unused if rule.limits and cluster is None else ()
-    for caution in shared_by_rows(predictions.table, unread, predictions.class_names):
+    for caution in shared_by_rows(predictions) if rule.limits else ():
         warnings.warn(caution, stacklevel=2)
     return rows.note
 
@@ -137,8 +144,10 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         EvaluationWarning: If rows have labels, but were in the fit.
     """
     check_copy(predictions.table, out)
-    read = all_rows(predictions, advance)
-    rows, units, note = _in_units(read, predictions, rule.concern)
+    read, cluster = all_rows(predictions, advance), predictions.reading.cluster
+    columns = [] if cluster is None else [cluster]
+    refuse_missing(read, predictions, columns)
+    rows, units, note = _in_units(read, predictions, rule.concern, columns)
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
     names, reasons = (
@@ -147,27 +156,44 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     )
     reasons |= {IS_UNSOUND: "its scores are not sound"}
     reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
-    columns = {
+    added = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
         "risk": _short(assessed.risk),
         "cost": _short(assessed.cost),
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
-    columns = {name: [values[code] for code in units.tolist()] for name, values in columns.items()}
+    added = {name: [values[code] for code in units.tolist()] for name, values in added.items()}
     table = replace(predictions.table, has_names=True)
     are_arrays = predictions.roles.form == "lists" and table.rows is not None
     scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
-    copy_table(table, out, partial(read.of_batch, columns), lambda _: None, left_out=scores)
-    report, is_labelled = None, rows.target != NO_LABEL
+    copy_table(table, out, partial(read.of_batch, added), lambda _: None, left_out=scores)
+    result, is_labelled = None, rows.target != NO_LABEL
     if is_labelled.any():
         rule.warn_of_fitted(rows.logits[is_labelled])
-        is_clustered = rule.report is not None and not all(
-            errors.has_interval for errors in rule.report.by_class.values()
-        )
-        decisions, target = assessed.decision[is_labelled], rows.target[is_labelled]
-        report = report_on(decisions, target, rule.concern, priors=rule.priors, is_clustered=is_clustered)
-    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), report, note)
+        places = is_labelled.nonzero().flatten().tolist()
+        shared = None if cluster is None else [rows.texts[cluster][place] for place in places]
+        decided = assessed.decision[is_labelled], rows.target[is_labelled]
+        result = _evaluated(rule, *decided, shared, predictions, out.name)
+    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), result, note)
+
+
+def _evaluated(
+    rule: DecisionRule,
+    decisions: Tensor,
+    target: Tensor,
+    clusters: list[str] | None,
+    predictions: Predictions,
+    name: str,
+) -> Result[ClassifierScores]:
+    """Evaluate decisions (N,) by labels (N,), in the unit of the concern, with clusters if the file names them."""
+    is_further = (decisions < 0) | (decisions >= len(rule.concern.classes))
+    evaluation = Evaluation(rule.concern.classes, concern=rule.concern, is_decided=True, refers=bool(is_further.any()))
+    ids = torch.arange(len(target)) if clusters is None else ids_of_names(clusters)
+    evaluation.add(name, Rows(decisions.unsqueeze(1), target, ids), predictions.reading.cluster)
+    result = evaluation.result()
+    notes = result.notes if rule.priors is None else [*result.notes, OTHER_FREQUENCIES]
+    return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 
 
 def _short(values: torch.Tensor) -> list[float]:

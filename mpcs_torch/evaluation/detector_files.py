@@ -11,7 +11,7 @@ import torch
 from mpcs_torch.calibration import LogisticFusion
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, new_calibration
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, values_of
@@ -23,7 +23,6 @@ from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thre
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.functional.inputs.groups import Groups
 
 
 class Detector(NamedTuple):
@@ -102,7 +101,7 @@ def score_detectors(
         intervals=intervals,
     )
     cautions, is_apart = list(result.cautions), options.cluster is None
-    cautions += shared_by_rows(open_table(files.paths[0]), tables[0].unread) if intervals and is_apart else []
+    cautions += shared_in_table(open_table(files.paths[0]), tables[0].unread) if intervals and is_apart else []
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 
@@ -155,11 +154,9 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
 
 def _of_units(table: TrialTable, units: DecisionUnits) -> TrialTable:
     """Return a trial for each unit: its mean or highest score; a target if all, or one, of its trials are."""
-    reduced = units.mean if units.combine == "mean" else units.highest
-    labels = units.classes(table.trials.labels.long(), 2) == 1
-    groups = {name: Groups(each.names, units.same(each.codes, name)) for name, each in table.groups.items()}
+    groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
     read = f"{table.read}; {units.note(('non-target', 'target'))}"
-    return table._replace(trials=Trials(reduced(table.trials.scores), labels), names=None, groups=groups, read=read)
+    return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)
 
 
 def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:

@@ -1,17 +1,50 @@
 """The values of a detector, with the thresholds and the error rates behind them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import inf, log2
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.scores import DetectorMetric, Interval, Scores, interval_text
-from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
+from torch import Tensor
+
+from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, key_of, limiting_thresholds
+from mpcs_torch.evaluation.influences import Influences, area_interval, area_of, combined, equal_error_ends
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, Reason
+from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
+from mpcs_torch.functional import (
+    DetectionCost,
+    DetectionSummary,
+    OperatingPoint,
+    meets_rule_of_30,
+)
+from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate_of
+from mpcs_torch.functional.comparison.significance import Measure
+from mpcs_torch.functional.detection.area import break_even_of, h_measure_of, partial_auc_of
+from mpcs_torch.functional.detection.cost import cost_at
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.errors import (
+    area_under_roc,
+    count_errors,
+    middle_of,
+    misranked_shares,
+)
+from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
+from mpcs_torch.functional.detection.summary import summary_of
 from mpcs_torch.tables import Table
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
 INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)")
 AREA = DetectorMetric("area_under_roc", "area under the ROC", "max")
 CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
+CHOSEN_HERE = (
+    "the threshold is the best on these trials; thresholds that are learned on others, or given, have intervals"
+)
+UNKNOWN = "no valid method is known"
+RATE = (0.0, 1.0)
+FURTHER_BITS = -0.5 * log2(1e-7)
+"""The part in Cllr of a further trial that its interval allows for, whose kind is given the probability 1e-7."""
+BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
 
 
 class ErrorsAt(NamedTuple):
@@ -22,6 +55,10 @@ class ErrorsAt(NamedTuple):
     miss_rate: Interval | None = None
     """Its interval; None if the threshold was chosen on these trials, or if no intervals were asked for."""
     false_alarm_rate: Interval | None = None
+
+
+MetricRow = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
+"""A metric, its value, its interval or why it has none, and the errors if it has a threshold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +135,187 @@ class DetectorScores(Scores):
             interval = "" if ends is None else f" ({interval_text((100 * ends[0], 100 * ends[1]), 3)})"
             cells.append(f"{100 * rate:.3g}{mark}{interval}")
         return cells
+
+
+class Detector:
+    """The scores of one detector of some trials, which hold targets and non-targets."""
+
+    def __init__(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        clusters: Tensor | None,
+        points: Sequence[OperatingPoint],
+        *,
+        is_llr: bool,
+        fixed: Sequence[FixedThreshold],
+        limits: tuple[Sequence[float], Sequence[float]],
+        max_p_fa: float | None,
+    ) -> None:
+        self.scores, self.labels, self.clusters, self.points = scores, labels, clusters, points
+        self.is_llr, self._max_p_fa = is_llr, max_p_fa
+        self.fixed = {each.name: each for each in [*(bayes_thresholds(points) if is_llr else []), *fixed]}
+        self.clusters_by_kind = None if clusters is None else self._by_kind(clusters)
+        counts = count_errors(scores, labels)
+        self.limiting = limiting_thresholds(counts, *limits)
+        self.summary = summary_of(counts, area_under_roc(counts), points)
+
+    def scores_of(self, *, intervals: bool) -> DetectorScores:
+        """Return the values, and their intervals if they are asked for."""
+        rows = list(self._measured(intervals=intervals))
+        ends = {metric.name: each() if callable(each) else each for metric, _, each, _ in rows if intervals}
+        return DetectorScores(
+            rows=len(self.scores),
+            entries=[metric for metric, *_ in rows],
+            values={metric.name: float(value) for metric, value, *_ in rows},
+            intervals={name: each for name, each in ends.items() if not isinstance(each, str)},
+            without_interval={name: each for name, each in ends.items() if isinstance(each, str)},
+            summary=self.summary,
+            points=self.points,
+            is_llr=self.is_llr,
+            errors={metric.name: errors for metric, *_, errors in rows if errors is not None},
+        )
+
+    def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
+        """Yield all metrics."""
+        counts, summary = self.summary.counts, self.summary
+        hull, at = summary.equal_error.rate, cost_at(counts, EVEN, self._equal_error[1])
+        yield EQUAL_ERROR, hull, lambda: (min(self._ends[0][0], hull.item()), self._ends[0][1]), ErrorsAt(at)
+        yield INTERPOLATED, self._equal_error[0], lambda: self._ends[0], None
+        for limiting in self.limiting:
+            at = cost_at(counts, EVEN, limiting.threshold)
+            yield DetectorMetric(limiting.name, limiting.title), limiting.value_of(at), CHOSEN_HERE, ErrorsAt(at)
+        yield AREA, summary.area, self._area_interval, None
+        if self._max_p_fa is not None:
+            title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
+            partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
+            yield partial_area, partial_auc_of(counts, self._max_p_fa), UNKNOWN, None
+        yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(summary.hull.rates()), UNKNOWN, None
+        yield BREAK_EVEN, break_even_of(summary.hull), UNKNOWN, None
+        for point, cost in zip(self.points, summary.min_costs, strict=True):
+            name, title = f"min_cost[{key_of(point)}]", f"minimum cost, {point.label()}"
+            metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
+            yield metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost)
+        yield DetectorMetric("min_cllr", "minimum Cllr"), summary.min_cllr, CHOSEN_HERE, None
+        if self.is_llr:
+            yield CLLR, self.bits.value, self._cllr_interval, None
+            loss = self.bits.value - summary.min_cllr.item()
+            yield DetectorMetric("calibration_loss", "calibration loss"), loss, CHOSEN_HERE, None
+        for fixed in self.fixed.values():
+            at = cost_at(counts, fixed.point, fixed.threshold)
+            rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
+            metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
+            yield metric, fixed.value_of(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates)
+
+    @cached_property
+    def _kinds(self) -> list[Tensor]:
+        """The places of targets, and of non-targets."""
+        return [kind.nonzero().squeeze(1) for kind in (self.labels, ~self.labels)]
+
+    @cached_property
+    def _equal_error(self) -> tuple[float, float]:
+        """The equal error rate on straight lines between the points of the curve, and a threshold of nearly that."""
+        counts = self.summary.counts
+        nearest = equal_error_of(counts, "nearest")
+        return equal_error_of(counts, "interpolated").rate.item(), middle_of(nearest.low, nearest.high).item()
+
+    @cached_property
+    def _ends(self) -> tuple[Interval, tuple[float, float]]:
+        """The interval of the equal error rate, and its weights of both rates."""
+        return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
+
+    @cached_property
+    def bits(self) -> Influences:
+        """The cost of log-likelihood ratios, in bits, which is not bounded."""
+        nothing = self.scores.new_zeros(())
+        costs = [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
+        value = sum(of_kind.mean().item() for of_kind in costs)
+        return Influences(value, costs, limits=(0.0, inf), clusters=self.clusters_by_kind)
+
+    @property
+    def _wrong_ratios(self) -> list[Tensor]:
+        """The log-likelihood ratio of each trial for the other kind than its own."""
+        targets, nontargets = self._by_kind(self.scores)
+        return [-targets, nontargets]
+
+    @cached_property
+    def misranked(self) -> list[Tensor]:
+        """The share of the trials of the other kind that are ranked wrongly with a trial, of each kind."""
+        return misranked_shares(self.summary.counts, (self.scores, self.labels))
+
+    def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
+        """Return a value that is the sum of the weighted rates of misses and of false alarms at a threshold."""
+        is_rejected = self._by_kind(self.scores < threshold)
+        errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
+        possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
+        return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
+
+    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
+        """Yield what detectors are compared by: the costs at these of the fixed thresholds, and more."""
+        counts = self.summary.counts
+        equal, threshold = self._equal_error
+        errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
+        yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
+        area = area_of(self.misranked, self.clusters_by_kind)
+        yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), area
+        if has_cllr:
+            yield Measure(CLLR.title, metric=CLLR.name), self.bits
+        fixed = [self.fixed[name] for name in costs]
+        for each in fixed:
+            value = each.value_of(cost_at(counts, each.point, each.threshold))
+            yield Measure(each.title, metric=each.name), self.at(each.threshold, each.weights, value)
+        for each in fixed[:1]:
+            wrong = ((self.scores < each.threshold) == self.labels).double()
+            title = f"rate of wrong decisions in these trials, {each.point.label()}"
+            measure = Measure(title, is_rate=True, metric=f"wrong_decisions[{key_of(each.point)}]")
+            together = None if self.clusters is None else [self.clusters]
+            yield measure, Influences(wrong.mean().item(), [wrong], [RATE], clusters=together)
+
+    def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
+        """Return the means of the weighted errors of targets and of non-targets at a threshold."""
+        counts = self.summary.counts
+        at = cost_at(counts, EVEN, threshold)
+        if self.clusters_by_kind is None:
+            errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
+            trials = counts.targets, counts.nontargets
+            return [rate_of(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
+        wrong = self.at(threshold, weights, at.cost).kinds
+        rows = zip(wrong, weights, self.clusters_by_kind, strict=True)
+        return [mean_of(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
+
+    def _fixed_interval(self, fixed: FixedThreshold) -> Interval:
+        if fixed.shown in ("miss rate", "false-alarm rate"):
+            return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
+        value = fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
+        if self.clusters is not None:  # which make both rates depend on each other
+            return self.at(fixed.threshold, fixed.weights, value).bounds()
+        return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
+
+    def _area_interval(self) -> Interval | Reason:
+        clusters = self.clusters_by_kind
+        return area_interval(misranked_shares(self.summary.counts) if clusters is None else self.misranked, clusters)
+
+    def _cllr_interval(self) -> Interval | Reason:
+        """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
+        clusters, fewest = self.clusters_by_kind, FEWEST_WRONG["mean"]
+        unit = "trials" if clusters is None else "clusters"
+        targets, nontargets = self._wrong_ratios
+        for place, wrong in enumerate((targets >= 0, nontargets > 0)):
+            number = wrong.sum() if clusters is None else len(clusters[place][wrong].unique())  # type: ignore[no-untyped-call]
+            if number < fewest:
+                kind = ("targets", "non-targets")[place]
+                return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
+        if min(self.bits.of_kind(place).effective() for place in (0, 1)) < FEWEST:
+            return f"fewer than {FEWEST} {unit} of a kind have other ratios than the rest, so rare ones may make it"
+        near = self.bits.jackknife("log")
+        if isinstance(near, str):
+            return near
+        possible = [(0.0, max(FURTHER_BITS, of_kind.max().item())) for of_kind in self.bits.kinds]
+        return near[0], max(near[1], self.bits._replace(possible=possible).bounds()[1])
+
+    def _by_kind(self, values: Tensor) -> list[Tensor]:
+        """Return the values (N,) of targets, and of non-targets."""
+        return [values[places] for places in self._kinds]
 
 
 def det_points(detectors: Mapping[str, DetectorScores]) -> Table:

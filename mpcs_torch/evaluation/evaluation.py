@@ -15,7 +15,7 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import Repeats, dearer_by_cost, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, choose_metrics, entries_of
-from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.ranges import OverCosts
@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.rows import (
     Rows,
     numbers_of,
 )
-from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
+from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
@@ -67,8 +67,7 @@ class Evaluation:
         is_soft: Whether labels are soft, (N, C): degrees of truth; or, where a concern is given or metrics of classes
             are named, the shares of annotators for each class. Then a row counts for each class by its share.
         is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
-            and -1 for a referral, or their names and "refer". Each true class is then a group of the column
-            "true class".
+            and -1 for a referral, or their names and "refer".
         refers: Whether decisions may be referrals or coarse answers: metrics of a class for each row are left out.
         is_weighted: Whether rows have weights; metrics that take none are left out.
         has_costs: Whether rows have costs of each decision, which ``mean_cost`` and ``regret`` add up.
@@ -142,8 +141,6 @@ class Evaluation:
         self._models = dict[str, ModelSums]()
         self._columns = dict[str, dict[str, int]]()
         """The code of each group, by column."""
-        if is_decided:
-            self._columns[TRUE_CLASS] = {name: label for label, name in enumerate(names)}
         self._cluster: str | None = None
         self._clusters_of = defaultdict[int, set[int]](set)
         """Identifiers of clusters with samples of each class, as many as warnings of few need."""
@@ -240,18 +237,17 @@ class Evaluation:
         Raises:
             ValueError: If the columns differ from those before, or there are too many groups.
         """
-        groups = {TRUE_CLASS: rows.target, **rows.groups} if self.chosen.is_decided else rows.groups
         if model not in self._models:
-            self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
+            self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_bins=self._intervals)
         sums = self._models[model]
-        if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
+        if list(sums.tables)[1:] != list(rows.groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
                 raise ValueError(f"{column} must be given for every batch if rows have them ({kind}), else for none.")
         self._cluster, self._is_numbered = cluster, are_numbered
         numbers = torch.arange(sums.rows, sums.rows + len(rows.ids)) if are_numbered else rows.ids
-        rows = rows._replace(groups=groups, ids=numbers)
+        rows = rows._replace(ids=numbers)
         rows = rows if rows.weights is None else rows.at(rows.weights > 0)
         if cluster is not None and (rows.target.ndim == 1 or self.chosen.has_shares):
             places, classes, _ = rows.by_class()
@@ -342,7 +338,7 @@ class Evaluation:
         """Return what makes the values misleading."""
         sums, concern, found = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
-            columns = {name: (known, sums.rows) for name, known in self._columns.items() if name != TRUE_CLASS}
+            columns = {name: (known, sums.rows) for name, known in self._columns.items()}
             found += [*repeating(columns), *self._repeats.warnings()]
         if concern is None:
             return found
@@ -357,9 +353,6 @@ class Evaluation:
         if self._cluster is not None and self._clusters_of:
             units = f"clusters ({self._cluster}) with samples"
             counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
-        elif self.chosen.refers:
-            by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}
-            counts = torch.tensor([int(by_class.get(label, 0)) for label in range(len(self.class_names))])
         if counts is not None:
             found += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
         return found
@@ -380,6 +373,8 @@ class Evaluation:
         others = sums.others(column, code, self._cluster)
         confusion, names = sums.confusion if column == ALL else None, self.class_names
         scores = scores_of(sums.layout, numbers, units, names, others, confusion=confusion, intervals=self._intervals)
+        clusters = scores.clusters if sums.tables[column].bits is None else {}  # else a bin has several
+        scores = replace(scores, clusters=clusters, cluster_name=plural_of(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
 
 

@@ -6,12 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
-from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, Predictions
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.functional.inputs.groups import Groups
-from mpcs_torch.learning.choice import calibrated
 
 MOST_VALUES = 10_000_000
 """Probabilities of all models together: 40 MB in memory, and 54 MB in a page."""
@@ -27,13 +25,6 @@ class HeldRows(NamedTuple):
     """(N,), int64."""
     groups: dict[str, Groups]
     """By column."""
-
-    def calibrated(self, method: ScalingMethod) -> "HeldRows":
-        """Return the rows with calibrated probabilities, those of each fifth of the rows by the others."""
-        logits = {name: probs.double().clamp(min=MIN_PROBABILITY).log() for name, probs in self.probs.items()}
-        return self._replace(
-            probs={name: calibrated(each, self.target, method).float() for name, each in logits.items()}
-        )
 
 
 def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:

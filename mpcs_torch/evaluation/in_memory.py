@@ -11,7 +11,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.crossed import crossed
+from mpcs_torch.evaluation.crossed import crossed, crossed_rows
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import (
@@ -93,7 +93,9 @@ def evaluate(
         arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
         arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings, "unit": unit}
         arguments |= {"frequencies": frequencies, "combine": combine, "costs": costs}
-        return crossed(lambda rows: evaluate(preds, target, clusters=rows, intervals=intervals, **arguments), clusters)
+        arguments |= {"intervals": intervals}
+        ways = (evaluate(preds, target, clusters=each, **arguments) for each in crossed_rows(clusters))
+        return crossed(ways, clusters)
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}

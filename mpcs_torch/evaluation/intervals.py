@@ -102,10 +102,10 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
             return f"{few}, so rare ones may make the value"
         return interval
     near = _jackknife(metric, bins, whole, units)
-    if isinstance(near, str) or not metric.can_be_worse:
+    if isinstance(near, str) or metric.interval_rule != "mean" or not metric.row_ratios(whole):
         return near
-    further = _bounded(metric, bins, whole, units)
-    return near if isinstance(further, str) else (near[0], max(near[1], further[1]))
+    further = _with_worst_row(metric, bins, whole, units)
+    return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
 
 
 def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference:
@@ -115,8 +115,6 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     rows, costs of which few bins make the difference, and whatever differs in few bins have Gaffke's bound; others the
     jackknife of the difference. The sums of both models are in the same bins, as `interval_of` takes them.
     """
-    from scipy.special import stdtr  # scipy.stats takes longer to import
-
     whole = [whole_of(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_of(sums).item() for sums in whole)
     difference = second_value - first_value
@@ -145,9 +143,7 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     spread = _spread(without[1] - without[0], units)
     if spread is None or spread <= 1e-12 * abs(difference) or spread == 0:
         return unknown
-    freedom = units.counts.sum().item() - 1
-    half, p_value = spread * quantile(freedom), 2 * float(stdtr(freedom, -abs(difference) / spread))
-    return PairedDifference(first_value, second_value, difference, difference - half, difference + half, p_value)
+    return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
 
 
 def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
@@ -189,6 +185,21 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
         ends = _gaffke(*_counted(numerator, per, possible, units))
     low, high = (metric.of_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
+
+
+def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
+    """Return the worse end of Gaffke's interval of a mean, if the worst bin had one more row, as bad as can be."""
+    numerator, per = metric.ratio_of(bins, whole)
+    lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
+    is_rising = metric.of_ratio(highest, whole) > metric.of_ratio(lowest, whole)
+    sign, bad = (1.0, highest) if is_rising != bool(metric.higher_is_better) else (-1.0, -lowest)
+    sizes = units.rows if units.weights is None else units.weights
+    total = units.counts @ sizes
+    size, row = (units.counts @ sizes.square() / total).item(), (total / (units.counts @ units.rows)).item()
+    worst = (sign * numerator / per).nan_to_num(-inf).max().item()
+    worst += max(0.0, bad - worst) * row / size
+    possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
+    return metric.of_ratio(sign * _gaffke(*_counted(sign * numerator, per, possible, units))[1], whole)
 
 
 def _counted(
@@ -266,16 +277,14 @@ def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) ->
     reason = _too_few(metric, bins, units)
     if reason is not None:
         return reason
-    forward, back = SCALES[metric.interval_scale]
+    forward = SCALES[metric.interval_scale][0]
     value = forward(metric.value_of(whole))
     spread = _spread(forward(metric.value_of(_without_each(bins, whole))), units)
     if spread is None or not isfinite(value.item()):
         return f"some values without one of the {units.name} do not exist"
     if spread <= 1e-12 * max(1.0, abs(value.item())):
         return f"all {units.name} agree, which does not tell how far the value may be off"
-    half = spread * quantile(units.counts.sum().item() - 1)
-    low, high = (back(value + sign * half).item() for sign in (-1, 1))
-    return low, high
+    return student_interval(value, spread, units.counts.sum().item() - 1, metric.interval_scale)
 
 
 def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None:
@@ -301,6 +310,22 @@ def _spread(without: Tensor, units: Units) -> float | None:
     number = units.counts.sum().item()
     mean = (units.counts @ without) / number
     return sqrt((number - 1) / number * (units.counts @ (without - mean).square()).item())
+
+
+def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
+    """Return Student's interval of a value from that on a scale and its standard error there."""
+    half = spread * quantile(freedom)
+    low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
+    return low, high
+
+
+def student_difference(first: float, second: float, spread: float, freedom: float) -> PairedDifference:
+    """Return the difference of a second value from a first by its standard error, with Student's interval and test."""
+    from scipy.special import stdtr  # scipy.stats takes longer to import
+
+    change, half = second - first, spread * quantile(freedom)
+    p_value = 2 * float(stdtr(freedom, -abs(change) / spread))
+    return PairedDifference(first, second, change, change - half, change + half, p_value)
 
 
 def quantile(freedom: float) -> float:

@@ -14,6 +14,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics, Given
 from mpcs_torch.evaluation.intervals import Reason, Units
 from mpcs_torch.evaluation.left_out import LeftOut, interval_of_left_out
 from mpcs_torch.evaluation.metric_states import BITS, FEWEST_BITS, BinnedStates
+from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
 from mpcs_torch.evaluation.ranges import RangeSums
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
@@ -39,11 +40,10 @@ class SumLayout:
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
-        spec = chosen.concern
-        counts_no_classes = chosen.refers or (chosen.is_soft and not chosen.has_shares)
-        names = () if spec is None or counts_no_classes else spec.class_groups
-        self.class_groups = {name: _membership(members, chosen.num_classes) for name, members in names}
-        """By name, which classes each group has: bool (C,)."""
+        counts_classes = chosen.has_shares or not chosen.is_soft
+        self.outcomes = (
+            OutcomeCounter(chosen.class_names, chosen.concern, refers=chosen.refers) if counts_classes else None
+        )
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
         self.waiting = max(WAITING, min(WAITING_ROWS * chosen.num_classes, WAITING_IN_PARTS))
@@ -59,10 +59,9 @@ class SumLayout:
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             places, preds, target, weights = given.of(group.takes)
             numbers.append(kernel.packed(kernel.binned_sums(preds, target, bins.at(places), weights)).double())
-        for member in self.class_groups.values():
+        if self.outcomes is not None:
             places, decisions, target, weights = given.of("decisions")
-            true, predicted = member[target], member[decisions]
-            counts = torch.stack([true & predicted, true, predicted], dim=1).double()
+            counts = self.outcomes.flags(decisions, target)
             numbers.append(bins.at(places).sum(counts if weights is None else counts * weights.unsqueeze(1)))
         return torch.cat(numbers, dim=1)
 
@@ -90,12 +89,11 @@ class SumLayout:
             for name, metric in group.metrics.items():
                 yield name, cast("AdditiveMetric", metric), sums
 
-    def of_class_groups(self, numbers: Tensor) -> Iterator[tuple[str, Tensor]]:
-        """Yield each group of classes with its right, true and predicted rows in bins: (B, 3)."""
-        if not self.class_groups:
-            return
-        counts = numbers[:, -3 * len(self.class_groups) :].reshape(len(numbers), -1, 3)
-        yield from zip(self.class_groups, counts.unbind(1), strict=True)
+    def outcomes_of(self, numbers: Tensor) -> Mapping[str, Outcomes]:
+        """Return the outcomes of classes and groups of classes in bins, tensors (B,), by name."""
+        if self.outcomes is None or not self.outcomes.width:
+            return {}
+        return self.outcomes.of(numbers[:, -self.outcomes.width :])
 
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
         """Return the sizes, errors and weights of bins."""
@@ -119,9 +117,13 @@ class ModelSums:
         self.rows = 0
         classes = layout.chosen.num_classes
         chosen = layout.chosen
-        has_decisions = not chosen.refers and any(entry.takes == "decisions" for entry in chosen.entries)
-        self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
-        """(C, C), rows true classes, with weights float64; None if no metric counts decisions."""
+        has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
+        decisions = classes + chosen.further
+        self.confusion = torch.zeros(classes, decisions, dtype=torch.int64) if has_decisions else None
+        """(C, C), rows true classes, with weights float64; None if no metric counts decisions.
+
+        Of decisions that may be referrals, (C, C + A + 1), with coarse answers and referrals in the last columns.
+        """
         self.class_rows = torch.zeros(classes, dtype=torch.int64)
         """(C,): the number of rows of each class."""
         self.weight_squares: float | None = None
@@ -153,9 +155,9 @@ class ModelSums:
         rows = Rows.joined(waiting)
         given = Given(rows, self.layout.metrics.takes | {"decisions"})
         if self.confusion is not None:
-            classes, (_, decisions, target, weights) = len(self.confusion), given.of("decisions")
-            pairs = (target * classes + decisions).bincount(weights, classes**2)
-            self.confusion = self.confusion + pairs.view(classes, classes)
+            (classes, columns), (_, decisions, target, weights) = self.confusion.shape, given.of("decisions")
+            pairs = (target * columns + decisions % columns).bincount(weights, classes * columns)
+            self.confusion = self.confusion + pairs.view(classes, columns)
             self.class_rows += target.bincount(minlength=classes)
         if rows.weights is not None:
             self.weight_squares = (self.weight_squares or 0) + rows.weights.square().sum().item()
@@ -191,7 +193,7 @@ class ModelSums:
             for code, added in by_code.items():
                 here = int(codes[column][code]) if column in codes else code
                 for states, others in zip(self._states_of(column, here), added, strict=True):
-                    states.merge(others)
+                    states.merge(others, first=first)
 
     @property
     def effective_rows(self) -> float:
@@ -278,10 +280,6 @@ class ModelSums:
                 for group in self._others.groups
             ]
         return self._states[column][code]
-
-
-def _membership(members: Sequence[int], classes: int) -> Tensor:
-    return torch.zeros(classes, dtype=torch.bool).index_fill_(0, torch.tensor(members), True)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from mpcs_torch.errors import MpcsError, printable, quoted
-from mpcs_torch.evaluation.scores import TRUE_CLASS, Measured
+from mpcs_torch.evaluation.scores import Measured
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # which imports this
@@ -161,7 +161,7 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
     metric, reference = requirement.metric, requirement.reference
     if reference is None:
         unknown = (nan, None, "classes are not measured within groups")
-        groups = [each for each in result.groups if each.model == model and each.column != TRUE_CLASS]
+        groups = [each for each in result.groups if each.model == model]
         by_group = {f"{each.column} = {name}": found for each in groups for name, found in each.groups.items()}
         found = {group: scores.find(metric) or unknown for group, scores in by_group.items()}
         return {"": result.find(metric, model), **found}

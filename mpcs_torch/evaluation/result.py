@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.requirements import Outcome, Requirement, RequirementError, outcomes_of
-from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval, Measured, Scores, interval_text, sections_of
+from mpcs_torch.evaluation.scores import GroupScores, Interval, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning as EvaluationWarning
 from mpcs_torch.tables import Table
@@ -95,14 +95,7 @@ class Result(Generic[ScoresT]):
         scores = self.scores(model, group)
         if (found := scores.find(metric)) is not None:
             return found
-        present = [name for groups in self.groups if groups.column == TRUE_CLASS for name in groups.groups]
-        labels = self.first.about()["classes"] if present and group is None else []
-        of_decisions = {f"{name}[{label}]": (name, label) for label in labels for name in scores.values}
-        if metric in of_decisions:
-            name, label = of_decisions[metric]
-            of_class = self.scores(model, (TRUE_CLASS, label)).find(name) if label in present else None
-            return of_class or (nan, None, "the class has no rows")
-        known = [*scores.values, *scores.by_class(), *of_decisions]
+        known = [*scores.values, *scores.by_class()]
         rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
         raise ValueError(f"{rule}: {meant}" if (meant := did_you_mean(metric, known)) else f"{rule}.")
 
@@ -143,13 +136,9 @@ class Result(Generic[ScoresT]):
             f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
             for remark, names in remarks.items()
         ]
-        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self._shown_groups()) else []
+        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
         beside = self.first.table_remarks() if len(self.models) == 1 else []
         return [*beside, *added, *self.notes, *of_groups]
-
-    def _shown_groups(self) -> list[GroupScores]:
-        """Return the groups, without the true classes where the table of classes shows them."""
-        return [each for each in self.groups if each.column != TRUE_CLASS or not self.first.by_class()]
 
     def warnings(self) -> list[str]:
         """Return what makes the values misleading, with codes, and what was left out, of which model: sentences."""
@@ -168,14 +157,19 @@ class Result(Generic[ScoresT]):
         if self.over_costs is not None:
             parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
         parts += map(printable, self.all_notes())
-        if len(self.models) == 1 and (by_class := self.first.class_table()) is not None:
-            parts.append(by_class)
+        for name, scores in self.models.items():
+            matrix, by_class = scores.confusion_table(), scores.class_table()
+            if len(self.models) > 1 and matrix is not None:
+                parts.append(printable(f"{name}, decisions by class"))
+            if len(self.models) == 1 or matrix is not None:
+                parts += [table for table in (matrix, by_class) if table is not None]
+                parts += ["\n".join(work)] if (work := scores.remarks_of_referrals()) else []
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))
             parts += [f"p-values are corrected for these rows and those of {', '.join(others)}."] if others else []
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
-        for groups in self._shown_groups():
+        for groups in self.groups:
             parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
         return parts
 
@@ -242,7 +236,7 @@ class Result(Generic[ScoresT]):
     def _main_metrics(self) -> list[str]:
         """Return those by which models are compared, else the first ones with intervals, or of tables of groups."""
         compared = dict.fromkeys(row.by.metric for row in self.comparisons)
-        groups, whole = self._shown_groups(), GroupScores("", "", self.first, {})
+        groups, whole = self.groups, GroupScores("", "", self.first, {})
         names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
         sure = [name for name in names if name in compared or name in self.first.intervals]
         return (sure or names)[:MOST_PANELS]
@@ -250,9 +244,9 @@ class Result(Generic[ScoresT]):
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
         """Return the worst groups of the first model, with the scores of each model."""
         rows = dict[str, list[Scores | None]]()
-        columns = dict.fromkeys(groups.column for groups in self._shown_groups())
+        columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
-            by_model = {groups.model: groups for groups in self._shown_groups() if groups.column == column}
+            by_model = {groups.model: groups for groups in self.groups if groups.column == column}
             worst = next(iter(by_model.values())).worst_first()
             for name in worst[:MOST_GROUPS]:
                 row = name if len(columns) == 1 else f"{column}: {name}"
@@ -316,7 +310,7 @@ class Result(Generic[ScoresT]):
         import pandas as pd  # type: ignore[import-untyped]  # an extra that mypy does not know
 
         parts: list[tuple[str, str, str, Scores]] = [(model, "", "", scores) for model, scores in self.models.items()]
-        for groups in self._shown_groups():
+        for groups in self.groups:
             parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
             (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)), nan)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 Interval = tuple[float, float]
 Measured = tuple[float, Interval | None, str]
 """A value, with its interval or the reason why it has none."""
-TRUE_CLASS = "true class"
-"""The column of groups of decisions."""
 Direction = Literal["min", "max"]
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
@@ -76,9 +74,9 @@ class Scores:
         return False
 
     @property
-    def of_class_groups(self) -> list[str]:
-        """The rates of groups of classes that tables show beside metrics; higher is better."""
-        return []
+    def of_class_groups(self) -> dict[str, Direction]:
+        """The rates of groups of classes that tables show beside metrics, and which values are better."""
+        return {}
 
     def find(self, metric: str) -> Measured | None:
         """Return what is known of a metric, or of a rate by class; None if it was not measured."""
@@ -109,6 +107,14 @@ class Scores:
     def class_table(self) -> Table | None:
         """Return a row for each class; None if there are none to show."""
         return None
+
+    def confusion_table(self) -> Table | None:
+        """Return how classes were decided where rows may be referred; None elsewhere."""
+        return None
+
+    def remarks_of_referrals(self) -> list[str]:
+        """Return the work that referrals make, in sentences."""
+        return []
 
     def interval(self, name: str) -> str:
         """Return the interval of a metric as text, empty if it has none."""
@@ -219,8 +225,7 @@ class GroupScores(NamedTuple):
         if len(self.groups) < 2:
             return {}
         summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
-        rates: dict[str, Direction | None] = dict.fromkeys(self.pooled.of_class_groups, "max")
-        for name, direction in (self.directions | rates).items():
+        for name, direction in (self.directions | self.pooled.of_class_groups).items():
             values = (found[0] for scores in self.groups.values() if (found := scores.find(name)))
             finite = [value for value in values if isfinite(value)] or [nan]
             worst = {"min": max(finite), "max": min(finite), None: nan}[direction]

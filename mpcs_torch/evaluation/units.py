@@ -134,6 +134,17 @@ class DecisionUnits(NamedTuple):
         self._refuse(low != high, what)
         return low
 
+    def trials(self, scores: Tensor, is_target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the score of each unit of trials, the mean or the highest, and whether all, or one, are targets."""
+        if callable(self.combine):
+            raise ValueError("combine must be 'mean' or 'worst' for scores of detectors, but is a function.")
+        reduced = self.mean if self.combine == "mean" else self.highest
+        return reduced(scores), self.classes(is_target.long(), 2) == 1
+
+    def combined_groups(self, groups: Groups, what: str) -> Groups:
+        """Return the group that all rows of each unit have."""
+        return Groups(groups.names, self.same(groups.codes, what))
+
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
         sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)

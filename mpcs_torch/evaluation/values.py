@@ -13,11 +13,12 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import CONFIDENCE, RATE, Units, difference_of, interval_of, rate_interval, whole_of
 from mpcs_torch.evaluation.left_out import LeftOut, difference_of_left_out
 from mpcs_torch.evaluation.model_sums import ALL, OF_ROWS, ModelSums, SumLayout
+from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, rate_of_groups
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.expected_concern import constant_classes
-from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.metrics.concern.expected_concern import cost_matrix
 from mpcs_torch.metrics.one_class import ClassRate, RateSums
 
@@ -40,10 +41,16 @@ def scores_of(
         units: The bins.
         class_names: C names.
         others: The values of the metrics that no sums determine, with intervals or why they have none.
-        confusion: ``(C, C)``, int64, rows true classes: adds the intervals of the rates of classes.
+        confusion: ``(C, C)`` or ``(C, C + A + 1)``, rows true classes: adds the rates of classes.
         intervals: Whether values get intervals.
     """
-    entries, has_classes = {entry.name: entry for entry in layout.chosen.entries}, confusion is not None
+    entries = {entry.name: entry for entry in layout.chosen.entries}
+    outcomes, rows = layout.outcomes_of(numbers), numbers[:, OF_ROWS - 1]
+    of_groups = dict(layout.chosen.concern.class_groups) if layout.chosen.concern is not None else {}
+    counted = {name: of for name, of in outcomes.items() if confusion is not None or name in of_groups}
+    summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in counted.items()}
+    if confusion is not None and class_names[0] not in outcomes:
+        summed = {**_outcomes_of(confusion, layout.chosen), **summed}
     values = {name: value for name, (value, _) in others.items()}
     intervals_or_reasons = {name: interval for name, (_, interval) in others.items()}
     for name, metric, bins in layout.of_metrics(numbers):
@@ -67,11 +74,12 @@ def scores_of(
         class_names=class_names,
         confusion=confusion,
         constant=None if confusion is None else _best_constant(layout.chosen, confusion, class_names),
-        class_intervals=_class_intervals(layout, numbers, units, class_names if has_classes else ())
-        if intervals
-        else {},
-        group_counts={name: units.counts @ counts for name, counts in layout.of_class_groups(numbers)},
-        weight=(units.counts @ numbers[:, OF_ROWS - 1]).item(),
+        class_intervals=_class_intervals(layout, numbers, units, counted, summed) if intervals else {},
+        outcomes=summed,
+        clusters={name: of.clusters() for name, of in counted.items() if units.cluster is not None},
+        refers=layout.chosen.refers,
+        decision_names=layout.chosen.decision_names,
+        weight=(units.counts @ rows).item(),
     )
 
 
@@ -85,25 +93,37 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
     return class_names[int(per_row.argmin())], per_row.min().item()
 
 
+def _outcomes_of(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
+    """Return the outcomes of classes that are too many to be counted in bins."""
+    size, counts = len(confusion), confusion.double()
+    severity = severity_of(chosen.concern, size)[:, : counts.shape[1]]
+    true, right, columns = counts.sum(1), counts.diagonal(), counts.sum(0)[:size]
+    referred = counts[:, -1] if chosen.refers else 0 * true
+    missed, dangerous = ((counts * is_counted).sum(1) for is_counted in (severity > 0, severity == DANGEROUS))
+    parts = zip(*(each.unbind() for each in (true, right, columns, referred, missed, dangerous)), strict=True)
+    return {name: Outcomes(*of) for name, of in zip(chosen.class_names, parts, strict=True)}
+
+
 def _class_intervals(
-    layout: SumLayout, numbers: Tensor, units: Units, class_names: Sequence[str]
+    layout: SumLayout, numbers: Tensor, units: Units, counted: Mapping[str, Outcomes], summed: Mapping[str, Outcomes]
 ) -> dict[str, dict[str, Interval]]:
-    """Return the intervals of the rates of each named class, and of each group of classes, by its name and rate."""
-    counts = next((bins.counts for _, _, bins in layout.of_metrics(numbers) if isinstance(bins, ClassCounts)), None)
-    of_classes = {} if counts is None else {name: counts[..., label] for label, name in enumerate(class_names)}
-    by_class, weights = dict[str, dict[str, Interval]](), numbers[:, OF_ROWS - 1]
-    for name, of_class in {**of_classes, **dict(layout.of_class_groups(numbers))}.items():
-        right, true, predicted = of_class.unbind(-1)
-        negatives = (weights - true).clamp(min=0)  # shares of 1/3 and 2/3 leave a rounding error
-        rejected = torch.minimum((negatives - predicted + right).clamp(min=0), negatives)
-        recall = rate_interval(right, true, units)
-        ends = {
-            "precision": rate_interval(right, predicted, units),
-            "recall": recall,
-            "specificity": rate_interval(rejected, negatives, units),
-            "error_rate": None if recall is None else (1 - recall[1], 1 - recall[0]),
-        }
-        by_class[name] = {rate: interval for rate, interval in ends.items() if interval is not None}
+    """Return the intervals of the rates of each class, and of each group of classes, by its name and rate.
+
+    Classes that are not counted in bins have some if rows are independent.
+    """
+    by_class, rows, refers = dict[str, dict[str, Interval]](), numbers[:, OF_ROWS - 1], layout.chosen.refers
+    one = units._replace(counts=torch.ones(1, dtype=torch.float64))
+    for name, of in summed.items():
+        if name in counted:
+            rates = counted[name].rates(rows, refers=refers)
+        else:
+            rates = Outcomes(*(each.unsqueeze(0) for each in of)).rates(
+                (units.counts @ rows).unsqueeze(0), refers=refers
+            )
+        if name not in (EVERY, AT_RISK) and (name in counted or units.are_rows):
+            at = units if name in counted else one
+            ends = {rate: rate_interval(part, whole, at) for rate, (part, whole) in rates.items()}
+            by_class[name] = {rate: interval for rate, interval in ends.items() if interval is not None}
     return by_class
 
 
@@ -142,22 +162,26 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
             measure = Measure(entry.compared_as, entry.direction == "min", is_rate, entry.name)
             rows.append((a, b, measure, difference_of(metric, one, other, units)))
-    rows += _recall_of_groups(models, tables, units)
+    rows += _rates_of_groups(models, tables, units)
     return with_verdicts(rows, CONFIDENCE) if rows else []
 
 
-def _recall_of_groups(
+def _rates_of_groups(
     models: Mapping[str, ModelSums], tables: Sequence[BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference]]:
-    """Compare the recall of each group of classes, unless it is one of the metrics."""
-    layout = next(iter(models.values())).layout
-    known = {entry.of for entry in layout.chosen.entries if entry.settings.get("rate") == "recall"}
-    by_model = {name: dict(layout.of_class_groups(table.sums)) for name, table in zip(models, tables, strict=True)}
-    for group, (a, b) in product(layout.class_groups, combinations(by_model, 2)):
-        name = f"recall[{group}]"
-        if by_model[a][group][:, 1].any() and group not in known:
-            one, other = (RateSums(*by_model[model][group][:, :2].unbind(1)) for model in (a, b))
-            measure = Measure(name, lower_is_better=False, is_rate=True, metric=name)
+    """Compare the recall of each group of classes, or what is missed where rows may be referred, if no metric does."""
+    chosen = next(iter(models.values())).layout.chosen
+    groups = dict[str, object]() if chosen.concern is None else dict(chosen.concern.class_groups)
+    rate = rate_of_groups(refers=chosen.refers)
+    known = {entry.of for entry in chosen.entries if entry.settings.get("rate") == rate}
+    outcomes = {
+        name: sums.layout.outcomes_of(table.sums) for (name, sums), table in zip(models.items(), tables, strict=True)
+    }
+    for group, (a, b) in product(groups, combinations(models, 2)):
+        one, other = (RateSums(*outcomes[name][group].rates(units.rows, refers=chosen.refers)[rate]) for name in (a, b))
+        if one.total.any() and group not in known:
+            name = f"{rate}[{group}]"
+            measure = Measure(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
             yield a, b, measure, difference_of(ClassRate(2, [1]), one, other, units)
 
 

@@ -19,7 +19,7 @@ from mpcs_torch.functional.comparison.significance import (
     mcnemar_test,
     summarize_comparisons,
 )
-from mpcs_torch.functional.concern.coverage import coverage
+from mpcs_torch.functional.concern.coverage import coverage, selective_accuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision, shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern
@@ -194,6 +194,7 @@ __all__ = [
     "robustness",
     "roc_convex_hull",
     "row_cost",
+    "selective_accuracy",
     "shift_priors",
     "soft_f1",
     "soft_fbeta",

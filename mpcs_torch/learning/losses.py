@@ -178,7 +178,7 @@ class MarginRamp:
 
     The loss keeps its full margin, so a ramp made again starts anew, for another seed as well as in a notebook. Between
     two shares of the steps the margin rises linearly. A full margin from the first step costs more accuracy
-    (``mpcs benchmark``).
+    (``python -m examples.benchmark``).
 
     Args:
         loss: Its ``margin_share`` is set, and its ``full_margin`` is left alone.
@@ -230,7 +230,7 @@ class ConcernLossScale:
     """Multiply the loss of each batch by a score, as the paper did with the MPCS of the training set.
 
     Use it to repeat the paper's runs. It is not recommended: over 20 seeds (`mpcs reproduce figure6`) training with it
-    makes 1.7 % more dangerous errors than training without. `SoftmaxMarginLoss` helps (`mpcs benchmark`).
+    makes 1.7 % more dangerous errors than training without. `SoftmaxMarginLoss` helps (`python -m examples.benchmark`).
 
     Example:
         >>> import torch

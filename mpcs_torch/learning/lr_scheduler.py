@@ -70,7 +70,8 @@ class MPCSLR(ReduceLROnPlateau):
             several processes.
 
     In our trials on MNIST, no variant made fewer dangerous errors than a cosine schedule with warmup. It is there for
-    loops that need a schedule without a known end; ``mpcs benchmark`` tries plateau rules by MPCS, loss and accuracy.
+    loops that need a schedule without a known end; ``examples/benchmark`` tries plateau rules by MPCS, loss and
+    accuracy.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section IV-C2. Deviations: reference, power,

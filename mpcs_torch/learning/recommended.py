@@ -260,7 +260,7 @@ class Recipe:
 def recommended(
     concern: ConcernSpec, *, max_accuracy_loss: float = MAX_ACCURACY_LOSS, refer: bool | Limit | Sequence[Limit] = False
 ) -> Recipe:
-    """Make the recipe that makes fewer dangerous errors at an accuracy that one allows (``mpcs benchmark``).
+    """Make the recipe that makes fewer dangerous errors at an accuracy that one allows (see ``examples/benchmark``).
 
     It trains a plain model and three with margins for dangerous errors, which grow while training (`MarginRamp`), and
     chooses among them and the costs to decide by on validation samples. With weights, margins are in proportion to

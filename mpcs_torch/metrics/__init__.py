@@ -1,6 +1,6 @@
 """The metrics of `mpcs_torch.functional` as `torchmetrics.Metric` classes."""
 
-from mpcs_torch.metrics.concern.coverage import Coverage
+from mpcs_torch.metrics.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
@@ -79,6 +79,7 @@ __all__ = [
     "RiskCoverageArea",
     "Robustness",
     "RowCost",
+    "SelectiveAccuracy",
     "SoftF1",
     "SoftFBeta",
     "SoftKLDivergence",

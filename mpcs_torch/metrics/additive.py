@@ -17,7 +17,8 @@ IntervalRule = Literal["bounded", "mean", "smooth"]
 """The rule for the interval of a value. See `mpcs_torch.evaluation.intervals`.
 
 ``"bounded"``: a rate or a cost, of which a row can add no more than `AdditiveMetric.row_ratios` says, however rare.
-``"mean"``: a mean over rows, which rare rows may make. ``"smooth"``: any other smooth function of sums.
+``"mean"``: a mean over rows, which rare rows may make, so intervals allow for one as bad as `row_ratios` says.
+``"smooth"``: any other smooth function of sums.
 """
 Scale = Literal["plain", "log", "logit", "atanh"]
 """The scale on which a value is nearly normal: ``"log"`` for positive means, ``"logit"`` for values in [0, 1]."""
@@ -33,8 +34,6 @@ class AdditiveMetric(SumMetric):
 
     sums_type: ClassVar[Any]
     """The NamedTuple of the sums, which says what each state sums."""
-    can_be_worse: ClassVar[bool] = False
-    """Whether a row can add more than `row_ratios` says, which is then stated and not known: intervals allow for it."""
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
     takes_referrals = False

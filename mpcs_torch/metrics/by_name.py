@@ -255,6 +255,14 @@ ENTRIES = (
         compared_as="coverage",
     ),
     MetricEntry(
+        "selective_accuracy",
+        metrics.SelectiveAccuracy,
+        "decisions",
+        section="concern",
+        is_of_referrals=True,
+        in_group_tables=True,
+    ),
+    MetricEntry(
         "mean_concern",
         metrics.ExpectedConcern,
         "decisions",

@@ -8,6 +8,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
+from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, misranked_shares
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.metrics.quality.confusion import DecisionMetric
 
@@ -100,23 +101,17 @@ class ClassAUROC(Metric):
         self.scores.append(preds[:, self.classes].sum(1))
         self.in_group.append(_is_in(target, self.classes))
 
-    def misranked(self) -> Tensor:
-        """Return, for each sample, the share of those on the other side that are ranked wrongly with it: (N,).
-
-        Ties count 1/2.
-        """
-        scores, in_group = dim_zero_cat(self.scores), dim_zero_cat(self.in_group)
-        shares = torch.empty_like(scores, dtype=torch.float64)
-        for side in (True, False):
-            others = scores[in_group != side].sort().values
-            here = scores[in_group == side]
-            lower = sum(torch.searchsorted(others, here, right=right).double() for right in (True, False))
-            shares[in_group == side] = (2 * len(others) - lower if side else lower) / (2 * len(others))
-        return shares
+    def misranked(self) -> list[Tensor]:
+        """Return, for each sample of the group and of the rest, the share of others that are ranked wrongly with it."""
+        scores, in_group = self._samples()
+        return misranked_shares(count_errors(scores, in_group), (scores, in_group))
 
     def compute(self) -> Tensor:
         """Return the area."""
-        return 1 - self.misranked()[dim_zero_cat(self.in_group)].mean()
+        return area_under_roc(count_errors(*self._samples()))
+
+    def _samples(self) -> tuple[Tensor, Tensor]:
+        return dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
 
 
 def _is_in(labels: Tensor, classes: Sequence[int]) -> Tensor:

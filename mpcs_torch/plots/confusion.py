@@ -41,6 +41,7 @@ def confusion_matrix(
     title: str,
     *,
     costs: Tensor | None = None,
+    columns: Sequence[str] = (),
     on: Place = None,
 ) -> Figure:
     """Draw a confusion matrix, and tell dangerous errors from released ones by marks as well as by colour.
@@ -59,6 +60,8 @@ def confusion_matrix(
         class_names: The names of the C classes.
         costs: ``(C, C)`` >= 0, rows **true** classes: errors are coloured by what they cost in all. Default: by their
             number.
+        columns: The names of K decisions, if there are others than the classes, such as referrals; the first C are
+            the classes. All shapes are then ``(C, K)``.
         title: The title of the figure.
         on: Where to draw.
 
@@ -66,14 +69,15 @@ def confusion_matrix(
         ValueError: If the shapes do not fit the number of names.
     """
     size = len(class_names)
-    if confusion.shape != (size, size) or (released is not None and released.shape != (size, size)):
+    shape = size, len(columns) or size
+    if confusion.shape != shape or (released is not None and released.shape != shape):
         shapes = f"{tuple(confusion.shape)} and {None if released is None else tuple(released.shape)}"
         raise ValueError(
             f"confusion and released must have a row and a column for each of {size} names, but have shapes {shapes}."
         )
-    names = [literal(name, MOST_NAME) for name in class_names]
+    names, decided = ([literal(name, MOST_NAME) for name in each] for each in (class_names, columns or class_names))
     digits = 1 if size > MOST_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
-    cell = max(0.36, min(0.8, 3.0 / size), LETTER * digits + 0.12)
+    cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):
         cell = min(size_of(on)) / size
     font = min(style.SMALL, style.SMALL * (cell - 0.04) / (LETTER * digits))
@@ -82,21 +86,22 @@ def confusion_matrix(
         cell = TALL / size
     beside = 0.5 + LETTER * max(map(len, names))
     every = max(1, round(NEAREST_NAMES / cell))
-    is_upright = LETTER * max(map(len, names)) > cell * every - 0.08
-    below = beside if is_upright else 0.7
+    widest = LETTER * max(map(len, decided))
+    is_upright = widest > cell * every - 0.08
+    below = 0.5 + widest if is_upright else 0.7
     side = cell * size
     figure, axes = canvas(
         side + below + 0.4,
         title,
-        width=max(style.WIDTH, side + beside + 0.3),
+        width=max(style.WIDTH, cell * shape[1] + beside + 0.3),
         on=on,
-        xlabel="predicted" if not is_image else "predicted (dark: most of a row)",
+        xlabel=("decided as" if columns else "predicted") if not is_image else "predicted (dark: most of a row)",
         ylabel="true",
     )
     axes.spines[:].set_visible(False)
     axes.set_aspect("equal")
-    axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
-    axes.set_xticks(range(0, size, every), names[::every], rotation=90 if is_upright else 0)
+    axes.set(xlim=(-0.5, shape[1] - 0.5), ylim=(size - 0.5, -0.5))
+    axes.set_xticks(range(0, shape[1], every), decided[::every], rotation=90 if is_upright else 0)
     axes.set_yticks(range(0, size, every), names[::every])
     axes.tick_params(length=0, labelsize=style.SMALL if size > 6 else style.NORMAL)
     if is_image:
@@ -116,19 +121,33 @@ def confusion_matrix(
 
 
 def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: Tensor | None, font: float) -> None:
-    size, amounts = len(confusion), confusion if costs is None else confusion * costs.to(confusion.device)
+    (size, columns), amounts = confusion.shape, confusion if costs is None else confusion * costs.to(confusion.device)
     counts, of_errors = confusion.tolist(), amounts.clone().double().fill_diagonal_(0).tolist()
-    most = max(map(max, of_errors)) or 1
+
+    def is_dangerous(row: int, column: int) -> bool:
+        return released is not None and not bool(released[row, column])
+
+    most = max(max(row[:size]) for row in of_errors) or 1
     squares, colours, frames, corners = list[Patch](), list[Any](), list[Patch](), list[Patch]()
-    for row, column in ((row, column) for row in range(size) for column in range(size)):
-        count, is_error = counts[row][column], row != column
+    for row, column in ((row, column) for row in range(size) for column in range(columns)):
+        count, is_error = counts[row][column], row != column and (column < size or is_dangerous(row, column))
         is_framed = is_error and released is not None and costs is None and bool(released[row, column])
-        is_marked = is_error and released is not None and not released[row, column] and count > 0
+        is_marked = is_error and is_dangerous(row, column) and count > 0
         if count:
             squares.append(_square(column, row, 0.5))
             share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else CORRECT
+            is_further = column >= size  # a coarse answer or a referral
             colours.append(
-                to_rgba(style.BLUE if not is_error else style.RELEASED if is_framed else style.DANGEROUS, share)
+                to_rgba(
+                    style.DARK_GREY
+                    if is_further
+                    else style.BLUE
+                    if not is_error
+                    else style.RELEASED
+                    if is_framed
+                    else style.DANGEROUS,
+                    share,
+                )
             )
         if is_framed:
             frames.append(_square(column, row, 0.43))
@@ -138,7 +157,7 @@ def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: T
         number = axes.text(column, row, shown_number(count), ha="center", va="center", fontsize=font)
         number.set(color=style.BLACK if count else style.FAINT_GREY, weight="bold" if is_marked else "normal")
         number.set_in_layout(False)  # inside the axes; the layout of hundreds of numbers takes seconds
-    axes.add_patch(Rectangle((-0.5, -0.5), size, size, facecolor=style.GRID, alpha=0.5, linewidth=0))
+    axes.add_patch(Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5, linewidth=0))
     axes.add_collection(PatchCollection(squares, facecolors=colours, linewidths=0))
     axes.add_collection(PatchCollection(frames, facecolors="none", edgecolors=style.RELEASED, **FRAME))
     axes.add_collection(PatchCollection(corners, facecolors=style.DANGEROUS, linewidths=0))

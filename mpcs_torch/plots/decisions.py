@@ -116,8 +116,6 @@ def plan_figure(
     return legend_below(figure)
 
 
-PALE = 0.35
-"""The share of its colour that a cell keeps where nothing is shown."""
 MOST_NAMED = 5
 """The most names in the legend."""
 
@@ -133,12 +131,12 @@ def verdict_figure(
     against: str = "dangerous",
     title: str = "",
 ) -> Figure:
-    """Draw which model, or way of deciding, costs least over a grid of costs.
+    """Draw which model, or way of deciding, is shown to cost least over a grid of costs.
 
-    A cell is muted where the data do not show it. Both axes are logarithmic.
+    A cell is white where the data do not show which. Both axes are logarithmic.
 
     Args:
-        names: What is compared; the legend names what costs least in most cells.
+        names: What is compared; the legend names what is shown to cost least in most cells.
         released: ``(X,)`` rising costs > 0 of errors that are not dangerous, relative to those that are.
         prices: ``(Y,)`` rising costs > 0 of a referral.
         cheapest: ``(Y, X)``, int64: the place in ``names`` of what costs least.
@@ -153,7 +151,7 @@ def verdict_figure(
         >>> cheapest, is_shown = torch.tensor([[0, 0], [0, 1]]), torch.tensor([[True, False], [True, True]])
         >>> figure = verdict_figure(["small", "large"], costs, costs, cheapest, is_shown, now=(0.5, 0.5))
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
-        ['small', 'large', 'muted: not shown', 'this concern']
+        ['small', 'large', 'white: not shown', 'this concern']
     """
     figure, axes = canvas(
         3.2, title, xlabel=f"cost of other errors ({against}: 1)", ylabel=f"cost of a referral ({against}: 1)"
@@ -166,20 +164,21 @@ def verdict_figure(
             end = start + len(list(run))
             box = [columns[start], columns[end], columns[end], columns[start]], [*[rows[y]] * 2, *[rows[y + 1]] * 2]
             colour = SYSTEMS[place % len(SYSTEMS)]
-            axes.fill(*box, color=colour, alpha=1.0 if is_sure else PALE, linewidth=0, antialiased=False)
+            if is_sure:
+                axes.fill(*box, color=colour, linewidth=0, antialiased=False)
             start = end
     axes.set(xscale="log", yscale="log", xlim=(columns[0], columns[-1]), ylim=(rows[0], rows[-1]))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(10, numticks=5))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
-    counts = cheapest.flatten().bincount(minlength=len(names))
+    counts = cheapest[is_shown].bincount(minlength=len(names))
     most = sorted(counts.argsort(descending=True, stable=True)[:MOST_NAMED].tolist())
     handles: list[Artist] = [
         Patch(color=SYSTEMS[place % len(SYSTEMS)], label=literal(names[place])) for place in most if counts[place]
     ]
     if not is_shown.all():
-        handles.append(Patch(color=DARK_GREY, alpha=PALE, label="muted: not shown"))
+        handles.append(Patch(facecolor="none", edgecolor=DARK_GREY, linewidth=0.6, label="white: not shown"))
     if (line := _mark(axes, *now)) is not None:
         handles.append(line)
     return legend_below(figure, handles=handles)

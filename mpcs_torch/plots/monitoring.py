@@ -80,7 +80,7 @@ def watched_over_time(
     evidence = [min(max(point.evidence, 1 / most), most) for point in points]
     below.plot(places, evidence, color=style.BLUE, linewidth=1.5)
     below.axhline(threshold, color=style.RED, linestyle="--", linewidth=1.2, label=f"alarm from {threshold:g} on")
-    below.set(yscale="log", ylabel="evidence", xlabel="samples")
+    below.set(yscale="log", ylabel="won by a bet\non an excess", xlabel="samples")
     below.set_ylim(min(0.5, *evidence) / 2, max(2 * threshold, *evidence) * 2)
     if times:
         below.set_xlabel(f"samples, {times[0]} to {times[-1]}")

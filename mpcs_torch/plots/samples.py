@@ -1,4 +1,4 @@
-"""Samples, drawn small, and points whose labels do not overlap: classes in an embedding, methods of the benchmark."""
+"""Samples, drawn small, and points whose labels do not overlap: classes in an embedding, and methods."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

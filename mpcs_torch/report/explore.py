@@ -6,58 +6,62 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
+from mpcs_torch.concern.rules import ConcernError, Problem
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.held_rows import HeldRows
+from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.learning.choice import FACTORS
-from mpcs_torch.learning.decision_rule import CalibrationMethod
 from mpcs_torch.report.render import render
 
 TEMPLATES = Path(__file__).with_name("templates")
-SMALL_FACTORS = (0.05, 0.02, 0.01)
-"""Further costs of a harmless error on the page's curve, for costs that are far apart."""
-CALIBRATED = {
-    "temperature": "Probabilities are calibrated by a temperature, those of each fifth of the rows by the other rows.",
-    "vector": "Probabilities are calibrated by a scale and bias for each class, those of each fifth by the other rows.",
-    None: "Probabilities are used as they are, without calibration.",
-}
-INDEPENDENT = (
-    "Intervals and limits here are for independent rows. Rows of one patient are not independent: true intervals are "
-    "wider then, and limits take more patients than this page says (--cluster of mpcs decide fit and mpcs score)."
+ABOUT = (
+    "Probabilities are used as they are: decisions by cost need calibrated ones (mpcs calibrate). Intervals assume "
+    "independent rows. Rows of one patient are not: true intervals are wider then (--cluster of mpcs score)."
 )
+EXACT = 1000
+"""The number of rows up to which the bounds of all counts are in the page; of more rows, those of some counts are."""
 
 
-def write_explorer(
-    rows: HeldRows,
-    concern: ConcernSpec | None,
-    path: Path,
-    *,
-    calibration: CalibrationMethod = "temperature",
-    reading: str = "",
-) -> None:
+def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
     """Write the page, one file that asks for nothing from elsewhere; it begins with equal costs if there is no concern.
 
-    Readers are told of the calibration; the commands that the page shows have the options for reading files.
+    The commands that the page shows have the options for reading files.
+
+    Raises:
+        ConcernError: If the concern has a cost of a referral for each class.
     """
     spec = ConcernSpec(rows.class_names) if concern is None else concern
+    if isinstance(spec.refer, tuple):
+        raise ConcernError([Problem(("refer",), "must be one cost for all classes to be explored")])
+    columns = [(printable(name), groups.names, groups.codes) for name, groups in rows.groups.items()]
+    counted = [rows.target, torch.zeros_like(rows.target), *(codes for _, _, codes in columns)]
+    sizes = sorted({size for codes in counted for size in codes.bincount().tolist() if size > 0})
     data = {
         "classes": rows.class_names,
         "concern": concern_as_plain(spec),
+        "state": {
+            "costs": without_diagonal(spec.matrix()).tolist(),
+            "dangerous": spec.dangerous_pairs().tolist(),
+            "refer": spec.refer,
+            "factor": spec.factor,
+        },
         "isNew": concern is None,
-        "about": f"{INDEPENDENT} {CALIBRATED[calibration]}",
+        "about": ABOUT,
         "reading": f" {reading}" if reading else "",
-        "factors": [*FACTORS, *SMALL_FACTORS],
         "labels": _packed(rows.target, "<u4"),
         "models": [{"name": printable(name), "probs": _packed(probs, "<f4")} for name, probs in rows.probs.items()],
         "columns": [
-            {"name": printable(name), "groups": [printable(group) for group in names], "codes": _packed(codes, "<u4")}
-            for name, (names, codes) in rows.groups.items()
+            {"name": name, "groups": [printable(group) for group in groups], "codes": _packed(codes, "<u4")}
+            for name, groups, codes in columns
         ],
+        "bounds": [{"of": size, "table": _packed(bounds_of_counts(size), "<f4")} for size in sizes],
     }
     names = ", ".join(printable(name) for name in rows.probs)
     page = render(
@@ -69,6 +73,20 @@ def write_explorer(
         style=Markup((TEMPLATES / "explore.css").read_text(encoding="utf-8")),
     )
     replace_text(path, page)
+
+
+def bounds_of_counts(size: int) -> Tensor:
+    """Return counts among so many rows, (3, K): counts in ascending order, and the ends of their 95 % intervals.
+
+    With at most `EXACT` rows these are all counts, else those near both ends and 1000 others, between which the ends
+    are almost straight.
+    """
+    counts = torch.arange(min(size, EXACT) + 1)
+    if size > EXACT:
+        near, steps = counts[:200], (counts.double() * torch.pi / (2 * EXACT)).sin().square()
+        counts = torch.unique(torch.cat([near, (size * steps).round().long(), size - near]))
+    ends = [clopper_pearson(count, size) for count in counts.tolist()]
+    return torch.cat([counts.double().unsqueeze(0), torch.tensor(ends, dtype=torch.float64).T])
 
 
 def _packed(values: Tensor, dtype: str) -> str:

@@ -1,7 +1,7 @@
 """Confusions of systems, what they cost, and figures of how sure classifiers are."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.rows import KeptRows
 from mpcs_torch.evaluation.verdict import Verdict, verdict_of
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure, verdict_figure
 from mpcs_torch.report.harm import number_text
 from mpcs_torch.report.render import Drawing, draw
@@ -52,7 +53,7 @@ def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, nam
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
     costs = costs.clone().fill_diagonal_(0)
     dangerous = costs > 0 if concern is None else concern.dangerous_pairs()
-    weighted = torch.stack([counts.double() * costs for counts in confusions.values()])
+    weighted = torch.stack([counts[:, :size].double() * costs for counts in confusions.values()])
     totals = weighted.sum(dim=(1, 2)).clamp(min=torch.finfo(torch.float64).tiny)
     highest = weighted.amax(dim=0).flatten()
     order = highest.argsort(descending=True, stable=True)[:MOST].tolist()
@@ -84,24 +85,35 @@ def kind_of(concern: ConcernSpec | None, true: int, predicted: int) -> str:
 
 def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, float]:
     """Return the number of errors, and of dangerous ones (all, without a concern), or the sums of their weights."""
-    wrong = confusion.clone().fill_diagonal_(0)
-    return wrong.sum().item(), (wrong if concern is None else wrong[concern.dangerous_pairs()]).sum().item()
+    severity = severity_of(concern, len(confusion))[:, : confusion.shape[1]]
+    return confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
 
 
-def draw_confusion(confusion: Tensor, concern: ConcernSpec | None, names: list[str], title: str) -> Drawing:
-    """Draw a confusion matrix of at most `MOST_CLASSES` classes, with a description."""
+def draw_confusion(
+    confusion: Tensor, concern: ConcernSpec | None, names: list[str], title: str, *, decisions: Sequence[str] = ()
+) -> Drawing:
+    """Draw a confusion matrix of at most `MOST_CLASSES` classes, with a description.
+
+    Decisions are the names of its columns, also of coarse answers and a referral. Default: the classes.
+    """
+    further = confusion.shape[1] - len(names)
     errors, dangerous = errors_of(confusion, concern)
     of_concern = "" if concern is None else f", {number_text(dangerous)} of them dangerous"
     alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors{of_concern}."
+    alt += f" {number_text(confusion[:, -1].sum().item())} are referred." if further else ""
     if errors:
-        wrong = confusion.clone().fill_diagonal_(0)
+        wrong = confusion[:, : len(names)].clone().fill_diagonal_(0)
         row, column = divmod(int(wrong.argmax()), len(names))
         alt += (
             f" Most often, {names[row]} is taken for {names[column]}: {number_text(wrong[row, column].item())} times."
         )
     released = None if concern is None else concern.released()
     costs = None if concern is None or concern.weights is None else concern.matrix()
-    return draw(confusion_matrix(confusion, released, names, title, costs=costs), printable(alt))
+    if further and concern is not None:
+        released = severity_of(concern, len(names)) != DANGEROUS
+        costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # those of errors alone
+    columns = decisions if further else ()
+    return draw(confusion_matrix(confusion, released, names, title, costs=costs, columns=columns), printable(alt))
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
@@ -144,33 +156,34 @@ def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawin
     return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")
 
 
-def draw_verdict(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Drawing | None:
-    """Draw what costs least over the costs of released errors and of a referral; None if there is nothing to compare.
+def compare_costs(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Verdict | None:
+    """Compare the costs of models, or of ways of deciding of one; None if there is nothing to compare."""
+    bits = max((kept.bits for kept in models.values()), default=0)
+    rows = {name: kept for name, each in models.items() if (kept := each.rows(bits)) is not None}
+    return verdict_of(rows, concern) if rows and len(rows) == len(models) else None
+
+
+def draw_verdict(verdict: Verdict, *, is_several: bool) -> Drawing:
+    """Draw what is shown to cost least over the costs of released errors and of a referral.
 
     The costs of the concern are marked.
     """
-    bits = max((kept.bits for kept in models.values()), default=0)
-    rows = {name: kept for name, each in models.items() if (kept := each.rows(bits)) is not None}
-    verdict = verdict_of(rows, concern) if rows and len(rows) == len(models) else None
-    if verdict is None:
-        return None
     names, *of_grid = verdict[:5]
-    compared = "model" if len(models) > 1 else "way of deciding"
+    compared = "model" if is_several else "way of deciding"
     told = [f"{names[place]} in {_share(verdict, place)}" for place in verdict.cheapest.unique().tolist()]  # type: ignore[no-untyped-call]
-    sampled = f", of a sample of {verdict.rows} rows" if bits else ""
     return draw(
         verdict_figure(
-            names, *of_grid, now=verdict.now, against=verdict.against, title=f"The {compared} that costs least"
+            names, *of_grid, now=verdict.now, against=verdict.against, title=f"The {compared} shown to cost least"
         ),
-        printable(f"The {compared} with the lowest mean cost over a grid of costs{sampled}: {', '.join(told)}."),
-        f"Which {compared} has the lowest mean cost on these rows{sampled}, for other costs of a referral (up) and of "
-        f"errors other than the {verdict.against} ones (right). Decisions are made anew at each point. Muted: the "
-        "difference may be chance, by the paired 95 % interval of that point alone.",
+        printable(
+            f"The {compared} that is shown to have the lowest mean cost, over a grid of costs: {', '.join(told)}."
+        ),
+        f"Colour: this {compared} is shown to cost least on {verdict.rows} rows, for other costs of a referral (up) "
+        f"and of errors other than the {verdict.against} ones (right). White: these rows do not show which costs "
+        "least (by the paired 95 % interval, of that point alone). Decisions are made anew at each point.",
     )
 
 
 def _share(verdict: Verdict, place: int) -> str:
-    """Return in how much of the grid something costs least, and in how much that is shown."""
-    is_best = verdict.cheapest == place
-    share, shown = (100 * which.double().mean().item() for which in (is_best, is_best & verdict.is_shown))
-    return f"{share:.3g} % of the grid ({shown:.3g} % shown)"
+    """Return in how much of the grid something is shown to cost least."""
+    return f"{100 * ((verdict.cheapest == place) & verdict.is_shown).double().mean().item():.3g} % of the grid"

@@ -3,92 +3,104 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable, shown
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.outcomes import EVERY, Outcomes
 from mpcs_torch.evaluation.scores import Interval
-from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.tables import Table
 
 TOLD = 3
 """The most classes in a sentence."""
-MOST_LISTED = 12
+MOST_LISTED = 16
 """The most classes in the table."""
+DANGEROUS, MISSED, FALSE_ALARMS, PRECISION = "dangerous errors", "missed", "false alarms", "right of those decided so"
+REFERRED, DECIDED_RIGHT = "referred", "right of the decided"
 
 
 class OfClass(NamedTuple):
-    """The rows of a class that are dangerous errors."""
+    """What became of the rows of a class, or of a group of classes."""
 
     label: str
-    errors: float
-    rows: float
-    """With weights, sums of these."""
-    ends: Interval | None
-    """The 95 % interval of their share; None if it is not known."""
+    rows: Outcomes
+    """Numbers, or sums of weights."""
+    clusters: Outcomes | None
+    """The numbers of clusters with such rows; None if they are not known."""
+    units: str
+    """What clusters are called, such as "patients"."""
+    intervals: Mapping[str, Interval]
+    """By rate."""
     dearest: float
     """The cost of the dearest dangerous error of the class; 0 if none of its errors is dangerous."""
-    right: float | None = None
-    """The number of its rows that are decided right; None if it is not known."""
-    recall_ends: Interval | None = None
-    """The 95 % interval of recall; None if it is not known."""
+    is_class: bool
+
+    def told(self, name: str, rate: str, counted: str) -> str:
+        """Return how many of the true rows are something, clusters first.
+
+        Such as ``18 of 40 patients with severe (33 of 81 rows, 40.7 % [25.1, 58.8])``, or ``33 of 81 severe (...)``.
+        """
+        part, whole = (getattr(self.rows, each).item() for each in (name, "true"))
+        of_rows, share = f"{number_text(part)} of {number_text(whole)}", percent(part, whole, self.intervals.get(rate))
+        if self.clusters is None:
+            return f"{of_rows} {counted} ({share})"
+        of_clusters = (number_text(getattr(self.clusters, each).item()) for each in (name, "true"))
+        beside = f" with {counted}" if counted != "rows" else ""
+        return f"{' of '.join(of_clusters)} {self.units}{beside} ({of_rows} rows, {share})"
+
+    def cell(self, part: float, whole: float, rate: str) -> str:
+        """Return a part of some rows with its share, for a table."""
+        share = percent(part, whole, self.intervals.get(rate)) if whole else ""
+        return f"{number_text(part)} of {number_text(whole)}: {share}" if whole else "no rows"
 
 
-def classes_of(
-    confusion: Tensor,
-    concern: ConcernSpec | None,
-    names: Sequence[str],
-    class_intervals: Mapping[str, Mapping[str, Interval]] | None = None,
-) -> list[OfClass]:
-    """Return the dangerous errors of each class from a confusion matrix (C, C), rows true classes.
+def classes_of(scores: ClassifierScores, concern: ConcernSpec | None) -> list[OfClass]:
+    """Return the outcomes of each class, and of each group of classes. Without a concern, all errors are dangerous."""
+    size, names = len(scores.class_names), scores.class_names
+    costs = (dangerous_pairs_of(concern, size) * (1.0 if concern is None else concern.matrix())).amax(dim=1)
+    members = {name: [label] for label, name in enumerate(names)}
+    members |= {} if concern is None else {name: list(of) for name, of in concern.class_groups}
+    units, ends = scores.cluster_name, scores.class_intervals
+    return [
+        OfClass(name, of, scores.clusters.get(name), units, ends.get(name, {}), dearest, is_class=name in names)
+        for name, of in scores.named_outcomes().items()
+        for dearest in [costs[members[name]].max().item()]
+    ]
 
-    Without a concern, all errors are dangerous. Intervals are those of Clopper and Pearson, unless those of
-    ``"recall"`` and ``"error_rate"`` are given by class, where rows are weighted or not independent.
-    """
-    is_wrong = ~torch.eye(len(confusion), dtype=torch.bool)
-    is_dangerous = is_wrong if concern is None else concern.dangerous_pairs()
-    costs = is_dangerous * (1.0 if concern is None else concern.matrix())
-    classes = list[OfClass]()
-    for place, name in enumerate(names):
-        row = confusion[place]
-        errors, rows, right = (part.sum().item() for part in (row[is_dangerous[place]], row, row[place]))
-        if class_intervals is None:
-            ends, recall_ends = (clopper_pearson(round(n), round(rows)) if rows else None for n in (errors, right))
-        else:  # of dangerous errors it is known where they are all errors of the class
-            of_class = class_intervals.get(name, {})
-            has_all = bool((is_dangerous[place] == is_wrong[place]).all())
-            ends, recall_ends = of_class.get("error_rate") if has_all else None, of_class.get("recall")
-        classes.append(OfClass(name, errors, rows, ends, costs[place].max().item(), right, recall_ends))
-    return classes
+
+def all_rows(scores: ClassifierScores, ends: Interval | None) -> OfClass:
+    """Return the outcomes of all rows; the interval is that of the rate that is counted."""
+    clusters = scores.clusters.get(EVERY)
+    return OfClass("", scores.outcomes[EVERY], clusters, scores.cluster_name, {"": ends} if ends else {}, 0.0, False)
 
 
 def worst_first(classes: Sequence[OfClass]) -> list[OfClass]:
-    """Return the classes in the order of their dearest error, then of the share of dangerous errors."""
-    return sorted(classes, key=lambda each: (-each.dearest, -each.errors / max(each.rows, 1)))
+    """Return classes, then groups, in the order of their dearest error, then of the share of dangerous errors."""
+    return sorted(
+        classes,
+        key=lambda each: (
+            not each.is_class,
+            -each.dearest,
+            -(each.rows.dangerous / each.rows.true.clamp(min=1)).item(),
+        ),
+    )
 
 
-def harm_sentence(
-    classes: Sequence[OfClass], *, are_all: bool, ends: Interval | None = None, counted: str = "rows"
-) -> str:
+def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, counted: str = "rows") -> str:
     """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
 
-    The 95 % interval is of their share of all rows.
+    Clusters, such as patients, come before rows.
     """
-    wanted = [each for each in worst_first(classes) if each.dearest > 0]
-    parts = [
-        f"{number_text(each.errors)} of {number_text(each.rows)} {_rows_of(each.label)} "
-        f"({percent(each.errors, each.rows, each.ends)})"
-        for each in wanted
-        if each.rows
-    ]
+    wanted = [each for each in worst_first(classes_of(scores, concern)) if each.dearest > 0 and each.is_class]
+    parts = [each.told("dangerous", "dangerous_rate", _rows_of(each.label)) for each in wanted if each.rows.true]
     told = ", ".join(parts[:TOLD]) + (" and on others" if len(parts) > TOLD else "")
-    absent = [_rows_of(each.label) for each in wanted if not each.rows]
+    absent = [_rows_of(each.label) for each in wanted if not each.rows.true]
     unknown = f" No {counted.removesuffix('s')} is {' or '.join(absent[:TOLD])}: errors there are not known."
-    count, rows = (sum(numbers) for numbers in zip(*((each.errors, each.rows) for each in classes), strict=True))
-    verb = "is wrong on" if are_all else "makes dangerous errors on"
-    in_all = f"{number_text(count)} of {number_text(rows)} {counted} in all ({percent(count, rows, ends)})"
-    return f"{verb} {told or 'none'}; {in_all}.{unknown if absent else ''}"
+    verb, rate = (
+        ("is wrong on", "misclassification_rate") if concern is None else (f"makes {DANGEROUS} on", "dangerous_rate")
+    )
+    in_all = all_rows(scores, scores.intervals.get(rate)).told("dangerous", "", counted)
+    return f"{verb} {told or 'none'}; {in_all} in all.{unknown if absent else ''}"
 
 
 def _rows_of(label: str) -> str:
@@ -107,29 +119,34 @@ def percent(count: float, total: float, ends: Interval | None = None) -> str:
     return share if ends is None else f"{share} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
 
 
-def harm_table(by_model: Mapping[str, Sequence[OfClass]], *, are_all: bool, system: str = "model") -> Table:
-    """Return the dangerous errors and the recall of each class by each model, the dearest and worst class first."""
-    first, *_ = by_model.values()
-    is_several, has_recall = len(by_model) > 1, first[0].right is not None
-    header = ["class", *([system] if is_several else []), "rows", "errors" if are_all else "dangerous errors"]
-    places, rows = {each.label: place for place, each in enumerate(first)}, list[list[str]]()
-    listed = worst_first(first)[: max(TOLD, MOST_LISTED // len(by_model))]
+def harm_table(
+    by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
+) -> Table | None:
+    """Return what became of each class by each model, the dearest and worst class first; None for soft labels."""
+    classes = {name: {each.label: each for each in classes_of(scores, concern)} for name, scores in by_model.items()}
+    first = worst_first([*next(iter(classes.values())).values()])
+    if not first:
+        return None
+    is_several, refers = len(by_model) > 1, any(scores.refers for scores in by_model.values())
+    rows, listed = list[list[str]](), first[: max(TOLD, MOST_LISTED // len(by_model))]
     for label in (each.label for each in listed):
-        for name, classes in by_model.items():
-            of_class = classes[places[label]]
-            row = [shown(label, 40), *([printable(name)] if is_several else []), number_text(of_class.rows)]
-            rows.append([*row, _errors(of_class), *([_recall(of_class)] if has_recall else [])])
+        for name, of_model in classes.items():
+            model = [printable(name)] if is_several else []
+            rows.append([shown(label, 40), *model, *_cells(of_model[label], refers=refers, is_wrong=concern is None)])
     if len(first) > len(listed):
         rows.append([f"and {len(first) - len(listed)} others", *[""] * (len(rows[0]) - 1)])
-    return Table([*header, *(["recall"] if has_recall else [])], rows)
+    units = [first[0].units] if first[0].clusters is not None else []
+    header = ["class", *([system] if is_several else []), *units, "rows", *([] if concern is None else [DANGEROUS])]
+    referrals = ([REFERRED], [DECIDED_RIGHT]) if refers else ([], [])
+    return Table([*header, MISSED, *referrals[0], FALSE_ALARMS, PRECISION, *referrals[1]], rows)
 
 
-def _errors(of_class: OfClass) -> str:
-    if not of_class.rows:
-        return ""
-    share = percent(of_class.errors, of_class.rows, of_class.ends)
-    return f"{number_text(of_class.errors)}: {share}" if of_class.dearest else ""
-
-
-def _recall(of_class: OfClass) -> str:
-    return percent(of_class.right or 0, of_class.rows, of_class.recall_ends) if of_class.rows else ""
+def _cells(of: OfClass, *, refers: bool, is_wrong: bool) -> list[str]:
+    true, right, predicted, referred, missed, dangerous = (each.item() for each in of.rows)
+    cells = [] if of.clusters is None else [number_text(of.clusters.true.item())]
+    cells.append(number_text(true))
+    if not is_wrong:
+        cells.append(of.cell(dangerous, true, "dangerous_rate") if of.dearest else "no error is dangerous")
+    cells += [of.cell(missed, true, "error_rate"), *([of.cell(referred, true, "referral_rate")] if refers else [])]
+    cells += [number_text(predicted - right), of.cell(right, predicted, "precision")]
+    return [*cells, *([of.cell(right, true - referred, "selective_accuracy")] if refers else [])]

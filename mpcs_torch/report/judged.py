@@ -7,6 +7,8 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
+from mpcs_torch.evaluation import evaluate
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.functional import confusion_matrix
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
@@ -54,6 +56,12 @@ class Judged:
     def confusion(self) -> Tensor:
         """int64 (C, C): rows true classes."""
         return confusion_matrix(self.decisions, self.labels, num_classes=self.logits.shape[1]).long()
+
+    @cached_property
+    def scores(self) -> ClassifierScores:
+        """What was counted by class, with intervals for independent samples."""
+        measured = ["misclassification_rate", "dangerous_rate"]
+        return evaluate(self.decisions, self.labels, concern=self.concern, metrics=measured).first
 
     @property
     def errors(self) -> tuple[int, int]:

@@ -19,6 +19,15 @@ MOST_DRAWN = 12
 """Rates that are drawn over time: those with the most evidence."""
 SURE = 0.9
 """The chance that a rate that could be seen is meant with."""
+TERMS = {
+    "at any time": "the interval that holds the true rate at all times, however often one looks",
+    "seen above": "a true rate above it would have raised an alarm by now, with a chance of 9 in 10",
+    "evidence of an excess": "what a bet that the limit is exceeded has won so far; it is no p-value",
+    "samples": "the labelled rows that count for the rate",
+    "mean": "the rate so far",
+}
+"""By header of the tables: what it means."""
+EVIDENCE = "evidence of an excess"
 HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
 
 
@@ -37,14 +46,19 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     for mean, samples, against in zip(means_of(watch, kind), monitor.samples.tolist(), evidence, strict=True):
         limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < float("inf")]
         cells = [mean.name, f"{samples:.6g}", "" if isnan(mean.rate) else f"{mean.rate:.3g}"]
-        cells += [f"{mean.low:.3g} to {mean.high:.3g}", " to ".join(limits), f"{against:.3g}"]
+        cells += [f"{mean.low:.3g} to {mean.high:.3g}", " to ".join(limits), evidence_text(against) if limits else ""]
         rows.append([*cells, "yes" if mean.is_alarm else "no"])
-    header = [HEADERS[kind], "samples", "mean", "at any time", "limit", "evidence", "alarm"]
+    header = [HEADERS[kind], "samples", "mean", "at any time", "limit", EVIDENCE, "alarm"]
     if seen:
         header.insert(5, "seen above")
         for row, rate in zip(rows, seen, strict=True):
             row.insert(5, "nothing yet" if isnan(rate) else f"{rate:.3g}")
     return Table(header, rows)
+
+
+def evidence_text(evidence: float) -> str:
+    """Return the evidence that a limit is exceeded as a bet: a small number would be read as a p-value."""
+    return f"{evidence:.3g} for 1" if evidence > 1 else "none"
 
 
 def seen_above(watch: Watch) -> list[float]:
@@ -66,8 +80,9 @@ def terms_of(watch: Watch) -> str:
     unit = "each row is taken as independent" if size == 1 else f"at most {size:g} rows are taken to err together"
     return (
         f"Seen above: a true rate above it would have raised an alarm by now, with a chance of {SURE:.0%}; lower ones "
-        "may be there unseen. Evidence is no probability: it begins at 1, falls while a limit is kept, and one rate "
-        f"alone raises an alarm at {threshold * rates:g}. If all limits are kept, that ever happens with a probability "
+        "may be there unseen. Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
+        f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
+        f"If all limits are kept, that ever happens with a probability "
         f"of at most {error:.3g} for this state. Labels are taken to be chosen without regard to the error, in the "
         f"order of rows; {unit}."
     )
@@ -95,9 +110,8 @@ def _verdict_of(watch: Watch) -> str:
         return alarm_sentence(alarms[0]) + more
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
-    means = means_of(watch, RISK)
-    place = max(range(len(means)), key=lambda place: means[place].high / means[place].highest)  # the least known
-    mean, seen = means[place], seen_above(watch)[place]
+    place = _least_known(watch)
+    mean, seen = means_of(watch, RISK)[place], seen_above(watch)[place]
     quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
     samples = f"{watch.monitors[RISK].samples[place].item():.6g} samples"
     if watch.cautions():
@@ -125,13 +139,31 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         verdict=verdict_of(watch),
         told=[alarm_sentence(alarm) for alarm in watch.alarms if alarm != first],
         terms=terms_of(watch),
-        facts={"rows": watch.rows, "labelled": watch.labelled, "confidence": f"{watch.settings.confidence:g}"},
+        facts={"labelled": f"{watch.labelled} of {watch.rows} rows"} | _power(watch),
+        confidence=f"{watch.settings.confidence:g}",
+        meanings=TERMS,
         drawings=drawings,
         tables=[(_about(watch, kind), monitor_table(watch, kind)) for kind in watch.monitors],
         hints=[_draw_means(hints, "Hints without labels")] if has_reference else [],
         commands=[command] if command else [],
     )
     replace_text(path, page)
+
+
+def _power(watch: Watch) -> dict[str, str]:
+    """Return which rates of the limit that is known least would have been seen by now, for a tile."""
+    if watch.cautions() or not watch.labelled:
+        return {"rates that would have been seen": "none can be named"}
+    least = _least_known(watch)
+    seen, mean = seen_above(watch)[least], means_of(watch, RISK)[least]
+    told = "none yet" if isnan(seen) else f"above {seen:.3g} (limit {mean.highest:.3g})"
+    return {f"rates of '{mean.name}' that would have been seen": printable(told)}
+
+
+def _least_known(watch: Watch) -> int:
+    """Return the place of the rate that may exceed its limit most."""
+    means = means_of(watch, RISK)
+    return max(range(len(means)), key=lambda place: means[place].high / means[place].highest)
 
 
 def _about(watch: Watch, kind: str) -> str:
@@ -171,7 +203,8 @@ def _over_time(watch: Watch) -> Iterator[Drawing]:
         if drawn:
             title = now[place].name
             figure = watched_over_time(drawn, threshold=monitor.threshold, times=times, title=title)
-            alt = f"{title} over {watch.rows} rows: now {drawn[-1].mean.rate:.3g}, evidence {drawn[-1].evidence:.3g}."
+            bet = evidence_text(drawn[-1].evidence)
+            alt = f"{title} over {watch.rows} rows: now {drawn[-1].mean.rate:.3g}, {EVIDENCE}: {bet}."
             yield draw(figure, printable(alt))
 
 

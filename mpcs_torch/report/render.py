@@ -24,6 +24,8 @@ from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal
 from mpcs_torch.plots.forest import MOST_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
+WIDEST = 60
+"""The highest end of an interval of a difference in percent that a figure has: others would make all else a point."""
 PIXELS = 96
 """Of an inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
@@ -76,7 +78,12 @@ def render(template: str, **content: object) -> str:
     environment = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    environment.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable}
+    environment.filters |= {
+        "numeric_columns": numeric_columns,
+        "whole": whole,
+        "breakable": breakable,
+        "in_parts": in_parts,
+    }
     page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
     return TIGHT.sub(
         lambda found: found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}"), page
@@ -140,20 +147,25 @@ def drawn_models(result: Result[Any]) -> list[str]:
 
 
 def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
-    """Draw the differences of two systems in percent of the first; nothing for more systems."""
-    finite = {row.measure: row.paired for row in comparisons if row.paired.first and isfinite(row.paired.difference)}
-    pairs = {(row.first, row.second) for row in comparisons}
-    if len(pairs) != 1 or not finite:
+    """Draw the differences of two systems in percent of the first, those whose intervals are readable together.
+
+    Nothing for more systems.
+    """
+    pairs, effects, wide = {(row.first, row.second) for row in comparisons}, dict[str, list[Effect]](), list[str]()
+    for row in comparisons:
+        ends = [100 * end / (abs(row.paired.first) or nan) for end in row.paired[2:5]]
+        if max(map(abs, ends)) <= WIDEST:
+            effects[row.measure] = [(ends[0], ends[1], ends[2])]
+        else:
+            wide.append(row.measure)
+    if len(pairs) != 1 or not effects:
         return []
     [(first, second)] = pairs
-    effects: dict[str, list[Effect]] = {}
-    for name, paired in finite.items():
-        share = 100 / abs(paired.first)
-        effects[name] = [(share * paired.difference, share * paired.low, share * paired.high)]
     label = f"{literal(second, 20)} minus {literal(first, 20)}, % of {literal(first, 20)}"
     told = "; ".join(f"{name} {values[0][0]:+.3g} %" for name, values in effects.items())
     alt = printable(f"Differences of {second} from {first}: {told}.")
     caption = "Differences as a share of the first value, with 95 % intervals, each of one row of the table alone."
+    caption += f" Left out, as they may be above {WIDEST} %: {', '.join(wide)}." if wide else ""
     return [draw(forest_figure(effects, [label]), alt, caption)]
 
 
@@ -200,6 +212,11 @@ def breakable(text: str) -> Markup:
     """Let a long name of a metric or column be broken after its underscores instead, where there is no room."""
     shown = whole(text)
     return shown if " " in text else Markup(str(shown).replace("_", "_<wbr>"))
+
+
+def in_parts(cell: str) -> str:
+    """Let the text of a cell be broken after a colon, and before a bracket, alone."""
+    return re.sub(r"(?<!:) (?!\[)", "\N{NO-BREAK SPACE}", cell)
 
 
 def _theme() -> str:

@@ -12,20 +12,21 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.rows import KeptRows, Rows
-from mpcs_torch.functional import Comparison, clopper_pearson, summarize_comparisons
+from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.figures import (
     MOST_CLASSES,
     Costliest,
+    compare_costs,
     costliest,
     draw_confusion,
     draw_det,
     draw_referral,
     draw_verdict,
 )
-from mpcs_torch.report.harm import classes_of, harm_sentence, harm_table
+from mpcs_torch.report.harm import harm_sentence, harm_table
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.tables import Table
@@ -131,10 +132,7 @@ def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> s
 
 def harm_of(name: str, judged: Judged) -> str:
     """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
-    classes = classes_of(judged.confusion, judged.concern, judged.concern.classes)
-    ends = clopper_pearson(judged.errors[1], len(judged.labels))
-    told = harm_sentence(classes, are_all=_are_all(judged.concern), ends=ends, counted="test samples")
-    return f"{name} {told}"
+    return f"{name} {harm_sentence(judged.scores, judged.concern, counted='test samples')}"
 
 
 def _are_all(concern: ConcernSpec) -> bool:
@@ -252,11 +250,10 @@ def _of_several(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
     }
 
 
-def _by_class(judged: Mapping[str, Judged]) -> Table:
+def _by_class(judged: Mapping[str, Judged]) -> Table | None:
     """Return the dangerous errors and the recall of each class, with intervals for independent samples."""
-    by_run = {name: classes_of(each.confusion, each.concern, each.concern.classes) for name, each in judged.items()}
-    are_all = all(_are_all(each.concern) for each in judged.values())
-    return harm_table(by_run, are_all=are_all, system="run")
+    concern = next(iter(judged.values())).concern
+    return harm_table({name: each.scores for name, each in judged.items()}, concern, system="run")
 
 
 def _costs(judged: Mapping[str, Judged], run: TrainedRun) -> Costliest:
@@ -344,8 +341,8 @@ def _verdict(judged: Mapping[str, Judged]) -> list[Drawing]:
     rows = {name: KeptRows() for name in judged}
     for name, predictions in judged.items():
         rows[name].add(Rows(predictions.probs, predictions.labels, torch.arange(len(predictions.labels))))
-    drawing = draw_verdict(rows, next(iter(judged.values())).concern) if judged else None
-    return [] if drawing is None else [drawing]
+    verdict = compare_costs(rows, next(iter(judged.values())).concern) if judged else None
+    return [] if verdict is None or not verdict.is_shown.any() else [draw_verdict(verdict, is_several=len(rows) > 1)]
 
 
 def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:

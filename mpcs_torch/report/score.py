@@ -9,28 +9,32 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.evaluation import INDEPENDENT
+from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.rows import RowRisks
-from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
+from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import reliability
 from mpcs_torch.report.figures import (
     MOST_CLASSES,
+    compare_costs,
     costliest,
     draw_confusion,
     draw_det,
     draw_referral,
     draw_verdict,
-    errors_of,
 )
-from mpcs_torch.report.harm import OfClass, classes_of, harm_sentence, harm_table, number_text, percent
+from mpcs_torch.report.harm import DANGEROUS, all_rows, harm_sentence, harm_table, number_text, percent
 from mpcs_torch.report.render import Drawing, draw, write_result
+from mpcs_torch.report.terms import terms_of
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 UNWEIGHTED = "DET curves and the picture of what costs least over other costs, which count rows alike, are left out."
 """Of weighted rows; all else on the page is weighted."""
+NOTHING_SHOWN = (
+    "Which model, or way of deciding, costs least is shown for none of the costs that were tried: no picture."
+)
 TOLD = 3
 """The most models that have a sentence."""
 
@@ -48,6 +52,8 @@ def write_score_report(
 
     The risks of the rows of each model are for figures of certainty. The requirements say which of them are met.
     """
+    drawn, notes = _verdict(concern, risks), list(result.notes)
+    result = replace(result, notes=[*notes, *([NOTHING_SHOWN] if drawn is not None and not drawn else [])])
     if any(rows.is_weighted for rows in risks.values()):
         result = replace(result, notes=[*result.notes, UNWEIGHTED])
     names = result.first.class_names
@@ -58,19 +64,30 @@ def write_score_report(
         result,
         name=", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} models",
         compared=_compared(result),
-        sentences=[_sentence(name, result, concern) for name in result.models if len(result.models) <= TOLD],
+        sentences=[
+            told for name in result.models if len(result.models) <= TOLD for told in _told(name, result, concern)
+        ],
+        has_intervals=any(scores.class_intervals for scores in result.models.values()),
         summary=_summary(result, concern),
         requirements=requirements,
         costs=costliest(confusions, concern, names) if confusions else None,
+        terms=terms_of(result),
         drawings=[
-            draw_confusion(confusion, concern, names, f"Confusion matrix{_of_model(result, name)}")
+            draw_confusion(
+                confusion,
+                concern,
+                names,
+                f"Confusion matrix{_of_model(result, name)}",
+                decisions=result.models[name].decision_names,
+            )
             for name, confusion in confusions.items()
             if len(names) <= MOST_CLASSES
         ]
-        + _verdict(concern, risks),
-        by_class=_class_table(result, concern),
+        + (drawn or []),
+        by_class=harm_table(result.models, concern),
+        work=[f"{_about(result, name)}{told}" for name in result.models for told in _work(result, name)],
         over_costs=result.over_costs,
-        by_class_caption=_caption(concern),
+        by_class_caption=_caption(result, concern),
         referral=_referral(concern, risks),
         certainty=_certainty(result, risks),
         is_several=len(result.models) > 1,
@@ -96,81 +113,65 @@ def _compared(result: Result[ClassifierScores]) -> list[str]:
     return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
 
 
-def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Say how many rows of each class are dangerous errors, the class first where one costs most."""
-    scores, model, classes = result.models[name], printable(name), _classes(name, result, concern)
-    if not classes:
-        return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
-    ends, of_wrong = (scores.intervals.get(name) for name in ("dangerous_rate", "misclassification_rate"))
+def _told(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[str]:
+    """Say how many rows of each class are dangerous errors, the class first where one costs most, and what else."""
+    scores, model = result.models[name], printable(name)
     counted = "weighted rows" if scores.is_weighted else "rows"
-    told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends, counted=counted)
-    if (counts := scores.confusion) is None:
-        decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
-        return f"{decided}; it {told}"
-    if concern is None:
-        return f"{model} {told}"
-    errors, dangerous = errors_of(counts, concern)
-    if errors == dangerous:
-        return f"{model} {told}"
-    total = counts.sum().item()
-    of_all = f"{number_text(errors)} of {number_text(total)} {counted} ({percent(errors, total, of_wrong)})"
-    return f"{model} {told} It is wrong on {of_all}."
+    if EVERY not in scores.outcomes:
+        return [f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."]
+    told = [f"{model} {harm_sentence(scores, concern, counted=counted)}"]
+    every = all_rows(scores, scores.intervals.get("misclassification_rate")).rows
+    if concern is not None and every.missed != every.dangerous:
+        wrong = all_rows(scores, scores.intervals.get("misclassification_rate"))
+        told.append(f"{model} is wrong on {wrong.told('missed', '', counted)}.")
+    if scores.refers and every.referred:
+        told.append(f"{model} refers {all_rows(scores, None).told('referred', '', counted)}.")
+    elif scores.refers:
+        told.append(f"{model} refers none.")
+    return told
 
 
-def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[OfClass]:
-    """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
-    scores = result.models[name]
-    if (counts := scores.confusion) is not None:
-        is_counted = INDEPENDENT in result.notes and not scores.is_weighted
-        intervals = None if is_counted else scores.class_intervals
-        return classes_of(counts, concern, scores.class_names, intervals)
-    groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
-    if concern is None or not any("dangerous_rate" in of_class.values for of_class in groups.values()):
-        return []
-    dearest = (concern.matrix() * concern.dangerous_pairs()).amax(dim=1).tolist()
-    classes = list[OfClass]()
-    for label, cost in zip(concern.classes, dearest, strict=True):
-        of_class, rate, rows, ends_of = groups.get(label), 0.0, 0.0, None
-        if isinstance(of_class, ClassifierScores):
-            rate, rows = of_class.values["dangerous_rate"], of_class.weight
-            ends_of = of_class.intervals.get("dangerous_rate")
-        classes.append(OfClass(label, round(rate * rows, 6), rows, ends_of, cost))
-    return classes
-
-
-def _caption(concern: ConcernSpec | None) -> str:
+def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
     """Say how the table by class is read."""
-    if concern is None:
-        return "The worst class first; 95 % intervals in brackets"
-    caption = "The class with the most expensive error first; 95 % intervals in brackets"
-    is_empty = not bool(concern.dangerous_pairs().any(dim=1).all())
-    return f"{caption}; no entry where no error is dangerous" if is_empty else caption
-
-
-def _class_table(result: Result[ClassifierScores], concern: ConcernSpec | None) -> Table | None:
-    """Return the dangerous errors and the recall of each class; None if they are not known."""
-    by_model = {name: _classes(name, result, concern) for name in result.models}
-    if not all(by_model.values()):
-        return None
-    return harm_table(by_model, are_all=concern is None)
+    first = result.first
+    order = "The worst class first" if concern is None else "The class with the most expensive error first"
+    beside = f"; {first.cluster_name}: those with such rows" if first.clusters else ""
+    sure = ", 95 % intervals in brackets" if any(first.class_intervals.values()) else ""
+    return f"{order}, then groups of classes{beside}; rows as parts of rows{sure}"
 
 
 def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:
-    facts: dict[str, object] = {"rows": result.first.rows, "classes": len(result.first.class_names)}
+    """Return the tiles: each number says what it is a part of."""
+    first = result.first
+    facts: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
+    if first.clusters:
+        facts = {first.cluster_name: number_text(first.clusters[EVERY].true.item())} | facts
     for name, scores in result.models.items():
-        if (counts := scores.confusion) is None or len(result.models) > 3:
+        if EVERY not in scores.outcomes or len(result.models) > TOLD:
             continue
-        errors, dangerous = map(number_text, errors_of(counts, concern))
-        if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
+        of = "" if len(result.models) == 1 else f", {printable(name)}"
+        if not of and concern is not None and scores.constant and "expected_concern" in scores.values:
             units = f"cost of errors, as a share of always deciding {printable(scores.constant[0])}"
             facts[units] = f"{scores.values['expected_concern']:.3g}"
-        if len(result.models) == 1:
-            facts |= {"errors": errors} if concern is None else {"errors": errors, "dangerous errors": dangerous}
-        elif concern is None:
-            facts[f"errors, {printable(name)}"] = errors
-        else:
-            facts[f"dangerous errors, {printable(name)}"] = f"{dangerous} of {errors}"
+        counted = {DANGEROUS: "dangerous"} if concern is not None else {}
+        counted |= {"referred": "referred"} if scores.refers else {}
+        for title, field in ({"wrong decisions": "missed"} | counted).items():
+            facts[f"{title}{of}"] = _tile(scores, field)
+        if scores.refers:
+            every = scores.outcomes[EVERY]
+            right, decided = every.right.item(), (every.true - every.referred).item()
+            facts[f"accuracy of the decided{of}"] = (
+                f"{percent(right, decided)} of {number_text(decided)} rows" if decided else "none is decided"
+            )
     return facts
+
+
+def _tile(scores: ClassifierScores, field: str) -> str:
+    """Return how many rows are something, of how many, and clusters first."""
+    counts = [(scores.clusters[EVERY], scores.cluster_name)] if scores.clusters else []
+    counts.append((scores.outcomes[EVERY], "weighted rows" if scores.is_weighted else "rows"))
+    texts = [f"{number_text(getattr(of, field).item())} of {number_text(of.true.item())} {what}" for of, what in counts]
+    return f"in {', '.join(texts)}" if len(texts) > 1 else texts[0]
 
 
 def _of_model(result: Result[ClassifierScores], name: str) -> str:
@@ -199,10 +200,21 @@ def _certainty(result: Result[ClassifierScores], kept_risks: Mapping[str, RowRis
     return drawings
 
 
-def _verdict(concern: ConcernSpec | None, risks: Mapping[str, RowRisks]) -> list[Drawing]:
+def _work(result: Result[ClassifierScores], name: str) -> list[str]:
+    return result.models[name].remarks_of_referrals()
+
+
+def _about(result: Result[ClassifierScores], name: str) -> str:
+    return f"{printable(name)}: " if len(result.models) > 1 else ""
+
+
+def _verdict(concern: ConcernSpec | None, risks: Mapping[str, RowRisks]) -> list[Drawing] | None:
+    """Draw what costs least; nothing if that is shown nowhere, None if there is nothing to compare."""
     kept = {printable(name): rows.kept for name, rows in risks.items() if rows.kept is not None}
-    drawing = draw_verdict(kept, concern) if kept and concern is not None else None
-    return [] if drawing is None else [drawing]
+    verdict = compare_costs(kept, concern) if kept and concern is not None else None
+    if verdict is None:
+        return None
+    return [draw_verdict(verdict, is_several=len(kept) > 1)] if verdict.is_shown.any() else []
 
 
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mpcs_torch.benchmark.judging import RECIPE
-from mpcs_torch.benchmark.measures import Effect, difference, reduction
-from mpcs_torch.benchmark.methods import METHODS, Problem
-from mpcs_torch.benchmark.runs import outputs, train
-from mpcs_torch.benchmark.tasks import TASKS, Task
+from examples.benchmark.judging import RECIPE
+from examples.benchmark.measures import Effect, difference, reduction
+from examples.benchmark.methods import METHODS, Problem
+from examples.benchmark.runs import outputs, train
+from examples.benchmark.tasks import TASKS, Task
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.learning import recommended

@@ -1,6 +1,7 @@
 """Show how often a choice on validation samples is the best one: by counts, and as `recommended` does.
 
-Run: mpcs benchmark MNIST digits simulated; then python -m tests.benchmarks.choices runs/benchmark [--resamples 1000]
+Run: python -m examples.benchmark MNIST digits simulated; then
+python -m tests.benchmarks.choices runs/benchmark [--resamples 1000]
 
 The predictions are those that the benchmark kept: of a plain model and the models with margins, on the validation and
 test samples of its tuning seeds. These are taken for the population. Validation samples are drawn from it with
@@ -15,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from mpcs_torch.benchmark.judging import MAX_ACCURACY_LOSS, RECIPE, Arm, Trials
-from mpcs_torch.benchmark.runs import outcome_of
-from mpcs_torch.benchmark.tasks import TASKS
+from examples.benchmark.judging import MAX_ACCURACY_LOSS, RECIPE, Arm, Trials
+from examples.benchmark.runs import outcome_of
+from examples.benchmark.tasks import TASKS
 from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Options, harm_of
 from mpcs_torch.tables import Table
 

@@ -8,9 +8,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
-from mpcs_torch.benchmark.methods import METHODS, Problem
-from mpcs_torch.benchmark.runs import outputs, train
-from mpcs_torch.benchmark.tasks import TASKS
+from examples.benchmark.methods import METHODS, Problem
+from examples.benchmark.runs import outputs, train
+from examples.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision
 from tests.benchmarks.tabular_models import mlp

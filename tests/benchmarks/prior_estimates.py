@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
-from mpcs_torch.benchmark.tasks import TASKS
+from examples.benchmark.tasks import TASKS
 from mpcs_torch.calibration import estimate_priors
 from mpcs_torch.calibration.priors import LEVEL, PriorMethod
 from mpcs_torch.concern import ConcernSpec

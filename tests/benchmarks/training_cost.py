@@ -18,9 +18,9 @@ from torch.nn import functional as nn_functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD, Adam
 
-from mpcs_torch.benchmark.methods import method_of
-from mpcs_torch.benchmark.runs import Run, setting_of, train_and_keep
-from mpcs_torch.benchmark.tasks import TASKS
+from examples.benchmark.methods import method_of
+from examples.benchmark.runs import Run, setting_of, train_and_keep
+from examples.benchmark.tasks import TASKS
 from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.processes.world import joined
 from mpcs_torch.trainer.data import DataSplits, Split

@@ -5,8 +5,9 @@ from pathlib import Path
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.benchmark.demonstration import PLAIN, RECOMMENDED, WITH_REFERRAL, Demonstration
+from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.report.demo import write_demo_report
+from mpcs_torch.trainer.demonstration import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult
 from tests.cli.test_cli import run
 from tests.report.test_run import trained
 
@@ -79,17 +80,13 @@ def _trials(path: Path, gap: float) -> Path:
 
 
 def _demonstration() -> Demonstration:
-    found = Demonstration(ConcernSpec(10, releases=[[1, 8], [8, 1]]))
-    target = torch.arange(200) % 10
+    seeds, target = [], torch.arange(200) % 10
     for _seed in range(10):
+        result = SeedResult(target, {}, {})
         for name, share in ((PLAIN, 0.1), (RECOMMENDED, 0.07)):
             wrong = torch.rand(200, generator=GENERATOR) < share
-            decisions = torch.where(wrong, (target + 1) % 10, target)
-            found.add(name, decisions, target)
-            found.add(name + WITH_REFERRAL, decisions, target)
-            found.confusions[name] = torch.diag(torch.full((10,), 180)) + torch.randint(
-                0, 9, (10, 10), generator=GENERATOR
-            )
-            risk = wrong.double() + torch.rand(200, generator=GENERATOR)
-            found.risks.setdefault(name, []).append((risk, wrong))
-    return found
+            decisions = torch.where(wrong, torch.randint(0, 10, (200,), generator=GENERATOR), target)
+            result.decisions.update({name: decisions, name + WITH_REFERRAL: decisions})
+            result.risks[name] = (decisions, wrong.double() + torch.rand(200, generator=GENERATOR))
+        seeds.append(result)
+    return Demonstration(ConcernSpec(10, releases=[[1, 8], [8, 1]]), seeds)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, load_concern
+from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.files import open_table
 from mpcs_torch.learning import DecisionRule, Limit, plan_limit
 from tests.calibration.data import logits
@@ -67,16 +68,44 @@ def test_a_rule_decides_or_refers_each_row(
     wrong = [(label, name) for label, name in wrong if name not in (label, "refer")]
     released = sum({"red", "yellow"} == set(pair) for pair in wrong)
     assert 0 < released < len(wrong), "else costs are dangerous errors"
-    [applied] = printed_tables(printed)
-    assert [name for name, _ in applied.rows] == [
-        "samples judged",
-        "coverage",
-        "dangerous errors per sample",
-        "cost per sample, a referral at 0",
-        *(f"dangerous errors of {name}" for name in NAMES),
+    values, matrix, by_class = printed_tables(printed)
+    applied = dict(row[:2] for row in values.rows)
+    decided_rows = 400 - decided.count("refer")
+    assert float(applied["dangerous"]) == len(wrong) - released
+    assert float(applied["coverage"]) == pytest.approx(decided_rows / 400)
+    assert float(applied["selective_accuracy"]) == pytest.approx(1 - len(wrong) / decided_rows, abs=1e-6)
+    assert matrix.header == ["true class", *NAMES, "referred"]
+    assert sum(int(row[-1]) for row in matrix.rows) == decided.count("refer")
+    assert [row[0] for row in by_class.rows] == NAMES
+
+
+def test_decisions_are_evaluated_as_the_file_of_decisions_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = [[0, 1, 3, 3], [1, 0, 1, 2], [1, 1, 0, 1], [40, 20, 9, 0]]
+    spec = ConcernSpec(NAMES, weights=weights, dangerous=9, refer=0.5, class_groups={"dark": ["green", "blue"]})
+    save_concern(spec, tmp_path / "c.yaml")
+    scores, target = logits(0)
+    rows = [
+        f"{','.join(map(str, row))},{NAMES[y]},p{n // 3}"
+        for n, (row, y) in enumerate(zip(scores.softmax(1).tolist(), target.tolist(), strict=True))
     ]
-    counts = [400, 400 - decided.count("refer"), len(wrong) - released, len(wrong) - 0.5 * released]
-    assert [float(value) for _, value in applied.rows[:4]] == pytest.approx([400, *(n / 400 for n in counts[1:])])
+    (tmp_path / "new.csv").write_text("\n".join([",".join([*NAMES, "target", "patient"]), *rows]) + "\n")
+    rule, out, files = tmp_path / "rule.pt", tmp_path / "out.csv", ("--concern", tmp_path / "c.yaml")
+    assert run("decide", "fit", predictions(tmp_path / "dev.npz", 1), *files, "--out", rule, "--logits") == 0
+    capsys.readouterr()
+    assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", out, "--cluster", "patient", "--json") == 0
+    applied, warned = capsys.readouterr()
+    assert "E2" not in warned
+    assert run("score", out, *files, "--cluster", "patient", "--json") == 0
+    scored = json.loads(capsys.readouterr().out)
+    found = json.loads(applied)
+    for part in ("metrics", "intervals", "per_class", "confusion", "classes"):
+        assert found[part] == scored[part], part
+    assert found["decisions"] == 400
+    assert found["per_class"]["dark"]["samples"] == int((target >= 2).sum())
+    assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", tmp_path / "other.csv") == 0
+    assert "E2: rows share values of 'patient' (134)" in capsys.readouterr().err
 
 
 def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:

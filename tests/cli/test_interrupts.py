@@ -21,22 +21,6 @@ def asked(request: pytest.FixtureRequest) -> tuple[Callable[..., None], int]:
     return (lambda *_, **__: signal.raise_signal(number)), status
 
 
-def test_a_benchmark_says_that_the_same_command_goes_on(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    asked: tuple[Callable[..., None], int],
-) -> None:
-    ask, status = asked
-    monkeypatch.setattr("mpcs_torch.benchmark.judging.results_of", ask)
-    before = signal.getsignal(signal.SIGTERM)
-    folder = tmp_path / "my runs"
-    assert run("benchmark", "digits", "--out", folder) == status
-    expected = f"goes on with the others: mpcs benchmark digits --out '{folder}'\n"
-    assert capsys.readouterr().err.endswith(expected)
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
 def test_reproduce_names_what_is_left(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from mpcs_torch.benchmark.demonstration import Demonstration, Tally
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
-from tests.benchmark.test_benchmark import make_short
+from mpcs_torch.trainer.demonstration import Demonstration, SeedResult
 from tests.cli.test_cli import IRIS, RECORDS, run
 
 WRITE_FILES_ALONE = {"convert", "explore", "normalize", "report"}
@@ -57,8 +57,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "concern check c.yaml": lambda found: found["refer"] == 0.5 and len(found["warnings"]) == 1,
     "concern suggest a,b --from order --out drafted.yaml": lambda found: found["classes"] == ["a", "b"],
     "metrics": lambda found: found[0]["name"] == "accuracy",
-    "benchmark wine": lambda found: found[0]["task"] == "wine, MLP" and len(found[0]["rows"]) > 2,
-    "demo": lambda found: found["by_seed"]["plain"][0]["errors"] == 2,
+    "demo": lambda found: found["by_seed"]["plain"][0]["errors"] == 4,
     "reproduce exp01": lambda found: len(found["exp01"]["spearman"]) == 5,
 }
 
@@ -72,9 +71,9 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def short(name: str) -> object:
         return experiment_config(name, ["epochs.count=3"])
 
-    told = Demonstration(ConcernSpec(2), {"plain": [Tally(1, 2, 3, 4)]})
-    make_short(monkeypatch)
-    monkeypatch.setattr("mpcs_torch.benchmark.demonstration.demonstrate", lambda *_, **__: told)
+    labels = torch.tensor([0, 1, 1, 0])
+    told = Demonstration(ConcernSpec(2), [SeedResult(labels, {"plain": 1 - labels}, {})])
+    monkeypatch.setattr("mpcs_torch.trainer.demonstration.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(experiments, "experiment_config", short)
     monkeypatch.setattr("mpcs_torch.cli.experiments.run_in_child", lambda function, *given: function(*given))

@@ -41,7 +41,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert known is not None
     assert could is not None
     assert 0.05 < float(known[2]) < float(could[1]) < 0.5
-    assert "Evidence is no probability" in told.out
+    assert "it is no p-value" in told.out
     risk, change, hints = printed_tables(told.out)
     assert [row[0] for row in risk.rows] == [
         "errors of bad, site north",

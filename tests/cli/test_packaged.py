@@ -25,7 +25,7 @@ def test_a_name_is_a_config_of_the_package_and_a_path_is_a_file(
     ("given", "message"),
     [
         (["exp1"], "exp1: no such name; did you mean exp10 or exp01"),
-        (["what-is-it"], "no such name; the names are case-study, digits,"),
+        (["what-is-it"], "no such name; the names are case-study, demo, digits,"),
         (["what-is-it"], "A file is written ./what-is-it or what-is-it.yaml"),
         (["folder/exp01"], "folder/exp01: no such file"),
         (["\x1b[31m.yaml"], r"\x1b[31m.yaml: no such file"),

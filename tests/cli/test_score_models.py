@@ -67,7 +67,7 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     assert grouped(files, "--html", page) == 0
     text = page.read_text()
     assert (
-        text.count("data:image/svg+xml") == 10
+        text.count("data:image/svg+xml") == 9
     )  # confusion matrix and reliability of each, referral, DET, and a chart of sites
     assert "Scores of A, B, C" in text
     assert "<h1>By rate of dangerous errors" in text

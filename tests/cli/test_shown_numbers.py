@@ -13,10 +13,11 @@ import torch
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import run
 from tests.report.page import Page, PageTable
-from tests.report.rounded import is_rounded, numbers_in, shows
+from tests.report.rounded import is_rounded, shows
 
 COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
 CLASSES = ["class", "samples", "precision", "recall", "specificity", "error rate"]
+CLUSTERED = [*CLASSES[:2], "patients", *CLASSES[2:]]
 DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
 SUMMARIES = ("worst", "mean of groups", "spread")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
@@ -93,9 +94,12 @@ def check_groups(table: PageTable, groups: Any, sizes: Sequence[str], pooled: An
 
 
 def check_harm(table: PageTable, plain: Any, models: Any) -> None:
-    """Check the dangerous errors and the recall of each class by each model; of green, all errors are dangerous."""
+    """Check what becomes of each class by each model; of green, all errors are dangerous."""
     several = len(models) > 1
-    assert table.header == ["class", *(["model"] if several else []), "rows", "dangerous errors", "recall"]
+    is_clustered = "patients" in table.header
+    names = ["dangerous errors", "missed", "false alarms", "right of those decided so"]
+    sizes = [*(["patients"] if is_clustered else []), "rows"]
+    assert table.header == ["class", *(["model"] if several else []), *sizes, *names]
     assert len(table.rows) == 3 * len(models)
     for name, *cells in table.rows:
         of_class = models[cells.pop(0) if several else "one.csv"]["per_class"][name]
@@ -103,23 +107,30 @@ def check_harm(table: PageTable, plain: Any, models: Any) -> None:
         place = plain["classes"].index(name)
         released = {"red": (0, 1), "yellow": (0, 1), "green": (2,)}[name]
         dangerous = sum(count for other, count in enumerate(counts[place]) if other not in released)
-        rows, ends = sum(counts[place]), of_class["intervals"]
+        rows, predicted = sum(counts[place]), sum(row[place] for row in counts)
+        right = counts[place][place]
+        if is_clustered:
+            assert float(cells.pop(0)) == of_class["patients"]["true"] > 0
         assert int(cells[0]) == rows
-        share = 100 * dangerous / rows
-        if name == "green":
-            assert shows(cells[1], dangerous, share, *(100 * end for end in ends["error_rate"]))
-        else:
-            assert [float(text) for text in numbers_in(cells[1])[:2]] == [dangerous, float(f"{share:.3g}")]
-        assert shows(cells[2], 100 * of_class["recall"], *(100 * end for end in ends["recall"]))
+        for cell, part, whole, rate in (
+            (cells[1], dangerous, rows, "dangerous_rate"),
+            (cells[2], rows - right, rows, "error_rate"),
+            (cells[4], right, predicted, "precision"),
+        ):
+            ends = (100 * end for end in of_class["intervals"][rate])
+            assert shows(cell, part, whole, 100 * part / whole, *ends), (name, rate)
+        assert int(cells[3]) == predicted - right == of_class["counts"]["predicted"] - right
 
 
 def check_score(table: PageTable, plain: Any) -> None:
     models = plain.get("models", {"one.csv": plain})
     if table.header == COMPARED:
         check_comparisons(table, plain)
-    elif table.header == CLASSES:
+    elif table.header in (CLASSES, CLUSTERED):
         for name, *cells in table.rows:
             of_class = plain["per_class"][name]
+            if table.header == CLUSTERED:
+                assert float(cells.pop(1)) == of_class["patients"]["true"]
             for column, cell in zip(
                 ("samples", "precision", "recall", "specificity", "error_rate"), cells, strict=True
             ):
@@ -157,7 +168,7 @@ def test_scores_are_shown_under_their_names(
     plain, tables, page = told(capsys, tmp_path / "r.html", *arguments)
     models = plain.get("models", {"one.csv": plain})
     headers = [table.header for table in tables]
-    assert headers.count(CLASSES) == (2 if number == 1 else 0)
+    assert headers.count(CLUSTERED if options else CLASSES) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
     assert sum(header[0] == "site" for header in headers) == 3 * number, "one table is printed, and two fit a page"
     for table in tables:
@@ -167,6 +178,7 @@ def test_scores_are_shown_under_their_names(
     facts = dict(page.facts)
     assert facts.pop("rows") == str(plain["rows"])
     assert facts.pop("classes") == "3"
+    assert bool(facts.pop("patients", "")) == bool(options)
     for name, scores in models.items():
         errors = sum(map(sum, scores["confusion"])) - sum(scores["confusion"][c][c] for c in range(3))
         dangerous = scores["metrics"]["dangerous"]
@@ -174,19 +186,21 @@ def test_scores_are_shown_under_their_names(
         if number == 1:
             [units] = [fact for fact in facts if fact.startswith("cost of errors, as a share of always deciding ")]
             assert facts.pop(units) == f"{scores['metrics']['expected_concern']:.3g}"
-            assert facts == {"errors": str(errors), "dangerous errors": str(dangerous)}
+            assert facts["wrong decisions"].endswith(f"{errors} of 150 rows")
+            assert facts["dangerous errors"].endswith(f"{dangerous} of 150 rows")
             shares = []
             for count, metric in ((dangerous, "dangerous_rate"), (errors, "misclassification_rate")):
                 low, high = (100 * end for end in scores["intervals"][metric])
                 shares.append(f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]")
-            in_all = f"{dangerous} of 150 rows in all ({shares[0]}). It is wrong on {errors} of 150 rows ({shares[1]})."
-            assert f"; {in_all}" in page.plain_text
-            of_classes = re.findall(
-                r"(\d+) of (\d+) \w+ \(", page.plain_text.split(in_all)[0].split("makes dangerous errors on ")[-1]
-            )
-            assert sum(int(count) for count, _ in of_classes) == dangerous
+            text = page.plain_text
+            beside = (", ", "(") if options else (" (", "")
+            for count, share in zip((dangerous, errors), shares, strict=True):
+                assert f"{beside[1]}{count} of 150 rows{beside[0]}{share})" in text
+            told_of = text.split("makes dangerous errors on ")[1].split(";")[0]
+            of_classes = re.findall(r"(\d+) of \d+ rows" if options else r"(\d+) of \d+ \w+ \(", told_of)
+            assert sum(map(int, of_classes)) == dangerous
         else:
-            assert facts.pop(f"dangerous errors, {name}") == f"{dangerous} of {errors}"
+            assert facts.pop(f"dangerous errors, {name}").endswith(f"{dangerous} of {plain['rows']} rows")
         of_model = "" if number == 1 else f" of {name}"
         [alt] = [alt for alt in page.alts if alt.startswith(f"Reliability diagram{of_model}: ")]
         for field in ("geometric_accuracy", "decisiveness", "robustness"):

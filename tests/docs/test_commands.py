@@ -23,7 +23,6 @@ STATUS = {"mpcs monitor rule.pt log.csv later.csv": 1}
 """Beginnings of commands that end with another exit status than 0."""
 SLOW = {
     "mpcs reproduce": "repeats the paper's experiments, for minutes to hours",
-    "mpcs benchmark": "trains under dozens of seeds, for hours",
     "mpcs data get": "downloads data",
     "mpcs concern suggest mnist": "needs MNIST",
     "mpcs concern suggest digits": "fits t-SNE five times to all digits",

@@ -1,5 +1,6 @@
 """Evaluating shipped decisions: classes, coarse answers and referrals, from tensors and from files."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
+from tests.report.page import Page
 
 SPEC = ConcernSpec(
     ["benign", "suspicious", "malignant"],
@@ -115,17 +117,14 @@ def test_the_order_of_scikit_learn_is_refused_where_it_shows(labels: Any, concer
     evaluate(labels, DECIDED, class_names=SPEC.classes, concern=concern)  # which cannot be told
 
 
-def test_each_true_class_is_a_group() -> None:
+def test_each_class_has_its_rates_and_groups_of_rows_have_metrics() -> None:
     decisions, target = drawn(500, 1)
     result = evaluate(decisions, target, concern=SPEC, groups={"site": ["a", "b"] * 250})
     for label, name in enumerate(SPEC.classes):
         of_class = decisions[target == label]
-        assert result.value("coverage", group=("true class", name)) == (of_class >= 0).double().mean()
+        assert result.value(f"coverage[{name}]") == (of_class >= 0).double().mean()
         dangerous = int((of_class == 0).sum()) if name == "malignant" else 0
-        expected = clopper_pearson(dangerous, len(of_class))
-        assert result.interval("dangerous_rate", group=("true class", name)) == pytest.approx(expected)
-        cost = SPEC.costs()[label, of_class].mean()
-        assert result.value("mean_concern", group=("true class", name)) == pytest.approx(cost.item())
+        assert result.interval(f"dangerous_rate[{name}]") == pytest.approx(clopper_pearson(dangerous, len(of_class)))
     assert result.value("coverage", group=("site", "a")) == (decisions[::2] >= 0).double().mean()
 
 
@@ -238,5 +237,21 @@ def test_the_command_scores_and_reports_decisions(tmp_path: Path, capsys: pytest
     report = tmp_path / "report.html"
     flags = ("--concern", tmp_path / "concern.yaml", "--by", "patient", "--html", report)
     assert run("score", tmp_path / "A.csv", *flags) == 0
-    assert "by true class, the worst dangerous_rate first" in capsys.readouterr().out
-    assert "rows and refers the others" in report.read_text()
+    printed = capsys.readouterr().out
+    assert "| true class | benign | suspicious | malignant | suspicious or malignant | referred |" in printed
+    assert "Of 1 000 rows, " in printed
+    page = Page(report)
+    assert re.search(r"A.csv refers \d+ of 300 rows \(", page.plain_text)
+    assert page.facts["accuracy of the decided"].endswith(" rows")
+    [matrix] = [alt for alt in page.alts if alt.startswith("Confusion matrix")]
+    assert " are referred." in matrix
+
+
+def test_a_page_of_decisions_without_referrals_says_that_none_is_referred(tmp_path: Path) -> None:
+    save_concern(SPEC, tmp_path / "concern.yaml")
+    decisions, target = drawn(300, 6)
+    write(tmp_path / "A.csv", decisions.where(decisions != -1, target), target)
+    assert run("score", tmp_path / "A.csv", "--concern", tmp_path / "concern.yaml", "--html", tmp_path / "r.html") == 0
+    text = Page(tmp_path / "r.html").plain_text
+    assert "A.csv refers none." in text
+    assert "refers the others" not in text

@@ -2,9 +2,11 @@
 
 import re
 import warnings
-from math import hypot, log, sqrt
+from math import hypot, isfinite, log, sqrt
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -296,11 +298,74 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
         ([0.5, 0.2], [1, 0], {"compared": ["b"]}, "compared must hold names of detectors, ['detector'], but got 'b'."),
         ({1: [0.5, 0.2], "1": [0.5, 0.2]}, [1, 0], {}, "preds must have a name for each detector, but got [1, '1']."),
         ([0.5, 0.2], [1, 0], {"points": [OperatingPoint(0.0)]}, "p_target must be"),
+        (
+            [0.5, 0.2],
+            ["spoof", "bonafide"],
+            {},
+            "target_label must be one of the names in target, ['bonafide', 'spoof'], but is None.",
+        ),
+        ([0.5, 0.2], ["spoof", "bonafide"], {"target_label": "bona"}, "['bonafide', 'spoof'], but is 'bona'."),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"target_label": "1"},
+            "target_label must be None where target holds numbers, but is '1'.",
+        ),
+        ([0.5, 0.2], ["spoof", None], {"target_label": "spoof"}, "target must name something for every row"),
+        ([0.5, 0.2], [1, 0], {"unit": ["a", "a"]}, "labels must be the same in all rows of a unit"),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"unit": ["a", "a"], "combine": "worst"},
+            "target must hold targets and non-targets, but holds no non-targets",
+        ),
+        ([0.5, 0.2], [1, 0], {"unit": ["a", "b"], "combine": max}, "combine must be 'mean' or 'worst' for scores of"),
     ],
 )
 def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         evaluate_detectors(preds, target, **options)
+
+
+def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
+    scores, labels = trials()
+    attacks = ["bonafide" if is_target else f"A{row % 3}" for row, is_target in enumerate(labels.tolist())]
+    expected = evaluate_detectors(scores, labels)
+    for target in (attacks, np.array(attacks), pd.Series(attacks)):
+        named = evaluate_detectors(scores, target, target_label="bonafide")
+        assert named.first.values == expected.first.values
+        assert named.comparisons == expected.comparisons
+
+
+@pytest.mark.parametrize("combine", ["mean", "worst"])
+def test_trials_of_a_unit_become_one(combine: Any) -> None:
+    scores, of_units = trials()
+    order, unit = torch.arange(900).flip(0), torch.arange(900) // 3  # three trials of each of 300 units
+    labels = of_units[unit] & ((torch.arange(900) % 3 == 1) | (combine == "mean"))
+    preds = {name: each[unit] + torch.arange(900) % 3 - 1.0 for name, each in scores.items()}
+    names, site = [f"p{row:03}" for row in unit.tolist()], ["ab"[row % 2] for row in unit.tolist()]
+    found = evaluate_detectors(
+        {name: each[order] for name, each in preds.items()},
+        labels[order],
+        unit=[names[row] for row in order.tolist()],
+        combine=combine,
+        groups={"site": [site[row] for row in order.tolist()]},
+        clusters=(unit // 2)[order],
+        points=POINTS,
+    )
+    reduced = {name: each + (combine == "worst") for name, each in scores.items()}
+    arguments: Any = {"groups": {"site": site[::3]}, "clusters": torch.arange(300) // 2, "points": POINTS}
+    expected = evaluate_detectors(reduced, of_units, **arguments)
+    assert "300 units of decision of 900 rows" in found.notes[0]
+    assert found.notes[1:] == expected.notes
+    for group in (None, ("site", "a")):
+        for name in "AB":
+            values, wanted = found.scores(name, group), expected.scores(name, group)
+            assert values.values == pytest.approx(wanted.values)
+            for metric, ends in wanted.intervals.items():
+                assert values.intervals[metric] == pytest.approx(ends)
+    for row, other in zip(found.comparisons, expected.comparisons, strict=True):
+        assert row.paired == pytest.approx(other.paired)
 
 
 DEGENERATE = {
@@ -357,8 +422,24 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     result = evaluate_detectors(scores, labels, llr=True)
     assert result.value(CLLR, model="A") == torch.inf
     assert result.interval(CLLR, model="A") is None
-    [row] = [row for row in result.comparisons if row.by.metric == CLLR]
-    assert row.paired.p_value == 1
+    assert CLLR not in [row.by.metric for row in result.comparisons]
+    assert "No difference between A and B by Cllr: it is infinite." in result.notes
+
+
+def test_a_difference_without_an_interval_is_a_note_and_no_comparison_to_correct_for() -> None:
+    scores, labels = trials(60)
+    others = {name: scores["A"].clone() for name in "AB"}
+    others["B"][:3] += 1.0  # 3 trials differ, and Cllr has no bound
+    result = evaluate_detectors(others, labels, llr=True)
+    assert (
+        "No difference between A and B by Cllr: few trials make it, so rare ones may be missing here." in result.notes
+    )
+    rows = {row.by.metric: row for row in result.comparisons}
+    assert rows.keys() >= {AREA, INTERPOLATED}
+    assert CLLR not in rows
+    assert all(isfinite(row.paired.low) and isfinite(row.paired.high) for row in rows.values())
+    least = min(rows.values(), key=lambda row: row.paired.p_value)
+    assert least.adjusted_p_value == pytest.approx(min(1, len(rows) * least.paired.p_value))
 
 
 def test_names_are_identifiers_with_titles() -> None:

@@ -155,6 +155,6 @@ def test_the_frame_holds_every_value_once(shape: str) -> None:
     for row in frame[frame.column != "difference"].itertuples():
         value, ends, _ = result.find(row.metric, row.model, (row.column, row.group) if row.column else None)
         assert [row.value, row.low, row.high] == pytest.approx([value, *(ends or (np.nan, np.nan))], nan_ok=True)
-    for by_group in result._shown_groups():
+    for by_group in result.groups:
         in_frame = frame[(frame.model == by_group.model) & (frame.column == by_group.column)]
         assert set(in_frame.group) == set(by_group.groups)

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 from torch import Tensor
 from torchmetrics.classification import BinaryAUROC
 
-from mpcs_torch import ConcernSpec, WithInterval, evaluate
+from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate, evaluate_detectors
 from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import clopper_pearson
@@ -129,10 +129,25 @@ def test_intervals_of_areas_hold_for_a_rare_class(draws: int, gap: float) -> Non
     assert binomtest(sum(held), draws, 0.95, "less").pvalue > 0.001
 
 
-def test_few_clusters_that_make_an_area_are_its_reason_for_no_interval() -> None:
-    found = measured(metrics=["auroc[severe]"], clusters=np.arange(400) // 20)
-    assert found.interval("auroc[severe]", "A") is None
-    assert found.find("auroc[severe]", "A")[2] == "few clusters make the value, so rare ones may be missing here"
+@pytest.mark.parametrize("size", [1, 2, 20, 100])
+def test_an_area_has_the_interval_that_detectors_have(size: int) -> None:
+    """By the same function, however clusters are spread over parts of the rows, batches and groups."""
+    clusters, severe = np.arange(400)[::-1] // size, (8 * PROBS[:, 3:]).round() / 8
+    ties = torch.cat([(1 - severe).expand(-1, 3) / 3, severe], 1)
+    options: Any = {"clusters": None if size == 1 else clusters, "groups": {"site": SITES}}
+    expected = evaluate_detectors(ties[:, 3], TARGET == 3, **options)
+    found = evaluate(ties, TARGET, metrics=["auroc[3]"], **options)
+    parts = [Evaluation(4, metrics=["auroc[3]"]) for _ in range(2)]
+    for part, rows in zip(parts, (slice(None, None, 2), slice(1, None, 2)), strict=True):
+        batch = {} if size == 1 else {"clusters": clusters[rows]}
+        part.update(ties[rows], TARGET[rows], groups={"site": SITES[rows]}, **batch)
+    parts[0].merge(parts[1])
+    for result in (found, parts[0].result()):
+        for group in (None, ("site", "north"), ("site", "south")):
+            wanted = expected.scores(group=group)
+            scores = result.scores(group=group)
+            assert scores.values["auroc[3]"] == pytest.approx(wanted.values["area_under_roc"])
+            assert scores.intervals["auroc[3]"] == pytest.approx(wanted.intervals["area_under_roc"], rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +160,7 @@ def test_few_clusters_that_make_an_area_are_its_reason_for_no_interval() -> None
         ("recall[severe]", {"preds": TARGET - 1}, r"has referrals .*, but recall\[severe\] must have a class"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(name: str, arguments: Any, message: str) -> None:
+def test_what_cannot_be_scoresis_refused(name: str, arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         measured(metrics=[name], **arguments)
 

@@ -42,7 +42,9 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
 
 
 CLASSED = [(entry, entry.make(4)) for entry in ADDITIVE if entry.takes_classes]
-BOUNDED = [entry for entry, metric in CLASSED if metric.row_ratios(metric.sums()) and not metric.can_be_worse]
+BOUNDED = [
+    entry for entry, metric in CLASSED if metric.row_ratios(metric.sums()) and entry.name != "cross_entropy"
+]  # whose highest loss is a stated one
 
 
 @pytest.mark.parametrize("entry", BOUNDED, ids=lambda entry: entry.name)

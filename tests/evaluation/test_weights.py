@@ -1,6 +1,7 @@
 """Weights of rows and shares of classes: values are those of scikit-learn, and laws tie intervals to repeated rows."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,7 @@ from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import ENTRIES
 from tests.cli.test_cli import run
+from tests.evaluation.means import MEANS
 from tests.report.page import Page
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -69,7 +71,11 @@ def test_whole_weights_are_repeated_rows_clustered_by_the_row() -> None:
     assert len(names) > 12
     for name in names:
         assert weighted.value(name, "A") == pytest.approx(repeated.value(name, "A")), name
-        assert weighted.interval(name, "A") == pytest.approx(repeated.interval(name, "A"), rel=1e-6), name
+        ends, of_repeated = weighted.interval(name, "A"), repeated.interval(name, "A")
+        if name in MEANS:  # which allow for one more bad row, not for as many as its weight says
+            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(0, abs=1e-6)
+        else:
+            assert ends == pytest.approx(of_repeated, rel=1e-6), name
     for one, other in zip(weighted.comparisons, repeated.comparisons, strict=True):
         assert one.paired.difference == pytest.approx(other.paired.difference)
 
@@ -292,9 +298,9 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
     wrong = confusion_matrix(TARGET, PROBS.argmax(1), sample_weight=WEIGHTS)
     of_c, dangerous = wrong[2].sum(), wrong[2, 0]
     ends = measured(weights=WEIGHTS).first.class_intervals["c"]["recall"]
-    shown = f"{100 * wrong[2, 2] / of_c:.3g} % [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
+    shown = f"{100 * (1 - wrong[2, 2] / of_c):.3g} % [{100 * (1 - ends[1]):.3g}, {100 * (1 - ends[0]):.3g}]"
     assert f"dangerous errors on {dangerous:.4g} of {of_c:.4g} c ({100 * dangerous / of_c:.3g} %" in text
-    assert "weighted rows in all" in text
+    assert re.search(r"weighted rows \([^)]*\) in all", text)
     assert shown in text, "the interval of weighted rows, not Clopper and Pearson's of counts"
     assert "which count rows alike, are left out" in text
     assert "What referring samples" in text
@@ -308,7 +314,7 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
         (-1, (), "column w: a weight must be at least 0, but is -1"),
         ("", (), "column w: a weight must be at least 0, but is nan"),
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
-        (1, ("--weight", "v"), "has no column 'v' of --weight"),
+        (1, ("--weight", "v"), "--weight: is given more than once"),
         (0, ("--frequency", "w"), "column w: a frequency must be a whole number of at least 1, but is 0"),
         (1, ("--prevalence", "a=0.5"), "prevalence must name all classes, ['a', 'b', 'c'], but names ['a']"),
         (1, ("--prevalence", "a,b"), "must be a share for each class, such as ill=0.01,healthy=0.99"),

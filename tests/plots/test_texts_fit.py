@@ -11,6 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 import mpcs_torch.plots
+from examples.benchmark.figures import frontier_figure, summary_figure
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import detection_curve, generalized_mean_curve, risk_coverage_curve
 from mpcs_torch.functional.detection.errors import ErrorRates
@@ -29,7 +30,6 @@ from mpcs_torch.plots import (
     verdict_figure,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
-from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
 from mpcs_torch.plots.results import Panel, result_figure
@@ -208,10 +208,13 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
 
 
 def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
-    for module in pkgutil.iter_modules(mpcs_torch.plots.__path__):
-        loaded = importlib.import_module(f"mpcs_torch.plots.{module.name}")
+    plots = [f"mpcs_torch.plots.{module.name}" for module in pkgutil.iter_modules(mpcs_torch.plots.__path__)]
+    for module in (*plots, "examples.benchmark.figures"):
+        loaded = importlib.import_module(module)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
-            is_public = function.__module__ == loaded.__name__ and name[0] != "_" and module.name != "canvas"
+            is_public = (
+                function.__module__ == loaded.__name__ and name[0] != "_" and module != "mpcs_torch.plots.canvas"
+            )
             if is_public and inspect.signature(function).return_annotation is Figure:
                 yield name, function
 

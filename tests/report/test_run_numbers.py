@@ -97,7 +97,7 @@ def test_the_page_begins_with_the_dangerous_errors_of_the_classes(runs: list[Tra
         assert int(rows) == counted.labels.count(int(label))
         wrong = {pair: count for pair, count in counted.confused.items() if pair[0] == int(label)}
         assert int(number) == sum(count for (y, d), count in wrong.items() if WEIGHTS[y][d] >= DANGEROUS_FROM)
-    assert f"; {counted.dangerous} of {len(counted.labels)} test samples in all" in told
+    assert f"; {counted.dangerous} of {len(counted.labels)} test samples (" in told
 
 
 def test_the_verdict_names_the_dangerous_errors_of_both_picks(runs: list[TrainedRun], page: Page) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores
 from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
@@ -72,7 +72,7 @@ def fit(
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
 def apply(
     rule: Annotated[Path, options.file_argument("RULE")],
     predictions: Annotated[Path, options.file_argument("PREDICTIONS")],
@@ -83,7 +83,7 @@ def apply(
 
     All columns of the file are kept, but for scores in arrays; a row that is left out has no decision.
 
-    If the file has labels, also print what the decisions cost.
+    If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions.
 
     Args:
         rule: File of `decide fit`.
@@ -99,10 +99,10 @@ def apply(
         decided = apply_rule(loaded, opened, out, advance)
     note(*filter(None, [decided.units]))
     plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
-    if decided.report is None:
+    if decided.result is None:
         print_result(plain)
     else:
-        print_result(plain | decided.report.plain(), f"{text_of(decided.report.table(loaded.concern))}\n")
+        print_scores(decided.result.muted(*COMMAND_LINE.mute), beside=plain)
     note(f"wrote {out}: {decided.decisions} decisions, {decided.referrals} of them referrals")
 
 

@@ -20,21 +20,18 @@ def explore(
     concern: Annotated[Path | None, options.concern_option("how much each error matters")] = None,
     *,
     reading: ReadOptions,
-    calibration: options.Calibration = "temperature",
 ) -> None:
     """Write a page on which anybody can set what errors cost, and see what follows for models.
 
     It is one file for a browser, which needs no network and sends nothing: the confusions, whose costs are set by a
-    click or in words; the price of a referral, class frequencies and limits; dangerous errors, accuracy, coverage and
-    cost with intervals. Its result is a concern.yaml for the other commands. Without --concern, every error costs the
-    same.
+    click or in words; the price of a referral; dangerous errors, accuracy and coverage with intervals, and mean costs.
+    Its result is a concern.yaml for the other commands. Without --concern, every error costs the same.
 
-    Probabilities are calibrated first, as by `mpcs decide fit`: decisions by cost need that.
+    Probabilities are used as they are. Decisions by cost need calibrated ones: `mpcs calibrate`.
 
     Args:
         predictions: Files of predictions as `mpcs score` reads them; one for each model.
         out: The HTML file to write.
-        calibration: How to calibrate first; those of each fifth of the rows by the others.
     """
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.cautions import shared_by_rows
@@ -46,10 +43,7 @@ def explore(
     opened = open_models(predictions, reading, spec)
     with row_counter("read", predictions, *opened.values()) as advance:
         rows = hold_rows(opened, advance)
-        first = next(iter(opened.values()))
-        for caution in shared_by_rows(first.table, first.roles.unused, first.class_names):
+        for caution in shared_by_rows(next(iter(opened.values()))):
             warnings.warn(caution, stacklevel=1)
-    method = None if calibration == "none" else calibration
-    rows = rows if method is None else rows.calibrated(method)
-    write_explorer(rows, spec, out, calibration=method, reading=shlex.join(reading.in_words()))
+    write_explorer(rows, spec, out, reading=shlex.join(reading.in_words()))
     note(f"wrote {out}: open it in a browser")

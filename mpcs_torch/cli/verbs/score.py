@@ -14,7 +14,7 @@ from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
 from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
-COUNTED = ("by", "cluster", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
+COUNTED = ("by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
 
 BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
 """The commas between metrics, which are not in brackets."""
@@ -76,6 +76,7 @@ def score(
 
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import open_models, score_models, shared_rows
+    from mpcs_torch.evaluation.crossed import crossed
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.rows import RowRisks
     from mpcs_torch.metrics.by_name import find_entry
@@ -95,21 +96,25 @@ def score(
 
             result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
         else:
-            opened = open_models(predictions, reading, spec)
-            risks = {name: RowRisks() for name in opened} if html is not None else {}
-            with row_counter("score", predictions, shown=world.is_first) as advance:
-                result = score_models(
-                    opened,
-                    costs,
-                    advance,
-                    entries=entries,
-                    settings={"k": k, "t": t, "concession": concession},
-                    development=None if development is None else Predictions(development, alone),
-                    intervals=intervals,
-                    world=world,
-                    risks=risks,
-                    check=partial(outcomes_of, requirements=requirements) if requirements else None,
-                )
+            ways = []
+            for way in reading.clusterings() if reading.crossed is not None else [reading]:
+                opened = open_models(predictions, way, spec)
+                risks = {name: RowRisks() for name in opened} if html is not None else {}
+                with row_counter("score", predictions, shown=world.is_first) as advance:
+                    scored = score_models(
+                        opened,
+                        costs,
+                        advance,
+                        entries=entries,
+                        settings={"k": k, "t": t, "concession": concession},
+                        development=None if development is None else Predictions(development, alone),
+                        intervals=intervals,
+                        world=world,
+                        risks=risks,
+                        check=partial(outcomes_of, requirements=requirements) if requirements else None,
+                    )
+                ways.append(scored)
+            result = ways[0] if len(ways) == 1 else crossed(ways, (reading.cluster, reading.crossed))
     if not world.is_first:
         return
     if seen is not None:

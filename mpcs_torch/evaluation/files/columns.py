@@ -42,7 +42,7 @@ def roles_of(
     table.check_columns([reading.decision_column], "--decision-column")
     table.check_columns([reading.id_column], "--id-column")
     table.check_columns(reading.by, "--by")
-    table.check_columns([reading.cluster], "--cluster")
+    table.check_columns([reading.cluster, reading.crossed], "--cluster")
     for option in ("weight", "frequency", "unit"):
         table.check_columns([getattr(reading, option)], f"--{option}")
     table.check_columns(reading.cost_columns, "--cost-columns")

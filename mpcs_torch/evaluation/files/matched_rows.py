@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import Chunk, text_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.functional.inputs.cautions import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
 
 
@@ -85,8 +86,9 @@ class MatchedRows:
         concern: ConcernSpec | ConcernRange | None = None,
     ) -> None:
         self._reading, self._holds, self._identifier, self._concern = reading, holds, identifier, concern
+        self._named = (reading.cluster, reading.crossed, reading.unit)
         self.columns = {name: GroupColumn(NO_GROUP) for name in (*reading.by, *alike)}
-        self.columns |= {name: GroupColumn() for name in (reading.cluster, reading.unit) if name is not None}
+        self.columns |= {name: GroupColumn() for name in self._named if name is not None}
         self.units: DecisionUnits | None = None
         """Those of the file that was read last, if rows are combined."""
         self._labels = GroupColumn()
@@ -150,7 +152,9 @@ class MatchedRows:
             places, codes = self.add(predictions, chunk)
             weights, costs, frequencies = self._numbers_of_rows(chunk, places)
             if reading.cluster is not None:
-                ids = self.columns[reading.cluster].ids[codes[reading.cluster]]
+                shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
+                of_columns = [self.columns[name].ids[codes[name]] for name in shared]
+                ids = of_columns[0] if reading.crossed is None else hashed(hashed(of_columns[0]) + of_columns[1])
             elif reading.frequency is not None:
                 every = torch.cat(self._numbers["frequency"]).squeeze(1)
                 ids = (every.cumsum(0) - every)[places].long()

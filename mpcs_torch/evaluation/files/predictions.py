@@ -260,7 +260,7 @@ class Predictions:
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
         is_missing = ~has_label & self._needs_labels
         is_missing |= (scores == NO_LABEL).any(dim=1) if self.roles.form == "decisions" else scores.isnan().any(dim=1)
-        for name in texts.keys() & {self.reading.cluster, self.reading.unit}:
+        for name in texts.keys() & {self.reading.cluster, self.reading.crossed, self.reading.unit}:
             is_missing |= torch.tensor([is_gap(value) for value in texts[name].to_pylist()], dtype=torch.bool)
         return ~is_missing
 

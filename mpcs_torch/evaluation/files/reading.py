@@ -28,6 +28,8 @@ class ReadOptions(NamedTuple):
     """Columns whose groups are measured too; a missing value is the group "(none)"."""
     cluster: str | None = None
     """A column whose values say which rows are not independent."""
+    crossed: str | None = None
+    """A second such column, neither a part of the first nor the reverse: rows that share both are clusters."""
     weight: str | None = None
     """A column of numbers from 0 on: how much each row counts."""
     frequency: str | None = None
@@ -52,7 +54,7 @@ class ReadOptions(NamedTuple):
     @property
     def columns(self) -> list[str]:
         """The columns beside scores and labels that are asked for."""
-        names = [*self.by, self.cluster, self.unit, self.id_column]
+        names = [*self.by, self.cluster, self.crossed, self.unit, self.id_column]
         return list(dict.fromkeys(name for name in names if name is not None))
 
     @property
@@ -63,8 +65,12 @@ class ReadOptions(NamedTuple):
     def alone(self) -> "ReadOptions":
         """Return how to read a file beside the first one, which says what its rows belong to and how they count."""
         return self._replace(
-            by=(), cluster=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
+            by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
         )
+
+    def clusterings(self) -> "list[ReadOptions]":
+        """Return these options by the one column of clusters, by the other one, and by both."""
+        return [self._replace(crossed=None), self._replace(cluster=self.crossed, crossed=None), self]
 
     def how_counted(self) -> str:
         """Return how rows count and are combined, in words that follow others; empty if they are rows alone."""

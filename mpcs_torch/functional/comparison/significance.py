@@ -267,7 +267,9 @@ def verdict_of(
         sentence = f"{nothing}{corrected}: {against(one, other)}"
         alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
         apart = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, leaves out 0"
-        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{apart}."
+        likely = number(_likely_shown(high - low, level, comparisons))
+        could = f" One of about {likely}{points} would have been shown with a chance of 9 in 10." if low < high else ""
+        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{apart}.{could}"
     if difference < 0:
         low, high = -high, -low
     word = "lower" if measure.lower_is_better else "higher"
@@ -276,3 +278,15 @@ def verdict_of(
     sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
     apart = f"; the interval, by another method than p = {single_p_value:.2g}, holds 0" if low < 0 < high else ""
     return f"{sentence}, a difference of {size(abs(difference), low, high)}{apart}."
+
+
+def _likely_shown(width: float, level: float, comparisons: int) -> float:
+    """Return the true difference that is shown with a chance of 9 in 10, given the width of intervals of differences.
+
+    By the normal distribution, at the level that the most certain of several comparisons must reach.
+    """
+    alone, corrected, chance = (
+        torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).item()
+        for share in (1 - level / 2, 1 - level / 2 / comparisons, 0.9)
+    )
+    return float(width / (2 * alone) * (corrected + chance))

@@ -44,3 +44,34 @@ def coverage(
         preds, target, sample_weight, num_classes=num_classes, concern=concern, ignore_index=ignore_index
     )
     return counts.decided / counts.samples
+
+
+def selective_accuracy(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    concern: ConcernLike | None = None,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Compute the accuracy of the decided samples, leaving out those that are referred; higher is better, 1 is perfect.
+
+    Arguments and errors are those of `coverage`. A coarse answer with the true class is right.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN if no sample is decided.
+
+    References:
+        El-Yaniv, Wiener: On the Foundations of Noise-free Selective Classification, JMLR 11, 2010, Definition 2: 1
+        minus the selective risk.
+
+    Example:
+        >>> import torch
+        >>> selective_accuracy(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
+        tensor(0.6667, dtype=torch.float64)
+    """
+    counts = dangerous_errors_details(
+        preds, target, sample_weight, num_classes=num_classes, concern=concern, ignore_index=ignore_index
+    )
+    return 1 - counts.errors / counts.decided

@@ -1,4 +1,4 @@
-"""Coverage: the Metric of `functional.coverage`."""
+"""Coverage and SelectiveAccuracy: the Metrics of `functional.coverage` and `functional.selective_accuracy`."""
 
 from typing import Any
 
@@ -42,3 +42,25 @@ class Coverage(SeverityMetric):
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the decided samples, and all samples."""
         return sums.decided, sums.samples
+
+
+class SelectiveAccuracy(Coverage):
+    """Compute the accuracy of the decided samples, leaving out those that are referred; higher is better.
+
+    Shapes, rules, references and arguments are those of `mpcs_torch.functional.selective_accuracy`; ``validate_args``
+    and errors those of `Accuracy`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import SelectiveAccuracy
+        >>> SelectiveAccuracy(3)(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]))
+        tensor(0.6667, dtype=torch.float64)
+    """
+
+    def value_of(self, sums: DangerousErrorCounts) -> Tensor:
+        """Return the share of decided samples that are right."""
+        return 1 - sums.errors / sums.decided
+
+    def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the decided samples that are right, and those that are decided."""
+        return sums.decided - sums.errors, sums.decided

@@ -99,7 +99,6 @@ class CrossEntropy(ProbabilityMetric):
 
     sums_type = EntropySums
     interval_rule = "mean"
-    can_be_worse = True
     interval_scale = "log"
 
     def __init__(

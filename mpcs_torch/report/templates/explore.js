@@ -5,7 +5,6 @@
   const rows = explorer.readRows(data), { classes, models, columns } = rows;
   const at = (id) => document.getElementById(id);
   const MOST_IN_MATRIX = 30, MOST_LISTED = 60, MOST_GROUPS = 50;
-  const SERIES = ["var(--series-1)", "var(--series-2)", "var(--series-3)", "var(--series-4)"];
 
   // --- Text -------------------------------------------------------------------------------------------------------
 
@@ -19,24 +18,27 @@
   };
   const cell = (text, isNumber = true) => element("td", { class: isNumber ? "n" : null }, text);
   const header = (text, scope = "col", isNumber = false) => element("th", { scope, class: isNumber ? "n" : null }, text);
-  const number = (value) => (Number.isNaN(value) ? "unknown" : String(Number(value.toPrecision(3))));
+  const number = (value) => String(Number(value.toPrecision(3)));
   const share = (value) => (value > 0.995 && value < 1 ? (100 * value).toFixed(2) : number(100 * value));
-  const percent = (value) => (Number.isNaN(value) ? "unknown" : `${share(value)} %`);
+  const percent = (value) => `${share(value)} %`;
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
-  const ends = (interval, scale) => (interval === null ? "" : ` [${number(scale * interval[0])}, ${number(scale * interval[1])}]`);
-  const signed = (value, scale) => (Number.isNaN(value) ? "unknown" : `${value > 0 ? "+" : ""}${number(scale * value)}`);
+  // A share in percent with its interval, such as 3 % [1.2, 6].
+  const withBounds = (count, of, unit = " %") => {
+    const bounds = explorer.boundsOf(rows, count, of);
+    return bounds === null ? "no row" : `${share(count / of)}${unit} [${bounds.map((each) => number(100 * each)).join(", ")}]`;
+  };
+  const signed = (value) => `${value > 0 ? "+" : ""}${number(value)}`;
   const names = (list) => (list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`);
 
   // --- State ------------------------------------------------------------------------------------------------------
 
   const initial = {
-    source: data.concern, priors: null, limits: [], orders: [], kept: null, ...explorer.stateOf(data.concern, classes),
+    ...data.state, orders: [], kept: null,
     isDearest: data.isNew, // whether the errors of the highest cost are dangerous, until somebody says which are
   };
-  let found = []; // what the state does, by model
+  let results = []; // of the state, by model
   let state = structuredClone(initial), selected = null, shownModel = 0;
   let past = [], future = [], lastTag = null;
-  const FIELDS_KEPT = ["costs", "dangerous", "refer", "priors", "limits"];
 
   // Change the state; changes with the same tag one after the other are undone as one.
   const change = (tag, changes) => {
@@ -45,7 +47,6 @@
       const most = explorer.highest(next.costs);
       next.dangerous = next.costs.map((row) => row.map((cost) => cost === most));
     }
-    next.limits = next.limits.filter(({ of }) => of === null || next.dangerous[of].some(Boolean));
     const problem = problemOf(next);
     tell(problem);
     if (problem !== null) return false;
@@ -55,7 +56,7 @@
     return true;
   };
 
-  const problemOf = ({ costs, dangerous, refer, priors, factor }) => {
+  const problemOf = ({ costs, dangerous, refer, factor }) => {
     const isSound = (value) => Number.isFinite(value) && value >= 0 && value < 1e300;
     if (!costs.every((row) => row.every(isSound))) return "A cost must be a number of at least 0.";
     if (!(explorer.highest(costs) > 0)) return "At least one error must cost more than 0.";
@@ -63,7 +64,6 @@
       return "At least one error must be dangerous where errors have costs of their own.";
     }
     if (refer !== null && !isSound(refer)) return "A referral must cost at least 0.";
-    if (priors !== null && !(priors.every(isSound) && priors.some((each) => each > 0))) return "Frequencies must be at least 0, and one above.";
     return null;
   };
   const tell = (problem) => {
@@ -82,32 +82,26 @@
 
   const differences = ({ costs, dangerous }) => costs.flatMap((row, i) => row.flatMap((cost, j) =>
     cost === initial.costs[i][j] && dangerous[i][j] === initial.dangerous[i][j] ? [] : [[i, j, cost, Number(dangerous[i][j])]]));
-  const packed = (part) => ({ e: differences(part), r: part.refer, p: part.priors, l: part.limits.map(({ of, atMost }) => [of, atMost]) });
+  const packed = (part) => ({ e: differences(part), r: part.refer });
   const toLink = () => {
     const link = { ...packed(state), f: state.factor, d: state.isDearest, o: state.orders, k: state.kept && packed(state.kept) };
-    if (JSON.stringify(state.source) !== JSON.stringify(initial.source)) link.s = state.source;
     return `#s=${encodeURIComponent(JSON.stringify(link))}`;
   };
   const isClass = (place) => Number.isInteger(place) && place >= 0 && place < classes.length;
-  const unpacked = ({ e, r, p, l }) => {
+  const unpacked = ({ e, r }) => {
     const costs = structuredClone(initial.costs), dangerous = structuredClone(initial.dangerous);
     for (const [i, j, cost, is] of e) {
       if (!isClass(i) || !isClass(j) || i === j) throw new Error("a class does not exist");
       [costs[i][j], dangerous[i][j]] = [Number(cost), Boolean(is)];
     }
-    const limits = l.map(([of, atMost]) => ({ of, atMost: Number(atMost) }));
-    if (!limits.every(({ of, atMost }) => (of === null || isClass(of)) && atMost > 0 && atMost < 1)) throw new Error("a limit is not between 0 and 1");
-    if (new Set(limits.map(({ of }) => of)).size < limits.length) throw new Error("a limit is given twice");
-    if (p !== null && p.length !== classes.length) throw new Error("the frequencies are not those of the classes");
-    const part = { costs, dangerous, refer: r === null ? null : Number(r), priors: p === null ? null : p.map(Number), limits };
+    const part = { costs, dangerous, refer: r === null ? null : Number(r) };
     const problem = problemOf({ ...part, factor: initial.factor });
     if (problem !== null) throw new Error(problem);
     return part;
   };
   const fromLink = (hash) => {
     const link = JSON.parse(decodeURIComponent(hash.slice(3)));
-    const read = { ...unpacked(link), factor: Number(link.f), isDearest: link.d === true, orders: [], kept: link.k ? unpacked(link.k) : null, source: initial.source };
-    if (link.s) { explorer.stateOf(link.s, classes); read.source = link.s; }
+    const read = { ...unpacked(link), factor: Number(link.f), isDearest: link.d === true, orders: [], kept: link.k ? unpacked(link.k) : null };
     for (const { worse, times, than } of link.o) {
       const isError = ([i, j]) => isClass(i) && (j === null || isClass(j));
       if (!isError(worse) || !isError(than) || !(times > 0)) throw new Error("an order names no errors");
@@ -116,11 +110,11 @@
     if (!(read.factor > 0 && read.factor <= 1)) throw new Error("the factor is not between 0 and 1");
     return read;
   };
-  const openLink = () => {
-    if (!location.hash.startsWith("#s=") || location.hash === toLink()) return;
+  const openLink = (hash) => {
+    if (!hash.startsWith("#s=") || hash === toLink()) return;
     try {
-      const read = fromLink(location.hash);
-      if (found.length) past.push(state); // a link that is opened on the page is undone as any other change
+      const read = fromLink(hash);
+      if (results.length) past.push(state); // a link that is opened on the page is undone as any other change
       [state, future, lastTag] = [read, [], null];
     } catch (error) {
       tell(`The link does not fit this page (${error.message}): it was left out.`);
@@ -134,20 +128,16 @@
 
   // --- Computing --------------------------------------------------------------------------------------------------
 
-  const usual = models.map((model) => explorer.mostProbable(rows, model));
-  const cellsOfUsual = usual.map((decisions) => explorer.countRows(rows, decisions, decisions)); // no state changes them
-  const compute = (sure) => models.map((model, place) => {
-    const used = explorer.inUse(state), decisions = explorer.decisionsOf(rows, model, used);
-    const cells = explorer.countRows(rows, decisions, usual[place]);
-    const usualCells = cellsOfUsual[place];
-    const keptDecisions = state.kept && keptOf(model, place);
-    const kept = keptDecisions && explorer.summarize(rows, explorer.countRows(rows, keptDecisions, usual[place]), used);
-    return { decisions, cells, usualCells, ...explorer.summarize(rows, cells, used, sure), usual: explorer.summarize(rows, usualCells, used, sure), kept };
+  const usual = models.map((model) => explorer.countRows(rows, explorer.mostProbable(rows, model))); // no state changes them
+  const compute = () => models.map((model, place) => {
+    const decisions = explorer.decide(rows, model, state.costs, state.refer), counts = explorer.countRows(rows, decisions);
+    const kept = state.kept && explorer.summarize(rows, keptCounts(model, place), state);
+    return { decisions, counts, now: explorer.summarize(rows, counts, state), usual: explorer.summarize(rows, usual[place], state), kept };
   });
   const keptCache = new Map();
-  const keptOf = (model, place) => {
+  const keptCounts = (model, place) => {
     const key = `${place} ${JSON.stringify(state.kept)}`;
-    if (!keptCache.has(key)) keptCache.set(key, explorer.decisionsOf(rows, model, explorer.inUse(state.kept)));
+    if (!keptCache.has(key)) keptCache.set(key, explorer.countRows(rows, explorer.decide(rows, model, state.kept.costs, state.kept.refer)));
     return keptCache.get(key);
   };
 
@@ -155,7 +145,7 @@
 
   let generation = 0;
   const show = () => {
-    found = compute();
+    results = compute();
     showVerdict();
     showMatrix();
     showEditor();
@@ -163,10 +153,10 @@
     showClasses();
     showResults();
     showTools();
-    const own = ++generation;
-    const later = [...columns.map((column, place) => () => showGroups(column, place)), ...frontierSteps(), showTaken];
+    const shown = ++generation;
+    const later = [...columns.map((column, place) => () => showGroups(column, place)), showNext];
     const next = () => {
-      if (own !== generation || later.length === 0) return;
+      if (shown !== generation || later.length === 0) return;
       later.shift()();
       setTimeout(next, 0);
     };
@@ -177,25 +167,22 @@
   const dearest = () => {
     const order = classes.map((_, i) => i).filter((i) => state.dangerous[i].some(Boolean) && rows.counts[i] > 0);
     const cost = (i) => Math.max(...state.costs[i].map((each, j) => (state.dangerous[i][j] ? each : 0)));
-    const share = (i) => found[shownModel].byClass[i][0] / rows.counts[i];
+    const share = (i) => results[shownModel].now.byClass[i][0] / rows.counts[i];
     return order.sort((a, b) => cost(b) - cost(a) || share(b) - share(a));
   };
   const showVerdict = () => {
-    const of = found[shownModel], told = dearest().slice(0, 2).map((i) => {
-      const [errors, count, interval] = of.byClass[i];
-      return `${errors} of ${count} ${classes[i]} (${percent(errors / count)}${ends(interval, 100)})`;
+    const { now, usual: before } = results[shownModel];
+    const worst = dearest().slice(0, 2).map((i) => {
+      const [errors, count] = now.byClass[i];
+      return `${errors} of ${count} ${classes[i]} (${withBounds(errors, count)})`;
     });
-    const { dangerous, accuracy, coverage, cost } = of.means;
-    const before = Math.round(of.usual.byClass.reduce((sum, [errors]) => sum + errors, 0));
-    const after = Math.round(of.byClass.reduce((sum, [errors]) => sum + errors, 0));
-    const others = dearest().length > told.length ? ", and on others" : "";
-    const by = state.limits.length ? "these costs and limits" : "these costs";
-    const none = coverage.value === 0 ? " Every row is referred." : "";
-    const verdict = told.length === 0 ? "No error is dangerous." :
-      `${models[shownModel].name}, decided by ${by}, makes dangerous errors on ${names(told)}${others}.${none}`;
-    const where = state.priors === null ? "" : " At the frequencies in use:";
-    const more = `${plural(after, "dangerous error")} in the ${plural(rows.rows, "row")} of the file, ${before} by the most probable class.${where} ` +
-      `${percent(dangerous.value)} dangerous, ${percent(accuracy.value)} right, ${percent(coverage.value)} decided, mean cost ${number(cost.value)}.`;
+    const others = dearest().length > worst.length ? ", and on others" : "";
+    const none = now.decided === 0 ? " Every row is referred." : "";
+    const verdict = worst.length === 0 ? "No error is dangerous." :
+      `${models[shownModel].name}, decided by these costs, makes dangerous errors on ${names(worst)}${others}.${none}`;
+    const more = `${plural(now.dangerous, "dangerous error")} in the ${plural(rows.rows, "row")} of the file, ${before.dangerous} by the most ` +
+      `probable class. ${percent(now.dangerous / rows.rows)} dangerous, ${percent(now.right / rows.rows)} right, ` +
+      `${percent(now.decided / rows.rows)} decided, mean cost ${number(now.cost)}.`;
     at("verdict").textContent = verdict;
     at("more").textContent = more;
     at("announce").textContent = `${verdict} ${more}`;
@@ -204,20 +191,11 @@
   const kindOf = (i, j) => (state.dangerous[i][j] ? "dangerous" : explorer.releasedFactor(state) === null ? "not dangerous" : "released");
   const pairs = () => {
     if (classes.length <= MOST_IN_MATRIX) return null;
-    const counts = new Map();
-    for (const { label, decision, count } of found[shownModel].usualCells) {
-      if (label !== decision) counts.set(`${label} ${decision}`, count);
-    }
-    return [...counts].sort((a, b) => b[1] - a[1]).slice(0, MOST_LISTED).map(([key]) => key.split(" ").map(Number));
+    const width = classes.length + 1;
+    return [...usual[shownModel]].map(([key, count]) => [Math.floor(key / width), key % width, count]).filter(([i, j]) => i !== j)
+      .sort((a, b) => b[2] - a[2]).slice(0, MOST_LISTED);
   };
-  const countsOf = (cells) => {
-    const counts = new Map();
-    for (const { label, decision, count } of cells) {
-      const key = label * (classes.length + 1) + decision;
-      counts.set(key, (counts.get(key) ?? 0) + count);
-    }
-    return (i, j) => counts.get(i * (classes.length + 1) + j) ?? 0;
-  };
+  const countsOf = (counts) => (i, j) => counts.get(i * (classes.length + 1) + j) ?? 0;
   const matrixButton = (i, j, count, share) => {
     const isSelected = selected !== null && selected[0] === i && selected[1] === j;
     const cost = number(state.costs[i][j]), label = `${classes[i]} taken for ${classes[j]}: ${count} of ${rows.counts[i]} rows, costs ${cost}, ${kindOf(i, j)}`;
@@ -226,8 +204,8 @@
   };
   const showMatrix = () => {
     const active = document.activeElement?.dataset?.pair;
-    const cells = at("decided").value === "usual" ? found[shownModel].usualCells : found[shownModel].cells;
-    const countOf = countsOf(cells), referred = classes.some((_, i) => countOf(i, classes.length) > 0);
+    const countOf = countsOf(at("decided").value === "usual" ? usual[shownModel] : results[shownModel].counts);
+    const referred = classes.some((_, i) => countOf(i, classes.length) > 0);
     const costOf = (i, j) => countOf(i, j) * state.costs[i][j];
     let most = 0;
     for (let i = 0; i < classes.length; i++) for (let j = 0; j < classes.length; j++) if (i !== j) most = Math.max(most, costOf(i, j));
@@ -259,7 +237,7 @@
   const showEditor = () => {
     at("editor").hidden = selected === null;
     if (selected === null) return;
-    const [i, j] = selected, countOf = countsOf(found[shownModel].cells), usualOf = countsOf(found[shownModel].usualCells);
+    const [i, j] = selected, countOf = countsOf(results[shownModel].counts), usualOf = countsOf(usual[shownModel]);
     at("editor-title").textContent = `${classes[i]} taken for ${classes[j]}`;
     at("editor-text").textContent = `${models[shownModel].name}: ${countOf(i, j)} of ${rows.counts[i]} rows by these costs, ${usualOf(i, j)} by the most probable class.`;
     if (document.activeElement !== at("cost")) at("cost").value = state.costs[i][j];
@@ -277,177 +255,83 @@
 
   const errorText = ([i, j]) => `${classes[i]} for ${j === null ? "any other class" : classes[j]}`;
   const costsOf = (error) => errorsOf(error).map(([i, j]) => state.costs[i][j]);
-  // What an order says, and by how many times one error is worse now; NaN where its errors have several costs.
+  // The sentence of an order, and by how many times one error is worse now; NaN where its errors have several costs.
   const judged = ({ worse, times, than }) => {
     const costs = costsOf(worse), isOne = costs.every((cost) => cost === costs[0]);
     const ratio = isOne ? costs[0] / Math.max(...costsOf(than)) : NaN;
-    return { said: `${errorText(worse)} is about ${number(times)} times as bad as ${errorText(than)}`, ratio, holds: Math.abs(ratio / times - 1) < 1e-9 };
+    return { sentence: `${errorText(worse)} is about ${number(times)} times as bad as ${errorText(than)}`, ratio, holds: Math.abs(ratio / times - 1) < 1e-9 };
   };
   const showOrders = () => {
     at("orders").replaceChildren(...state.orders.map((order, place) => {
-      const { said, ratio, holds } = judged(order);
-      const remove = element("button", { type: "button", "data-order": place, "aria-label": `Forget: ${said}` }, "×");
+      const { sentence, ratio, holds } = judged(order);
+      const remove = element("button", { type: "button", "data-order": place, "aria-label": `Forget: ${sentence}` }, "×");
       const now = Number.isNaN(ratio) ? "several costs now" : `${number(ratio)} times now`;
-      return element("li", {}, `${said} ${holds ? "✓" : `– no longer so: ${now}`} `, remove);
+      return element("li", {}, `${sentence} ${holds ? "✓" : `– no longer so: ${now}`} `, remove);
     }));
   };
 
   const showClasses = () => {
-    const body = at("classes").tBodies[0];
     const isMany = models.length > 1;
-    if (!body) {
-      at("classes").append(
-        element("caption", {}, element("span", {}, "Dangerous errors of each class, by these costs and by the most probable class")),
-        element("thead", {}, element("tr", {}, header("class"), header("rows", "col", true), header("frequency, %"), header("limit, %"),
-        ...models.flatMap(({ name }) => [header(isMany ? `dangerous, ${name}` : "dangerous errors", "col", true), header(isMany ? `${name}, most probable class` : "by the most probable class", "col", true)]))),
-        element("tbody", {}, ...classes.map((name, i) => element("tr", {}, header(name, "row"), cell(rows.counts[i]),
-          element("td", {}, element("input", { type: "text", inputmode: "decimal", "data-prior": i, "aria-label": `frequency of ${name} in percent`, disabled: rows.counts[i] === 0 })),
-          element("td", {}, element("input", { type: "text", inputmode: "decimal", placeholder: "none", "data-limit": i, "aria-label": `limit on dangerous errors of ${name} in percent` })),
-          ...models.flatMap(() => [cell(""), cell("")])))),
-      );
-    }
-    for (const [i, row] of [...at("classes").tBodies[0].rows].entries()) {
-      const told = found.flatMap((of) => [of.byClass[i], of.usual.byClass[i]]);
-      for (const [place, [errors, count, interval]] of told.entries()) {
-        const target = row.cells[4 + place];
-        target.textContent = count === 0 ? "no row" : place % 2 === 0 ? `${errors} (${percent(errors / count)}${ends(interval, 100)})` : `${errors}`;
-        target.dataset.value = JSON.stringify([errors, count, interval]);
-      }
-      const [prior, limit] = row.querySelectorAll("input");
-      const share = state.priors === null ? rows.counts[i] / rows.rows : state.priors[i];
-      if (document.activeElement !== prior) prior.value = number(100 * share);
-      const ofClass = state.limits.find(({ of }) => of === i);
-      if (document.activeElement !== limit) limit.value = ofClass ? number(100 * ofClass.atMost) : "";
-      limit.disabled = !state.dangerous[i].some(Boolean);
-    }
-    const ofAll = state.limits.find(({ of }) => of === null);
-    if (document.activeElement !== at("limit-all")) at("limit-all").value = ofAll ? number(100 * ofAll.atMost) : "";
-    at("limit-all").disabled = state.priors !== null;
-    at("limit-all").title = state.priors === null ? "" : "A limit of all rows holds at the frequencies of the file only: limit a class.";
-    at("as-in-file").disabled = state.priors === null;
+    const titles = models.flatMap(({ name }) => (isMany ? [`dangerous, ${name}`, `${name}, most probable class`] : ["dangerous errors", "by the most probable class"]));
+    at("classes").replaceChildren(
+      element("caption", {}, element("span", {}, "Dangerous errors of each class, by these costs and by the most probable class")),
+      element("thead", {}, element("tr", {}, header("class"), header("rows", "col", true), ...titles.map((title) => header(title, "col", true)))),
+      element("tbody", {}, ...classes.map((name, i) => element("tr", {}, header(name, "row"), cell(rows.counts[i]), ...results.flatMap(({ now, usual: before }) => {
+        const [errors, count] = now.byClass[i];
+        return [valueCell(count ? `${errors} (${withBounds(errors, count)})` : "no row", errors, `class ${i}`), cell(count ? before.byClass[i][0] : "no row")];
+      })))),
+    );
   };
 
-  const COLUMNS = [["dangerous", "dangerous errors", 100, "%"], ["accuracy", "right", 100, "%"], ["coverage", "decided", 100, "%"], ["cost", "mean cost", 1, ""]];
-  const valueCell = ({ value, interval }, scale, isChange, id) => {
-    const target = cell(`${isChange ? signed(value, scale) : number(scale * value)}${ends(interval, scale)}`);
-    target.dataset.value = JSON.stringify(Number.isNaN(value) ? null : value);
+  const SHARES = [["dangerous", "dangerous errors, %"], ["right", "right, %"], ["decided", "decided, %"]];
+  const valueCell = (text, value, id) => {
+    const target = cell(text);
+    target.dataset.value = JSON.stringify(value);
     target.dataset.id = id;
     return target;
   };
+  const summaryCells = (summary, id) => [
+    ...SHARES.map(([name]) => valueCell(withBounds(summary[name], summary.rows, ""), summary[name], `${id} ${name}`)),
+    valueCell(summary.rows ? number(summary.cost) : "no row", summary.cost, `${id} cost`),
+  ];
+  const changeCells = (after, before, id) => [
+    ...SHARES.map(([name]) => valueCell(signed((100 * (after[name] - before[name])) / after.rows), after[name] - before[name], `${id} ${name}`)),
+    valueCell(signed(after.cost - before.cost), after.cost - before.cost, `${id} cost`),
+  ];
   const showResults = () => {
-    const line = (title, means, isChange, id) => element("tr", {}, header(title, "row"),
-      ...COLUMNS.map(([name, , scale]) => valueCell(means[name], scale, isChange, `${id} ${name}`)));
+    const line = (title, cells) => element("tr", {}, header(title, "row"), ...cells);
     const isMany = models.length > 1;
     at("results").replaceChildren(
-      element("caption", {}, element("span", {}, "Means over all rows, with 95 % intervals")),
-      element("thead", {}, element("tr", {}, header("decided by"), ...COLUMNS.map(([, title, , unit]) => header(unit ? `${title}, ${unit}` : title, "col", true)))),
+      element("caption", {}, element("span", {}, "Shares of all rows, with 95 % intervals, and mean costs")),
+      element("thead", {}, element("tr", {}, header("decided by"), ...SHARES.map(([, title]) => header(title, "col", true)), header("mean cost", "col", true))),
       element("tbody", {}, ...models.flatMap(({ name }, place) => {
-        const of = found[place], about = isMany ? `${name}: ` : "";
-        return [line(`${about}these costs`, of.means, false, `${place} now`), line(`${about}most probable class`, of.usual.means, false, `${place} usual`),
-          line(`${about}change`, of.changes, true, `${place} change`), ...(of.kept ? [line(`${about}kept costs`, of.kept.means, false, `${place} kept`)] : [])];
+        const { now, usual: before, kept } = results[place], about = isMany ? `${name}: ` : "";
+        return [line(`${about}these costs`, summaryCells(now, `${place} now`)), line(`${about}most probable class`, summaryCells(before, `${place} usual`)),
+          line(`${about}change`, changeCells(now, before, `${place} change`)), ...(kept ? [line(`${about}kept costs`, summaryCells(kept, `${place} kept`))] : [])];
       })),
     );
-    const told = [data.about];
-    if (state.priors !== null && state.limits.some(({ of }) => of === null)) told.push("The limit of all rows holds at the frequencies of the file alone, so it is not used now.");
-    if (state.priors !== null) told.push("Means are those at the frequencies in use, and so are the probabilities that decide.");
-    if (state.kept !== null) told.push("Decisions by the kept costs are measured by the costs and dangerous errors that are set now.");
-    if (state.refer === null && found.some((of) => of.means.coverage.value < 1)) told.push("Without a price, a referral counts no cost.");
-    const { limits } = explorer.inUse(state);
-    for (const { of, atMost } of limits) {
-      const count = of === null ? rows.rows : rows.counts[of];
-      const level = 0.05 / limits.length;
-      if (explorer.mostErrors(count, atMost, level) < 0) {
-        const needed = Math.ceil(Math.log(level) / Math.log1p(-atMost));
-        told.push(`A limit of ${percent(atMost)} of ${of === null ? "all rows" : classes[of]} takes ${needed} rows, and the file has ${count}: all rows that could be such an error are referred.`);
-      }
-    }
-    if (data.concern.answers) told.push("Coarse answers of the concern are kept in the file, but not tried here.");
-    at("results-note").textContent = told.join(" ");
+    const notes = [data.about];
+    if (state.kept !== null) notes.push("Decisions by the kept costs are measured by the costs and dangerous errors that are set now.");
+    if (state.refer === null && results.some(({ kept }) => kept !== null && kept.decided < kept.rows)) notes.push("Without a price, a referral counts no cost.");
+    if (data.concern.answers) notes.push("Coarse answers of the concern are kept in the file, but not tried here.");
+    at("results-note").textContent = notes.join(" ");
   };
 
   const showGroups = (column, place) => {
-    const byModel = found.map((of, model) => explorer.countRows(rows, of.decisions, usual[model], column)
-      .map((cells) => explorer.summarize(rows, cells, explorer.inUse(state), ["dangerous", "accuracy"])));
-    const order = column.groups.map((_, group) => group).sort((a, b) =>
-      (byModel[shownModel][b].means.dangerous.value || 0) - (byModel[shownModel][a].means.dangerous.value || 0));
-    const isMany = models.length > 1;
+    const byModel = results.map(({ decisions }) => explorer.countRows(rows, decisions, column).map((counts) => explorer.summarize(rows, counts, state)));
+    const rate = ({ dangerous, rows: all }) => dangerous / all || 0;
+    const order = column.groups.map((_, group) => group).sort((a, b) => rate(byModel[shownModel][b]) - rate(byModel[shownModel][a]));
     const lines = order.slice(0, MOST_GROUPS).flatMap((group) => models.map(({ name }, model) => {
-      const { means, changes, rows: count } = byModel[model][group];
-      const title = column.groups[group] + (isMany ? `: ${name}` : "");
-      return element("tr", {}, header(title, "row"), cell(count),
-        ...COLUMNS.map(([name, , scale]) => valueCell(means[name], scale, false, `${place} ${group} ${model} ${name}`)),
-        valueCell(changes.dangerous, 100, true, `${place} ${group} ${model} change`));
+      const summary = byModel[model][group];
+      const title = column.groups[group] + (models.length > 1 ? `: ${name}` : "");
+      return element("tr", {}, header(title, "row"), cell(summary.rows), ...summaryCells(summary, `${place} ${group} ${model}`));
     }));
     const more = order.length > MOST_GROUPS ? `; the first ${MOST_GROUPS} of ${order.length}` : "";
-    const table = element("table", {},
+    const titles = ["rows", ...SHARES.map(([, title]) => title), "mean cost"];
+    at(`column-${place}`).querySelector(".scroll").replaceChildren(element("table", {},
       element("caption", {}, element("span", {}, `The most dangerous errors first: the worst of many groups looks worse than on new rows${more}`)),
-      element("thead", {}, element("tr", {}, header(column.name), header("rows", "col", true),
-        ...COLUMNS.map(([, title, , unit]) => header(unit ? `${title}, ${unit}` : title, "col", true)), header("change of dangerous, points", "col", true))),
-      element("tbody", {}, ...lines));
-    const section = at(`column-${place}`);
-    section.querySelector(".scroll").replaceChildren(table);
-  };
-
-  const frontierSteps = () => {
-    const points = models.map(() => []);
-    const steps = models.flatMap((model, place) => data.factors.map((factor) => () => {
-      points[place].push([...explorer.frontierPoint(rows, model, explorer.inUse(state), factor), factor]);
-    }));
-    return [...steps, () => drawFrontier(points)];
-  };
-  const svg = (tag, attributes, ...children) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  };
-  const ticks = (low, high) => {
-    const rough = (high - low) / 4 || 1, power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
-    const list = [];
-    for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) list.push(Number(value.toPrecision(12)));
-    return list;
-  };
-  let drawn = null;
-  const drawFrontier = (points) => {
-    drawn = points;
-    const width = Math.max(280, Math.min(at("frontier").clientWidth, 720)), height = 320, top = 22, left = 44, bottom = 44;
-    const own = found.map((of) => [100 * of.means.dangerous.value, 100 * of.means.accuracy.value]);
-    const before = found.map((of) => [100 * of.usual.means.dangerous.value, 100 * of.usual.means.accuracy.value]);
-    const lines = points.map((line) => line.map(([danger, accuracy]) => [100 * danger, 100 * accuracy]));
-    const all = [...own, ...before, ...lines.flat()].filter((point) => point.every(Number.isFinite));
-    if (all.length === 0) { at("frontier").replaceChildren(); return; }
-    const range = (place) => {
-      const values = all.map((point) => point[place]), low = Math.min(...values), high = Math.max(...values), room = (high - low) * 0.08 || 0.5;
-      return [Math.max(0, low - room), high + room];
-    };
-    const [x0, x1] = range(0), [y0, y1] = range(1);
-    const x = (value) => left + ((value - x0) / (x1 - x0)) * (width - left - 12), y = (value) => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - top);
-    const parts = [];
-    for (const value of ticks(x0, x1)) {
-      parts.push(svg("line", { class: "grid", x1: x(value), x2: x(value), y1: top, y2: height - bottom }),
-        svg("text", { x: x(value), y: height - bottom + 16, "text-anchor": "middle" }, String(value)));
-    }
-    for (const value of ticks(y0, y1)) {
-      parts.push(svg("line", { class: "grid", x1: left, x2: width - 12, y1: y(value), y2: y(value) }),
-        svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(value)));
-    }
-    parts.push(svg("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, "dangerous errors, % of rows"),
-      svg("text", { x: 0, y: 10 }, "right, % of rows"));
-    const polygon = (line) => line.map(([a, b]) => `${x(a)},${y(b)}`).join(" ");
-    for (const [place, line] of lines.entries()) {
-      const colour = SERIES[place % SERIES.length];
-      parts.push(svg("polyline", { points: polygon(line), style: `stroke: ${colour}; fill: none; stroke-width: 1.5` }),
-        ...line.map(([a, b]) => svg("circle", { cx: x(a), cy: y(b), r: 2, style: `fill: ${colour}` })));
-      const mark = (point, style) => point.every(Number.isFinite) ? [svg("circle", { cx: x(point[0]), cy: y(point[1]), r: 6, style })] : [];
-      parts.push(...mark(before[place], `stroke: ${colour}; fill: var(--page); stroke-width: 2`), ...mark(own[place], `fill: ${colour}; stroke: var(--page); stroke-width: 1`));
-    }
-    const told = models.map(({ name }, place) => `${name}: ${number(own[place][0])} % dangerous and ${number(own[place][1])} % right by these costs, ` +
-      `${number(before[place][0])} and ${number(before[place][1])} by the most probable class`).join("; ");
-    at("frontier").replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Accuracy against dangerous errors. ${told}.` }, ...parts));
-    const key = models.flatMap(({ name }, place) => [element("span", { class: "key", style: `background: ${SERIES[place % SERIES.length]}` }), `${name} `]);
-    at("frontier-text").replaceChildren(...key, "● these costs, ○ the most probable class. The line, without referrals and limits: what " +
-      "decisions do where a harmless error costs from as much as the worst error to a hundredth of it. A referred row is not right. Left and up is better.");
+      element("thead", {}, element("tr", {}, header(column.name), ...titles.map((title) => header(title, "col", true)))),
+      element("tbody", {}, ...lines)));
   };
 
   const showTools = () => {
@@ -463,20 +347,17 @@
     if (document.activeElement !== at("refer")) at("refer").value = state.refer ?? "";
   };
 
-  const limitText = ({ of, atMost }) => `--limit 'dangerous <= ${Number((100 * atMost).toPrecision(6))} % of ${of === null ? "samples" : classes[of].replaceAll("'", "'\\''")}'`;
-  const showTaken = () => {
+  const showNext = () => {
     at("yaml").textContent = yamlText();
-    const priors = state.priors === null ? "" : ` --priors ${explorer.inUse(state).priors.map((each) => Number(each.toPrecision(6))).join(",")}`;
-    const limits = explorer.inUse(state).limits.map((limit) => ` ${limitText(limit)}`).join("");
-    at("commands").textContent = `mpcs decide fit validation.csv --concern concern.yaml${limits}${priors}${data.reading} --out rule.pt\n` +
+    at("commands").textContent = `mpcs decide fit validation.csv --concern concern.yaml${data.reading} --out rule.pt\n` +
       `mpcs decide apply rule.pt test.csv${data.reading} --out decisions.csv\nmpcs score decisions.csv --concern concern.yaml --html report.html`;
   };
-  const yamlText = () => explorer.toYaml(explorer.plainOf(state, classes), state.orders.map(judged)
-    .filter(({ holds }) => holds).map(({ said }) => said).join("\n"));
+  const yamlText = () => explorer.toYaml(explorer.plainOf(state, initial, data.concern), state.orders.map(judged)
+    .filter(({ holds }) => holds).map(({ sentence }) => sentence).join("\n"));
 
   // --- Events -----------------------------------------------------------------------------------------------------
 
-  // A number, with a point or a comma; null for none, NaN for what is no number.
+  // A number, with a point or a comma; null for an empty text, NaN for any other.
   const numberOf = (input) => {
     const text = input.value.trim().replace(",", ".");
     const value = text === "" ? null : /^\d*\.?\d*(e[-+]?\d+)?$/i.test(text) && text !== "." ? Number(text) : NaN;
@@ -571,24 +452,9 @@
     if (Number.isNaN(refer)) tell("The cost of a referral must be a number.");
     else change("refer", { refer });
   });
-  const limitChange = (of, value) => {
-    if (value !== null && !(value > 0 && value < 100)) { tell("A limit is between 0 and 100 %."); return; }
-    const others = state.limits.filter((limit) => limit.of !== of);
-    change(`limit ${of}`, { limits: value === null ? others : [...others, { of, atMost: value / 100 }] });
-  };
-  at("limit-all").addEventListener("input", () => limitChange(null, numberOf(at("limit-all"))));
-  at("classes").addEventListener("input", ({ target }) => {
-    if (target.dataset.limit !== undefined) limitChange(Number(target.dataset.limit), numberOf(target));
-    if (target.dataset.prior === undefined) return;
-    const value = numberOf(target), chosen = Number(target.dataset.prior);
-    if (!(value >= 0)) { tell("A frequency is a number of at least 0."); return; }
-    const now = state.priors ?? Array.from(rows.counts, (count) => count / rows.rows);
-    change(`prior ${chosen}`, { priors: now.map((each, i) => (i === chosen ? value / 100 : each)) });
-  });
-  at("as-in-file").addEventListener("click", () => change(null, { priors: null }));
   at("decided").addEventListener("change", showMatrix);
   at("model").addEventListener("change", () => { shownModel = Number(at("model").value); show(); });
-  at("keep").addEventListener("click", () => change(null, { kept: Object.fromEntries(FIELDS_KEPT.map((name) => [name, state[name]])) }));
+  at("keep").addEventListener("click", () => change(null, { kept: { costs: state.costs, dangerous: state.dangerous, refer: state.refer } }));
   at("drop").addEventListener("click", () => change(null, { kept: null }));
   const step = (from, to) => {
     if (from.length === 0) return;
@@ -610,27 +476,12 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
-  at("open").addEventListener("change", async () => {
-    const [file] = at("open").files;
-    if (file) openYaml(await file.text());
-    at("open").value = "";
-  });
-  const openYaml = (text) => {
-    try {
-      const source = explorer.fromYaml(text);
-      return change(null, { ...explorer.stateOf(source, classes), source, orders: [], isDearest: false });
-    } catch (error) {
-      tell(`The file is not read: ${error instanceof explorer.ConcernProblem ? error.message : "it is no YAML of a concern"}.`);
-      return false;
-    }
-  };
   at("copy").addEventListener("click", async () => {
     history.replaceState(null, "", toLink());
     try { await navigator.clipboard.writeText(location.href); tell(null); at("announce").textContent = "The link is copied."; }
     catch { tell("The browser does not let this page copy: copy the address of the page instead."); }
   });
-  addEventListener("hashchange", () => { openLink(); show(); });
-  addEventListener("resize", () => { if (drawn !== null) drawFrontier(drawn); });
+  addEventListener("hashchange", ({ newURL }) => { openLink(new URL(newURL).hash); show(); }); // the state may have a new address by now
 
   // --- Begin ------------------------------------------------------------------------------------------------------
 
@@ -643,9 +494,9 @@
   [at("worse-decision").value, at("than-true").value, at("than-decision").value] = ["any", 1, 0];
   at("groups").append(...columns.map(({ name }, place) => element("section", { id: `column-${place}` }, element("h2", {}, `By ${name}`),
     element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Table: by ${name}` }))));
-  openLink();
+  openLink(location.hash);
   show();
 
   // For tests: what the page computes and shows.
-  explorer.page = { rows, initial, openYaml, stateNow: () => state, yamlText, change, compute: (next) => { state = { ...initial, ...next }; return compute([]); } };
+  explorer.page = { rows, initial, stateNow: () => state, yamlText, change, compute: (next) => { state = { ...initial, ...next }; return compute(); } };
 })();

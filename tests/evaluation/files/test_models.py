@@ -22,6 +22,7 @@ from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, mcnemar_test
 from mpcs_torch.metrics.by_name import BY_NAME
 from tests.evaluation.files.alone import score
+from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch
 
 NAMES = ["a", "b", "c", "d"]
@@ -100,7 +101,10 @@ def test_rows_of_a_cluster_say_as_much_as_one_of_them(tmp_path: Path) -> None:
     assert list(alone.intervals) == list(clustered.intervals)
     for name, interval in alone.intervals.items():
         scale = 3 if name == "dangerous" else 1
-        assert clustered.intervals[name] == pytest.approx([scale * end for end in interval], rel=1e-3), name
+        if name in MEANS:  # which allow for one more bad row, not for three
+            assert clustered.intervals[name][1] <= interval[1] * 1.001
+        else:
+            assert clustered.intervals[name] == pytest.approx([scale * end for end in interval], rel=1e-3), name
 
 
 @pytest.mark.parametrize("name", ["accuracy", "brier_score"])
@@ -125,7 +129,7 @@ def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
     patients = write(tmp_path / "B.csv", FIRST, patient=PATIENTS)
     table = measured([patients], cluster="patient").first.class_table()
     assert table is not None
-    assert all(" to " in cell for row in table.rows for cell in row[2:])
+    assert all(" to " in cell for row in table.rows for cell in row[3:])
 
 
 def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:

@@ -142,10 +142,10 @@ def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> N
     expected = precision_recall_fscore_support(TARGET, decided)
     for label, (name, row) in enumerate(found.per_class().items()):
         assert name == str(label)
-        assert list(row) == ["samples", "precision", "recall", "specificity", "error_rate"]
+        assert list(row) == ["samples", "precision", "recall", "specificity", "error_rate", "dangerous_rate"]
         precision, recall, _, samples = (values[label] for values in expected)
         specificity = recall_score(label != TARGET, decided != label)
-        assert list(row.values()) == pytest.approx([samples, precision, recall, specificity, 1 - recall])
+        assert list(row.values()) == pytest.approx([samples, precision, recall, specificity, 1 - recall, 1 - recall])
     assert found.confusion is not None
     assert found.confusion.tolist() == confusion_matrix(TARGET, decided).tolist()
     table = found.class_table()

@@ -1,9 +1,12 @@
 """Comparisons of systems, and their sentences."""
 
+import re
 from itertools import combinations
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
 from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted, mcnemar_test, summarize_comparisons
 from mpcs_torch.functional.comparison.significance import Measure, verdict_of, with_verdicts
@@ -89,7 +92,8 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             PairedDifference(0.04, 0.039, -0.001, -0.006, 0.004, 0.6),
             1.0,
             "The data do not show a difference in EER between A and B: 4 % against 3.9 %, "
-            "B minus A is -0.1 points (95 % interval -0.6 to 0.4).",
+            "B minus A is -0.1 points (95 % interval -0.6 to 0.4). "
+            "One of about 1 points would have been shown with a chance of 9 in 10.",
         ),
         (
             EER,
@@ -97,7 +101,8 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             0.12,
             "The data do not show a difference in EER between A and B after correction for 6 comparisons: "
             "4 % against 3 %, B minus A is -1 points (95 % interval -1.8 to -0.2); "
-            "the interval, of this comparison alone, leaves out 0.",
+            "the interval, of this comparison alone, leaves out 0. "
+            "One of about 1.6 points would have been shown with a chance of 9 in 10.",
         ),
         (
             EER,
@@ -105,7 +110,8 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             0.12,
             "The data do not show a difference in EER between A and B: "
             "4 % against 3 %, B minus A is -1 points (95 % interval -1.8 to -0.2); "
-            "the interval, by another method than p = 0.057, leaves out 0.",
+            "the interval, by another method than p = 0.057, leaves out 0. "
+            "One of about 1.6 points would have been shown with a chance of 9 in 10.",
         ),
         (
             EER,
@@ -142,3 +148,14 @@ AREA = Measure("area under the ROC", lower_is_better=False)
 )
 def test_verdicts_are_sentences(measure: Measure, found: PairedDifference, p_value: float, sentence: str) -> None:
     assert verdict_of("A", "B", measure, found, p_value, 6, 0.05) == sentence
+
+
+@pytest.mark.parametrize("comparisons", [1, 5])
+def test_the_difference_that_is_named_is_shown_in_nine_of_ten_samples(comparisons: int) -> None:
+    told = verdict_of(
+        "A", "B", Measure("cost"), PairedDifference(1.0, 1.1, 0.1, -1.86, 2.06, 0.9), 0.9, comparisons, 0.05
+    )
+    named = float(re.search(r"One of about (\S+) would have been shown with a chance of 9 in 10", told)[1])  # type: ignore[index]
+    drawn = named + np.random.default_rng(0).normal(size=20_000)  # intervals of half width 1.96 have this spread
+    p_values = 2 * norm.sf(np.abs(drawn))
+    assert (p_values * comparisons <= 0.05).mean() == pytest.approx(0.9, abs=0.02)

@@ -12,7 +12,7 @@ from mpcs_torch.functional.concern.pattern_scores import pattern_scores
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
 from mpcs_torch.functional.concern.row_cost import flatten_costs, sum_row_costs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SoftKLDivergence
+from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SelectiveAccuracy, SoftKLDivergence
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
@@ -24,7 +24,14 @@ CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
 def referring_batch(size: int, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(0, CLASSES, (size,), generator=generator)
-    return torch.where(torch.rand(size, generator=generator) < 0.3 + 0.1 * target, -1, target), target
+    is_referred = torch.rand(size, generator=generator) < 0.3 + 0.1 * target
+    is_wrong = torch.rand(size, generator=generator) < 0.2
+    return torch.where(is_referred, -1, (target + is_wrong) % CLASSES), target
+
+
+def decided_accuracy(decisions: Tensor, target: Tensor) -> float:
+    decided = [(one, true) for one, true in zip(decisions.tolist(), target.tolist(), strict=True) if one >= 0]
+    return sum(one == true for one, true in decided) / len(decided)
 
 
 def referring(decisions: Tensor, target: Tensor) -> Decisions:
@@ -130,6 +137,15 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: Coverage(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])},
+        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_of(None, CLASSES)),
+        fed=REFERRING,
+    ),
+    SelectiveAccuracy: MetricCase(
+        make=lambda **settings: SelectiveAccuracy(CLASSES, **settings),
+        higher_is_better=True,
+        make_other=lambda: SelectiveAccuracy(CLASSES, ignore_index=0),
+        agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
+        oracle=lambda batch: {"": decided_accuracy(*batch)},
         core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_of(None, CLASSES)),
         fed=REFERRING,
     ),

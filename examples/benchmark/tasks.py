@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
+from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.data.add import load_add
@@ -229,3 +230,18 @@ TASKS: dict[str, Task] = {
     )
 }
 """By the name that tables show."""
+
+
+def tasks_of(parts: Sequence[str]) -> list[str]:
+    """Return the names of tasks that are equal to one of the parts or contain one; all without parts.
+
+    Raises:
+        ValueError: If no name contains a part.
+    """
+    names: dict[str, None] = {}
+    for part in parts or [""]:
+        matching = [part] if part in TASKS else [name for name in TASKS if part.lower() in name.lower()]
+        if not matching:
+            raise ValueError(f"TASK must be part of one of {', '.join(map(repr, TASKS))}, but got {quoted(part)}")
+        names.update(dict.fromkeys(matching))
+    return list(names)

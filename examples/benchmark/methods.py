@@ -1,6 +1,6 @@
 """The methods of the benchmark: one entry for each, with the settings that its tuning tries.
 
-A method of your own is one file with a `Method`, whose import path goes to ``mpcs benchmark --method``.
+A method of your own is one file with a `Method`, whose import path goes to ``python -m examples.benchmark --method``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

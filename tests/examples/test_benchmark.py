@@ -1,6 +1,7 @@
 """The benchmark from beginning to end, on a small task."""
 
 import json
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,24 +11,26 @@ import numpy as np
 import pytest
 import torch
 
-from mpcs_torch.benchmark import judging, methods, runs, tasks
-from mpcs_torch.benchmark.judging import Arm, Trials, choose, results_of
-from mpcs_torch.benchmark.measures import Measure
-from mpcs_torch.benchmark.results import (
+from examples.benchmark import judging, methods, runs, tasks
+from examples.benchmark.__main__ import main
+from examples.benchmark.judging import Arm, Trials, choose, results_of
+from examples.benchmark.kept_results import KEPT, PAGE
+from examples.benchmark.measures import Measure
+from examples.benchmark.results import (
     SPECIAL,
     overall,
     page_of,
     rounded,
-    save_results,
+    save_values,
     saved_results,
     summary_table,
     task_table,
     tried_on,
+    write_page,
 )
-from mpcs_torch.benchmark.runs import Run, outcome_of, train_and_keep
-from mpcs_torch.benchmark.tasks import TASKS, simulated, simulated_probs
+from examples.benchmark.runs import Run, outcome_of, train_and_keep
+from examples.benchmark.tasks import TASKS, simulated, simulated_probs
 from mpcs_torch.cli.progress import counting_bar
-from tests.benchmarks.kept_results import KEPT
 
 WINE = "wine, MLP"
 TRIED = ("cross entropy", "averaged weights", "ramped margin", "self-adaptive training", "plateau by MPCS")
@@ -66,8 +69,8 @@ def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatc
     assert table.rows[0][3] == "+0.00 [+0.00, +0.00]"
     assert found["rows"]["ensemble of 5"]["models"] == 5
     assert {row[0] for row in summary_table([found]).rows} >= set(TRIED)
-    save_results([found], tmp_path)
-    save_results([], tmp_path)  # those of an earlier call are kept
+    save_values([found], tmp_path)
+    write_page(list(saved_results(tmp_path)), tmp_path)
     assert "## wine, MLP" in (tmp_path / "results.md").read_text()
     assert list(saved_results(tmp_path)) == [rounded(found)]
     assert (tmp_path / "recommended.png").stat().st_size > 5_000
@@ -78,10 +81,32 @@ def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatc
 def test_the_kept_page_is_that_of_the_kept_values() -> None:
     results = list(saved_results(KEPT))
     assert len(results) > 8
-    assert (KEPT / "results.md").read_text() == page_of(results), "python -m tests.benchmarks.kept_results writes it"
+    assert (PAGE / "results.md").read_text() == page_of(results), "python -m examples.benchmark.kept_results writes it"
     cut = overall(tried_on(results, "recommended"), "ruled")
     said = f"{100 * cut.value:.1f} % [{100 * cut.low:.1f}, {100 * cut.high:.1f}] fewer dangerous errors"
-    assert said in (KEPT.parent / "index.md").read_text()
+    assert said in (PAGE.parent / "index.md").read_text()
+
+
+def test_tasks_have_names_and_parts_of_names() -> None:
+    assert tasks.tasks_of([]) == list(TASKS)
+    assert tasks.tasks_of(["MNIST, MLP", "wine"]) == ["MNIST, MLP", WINE]
+    assert tasks.tasks_of(["Digits", "digits, mlp"]) == [name for name in TASKS if "digits" in name]
+    with pytest.raises(ValueError, match=r"TASK must be part of one of 'MNIST, MLP', .* but got 'iris'"):
+        tasks.tasks_of(["iris"])
+
+
+def test_the_command_prints_the_table_of_each_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_short(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["benchmark", "wine", "--out", str(tmp_path)])
+    main()
+    assert "| **`recommended`** " in capsys.readouterr().out
+    assert (tmp_path / "benchmark" / "results.md").is_file()
+    monkeypatch.setattr(sys, "argv", ["benchmark", "wine", "--method", "none:"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "path must read package.module:attribute" in capsys.readouterr().err
 
 
 def test_other_settings_are_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

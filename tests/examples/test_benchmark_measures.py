@@ -5,8 +5,7 @@ import pytest
 import torch
 from scipy.stats import ttest_rel
 
-from mpcs_torch import ConcernSpec
-from mpcs_torch.benchmark.measures import (
+from examples.benchmark.measures import (
     calibrated_probs,
     difference,
     geometric_mean,
@@ -15,7 +14,8 @@ from mpcs_torch.benchmark.measures import (
     reduction,
     refer,
 )
-from mpcs_torch.benchmark.runs import Outcome
+from examples.benchmark.runs import Outcome
+from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.choice import decide
 
 GENERATOR = np.random.default_rng(0)

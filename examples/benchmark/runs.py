@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from mpcs_torch.benchmark.methods import Batch, Method, Problem, costs_of, method_of
-from mpcs_torch.benchmark.tasks import TASKS, Parts, Task
+from examples.benchmark.methods import Batch, Method, Problem, costs_of, method_of
+from examples.benchmark.tasks import TASKS, Parts, Task
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.metrics.by_name import find_entry
 from mpcs_torch.trainer.data import Split

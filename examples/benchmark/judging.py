@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.benchmark.measures import (
+from examples.benchmark.measures import (
     Measure,
     Referral,
     calibrated_probs,
@@ -21,9 +21,9 @@ from mpcs_torch.benchmark.measures import (
     refer,
     referral,
 )
-from mpcs_torch.benchmark.methods import METHODS, Method, method_of
-from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of, train_and_keep
-from mpcs_torch.benchmark.tasks import TASKS, Task
+from examples.benchmark.methods import METHODS, Method, method_of
+from examples.benchmark.runs import Outcome, Run, outcome_of, setting_of, train_and_keep
+from examples.benchmark.tasks import TASKS, Task
 from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve

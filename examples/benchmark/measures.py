@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from torch import Tensor
 
-from mpcs_torch.benchmark.runs import Outcome
+from examples.benchmark.runs import Outcome
 from mpcs_torch.calibration.scaling import make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mpcs_torch.benchmark.judging import COVERAGES
-from mpcs_torch.benchmark.measures import Effect, difference, geometric_mean, reduction
-from mpcs_torch.benchmark.runs import file_name
-from mpcs_torch.benchmark.tasks import TASKS
-from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
+from examples.benchmark.figures import frontier_figure, summary_figure
+from examples.benchmark.judging import COVERAGES
+from examples.benchmark.measures import Effect, difference, geometric_mean, reduction
+from examples.benchmark.runs import file_name
+from examples.benchmark.tasks import TASKS
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.tables import Table
 
@@ -21,9 +21,9 @@ Result = Mapping[str, Any]
 ACCURACY, DANGEROUS = range(2)
 """Of a `Measure`."""
 EXPLANATION = """\
-Written by `mpcs benchmark`. All differences are to the best plain method of one model, decided by its most probable
-class, on test samples under seeds by which nothing was chosen; brackets are intervals of 95 % over these seeds.
-*Dangerous* counts errors in 10 000 samples. *With the rule* decides by costs that the validation samples choose.
+Written by `python -m examples.benchmark`. All differences are to the best plain method of one model, decided by its
+most probable class, on test samples under seeds by which nothing was chosen; brackets are intervals of 95 % over these
+seeds. *Dangerous* counts errors in 10 000 samples. *With the rule* decides by costs that the validation samples choose.
 *Decided* is the share of samples that are decided under a limit on dangerous errors with confidence 95 %, *more* the
 difference to the plain method that decides most."""
 SPECIAL = {
@@ -173,21 +173,24 @@ def recommended_figure(results: Sequence[Result]) -> Figure:
     return forest_figure(rows, ["dangerous errors, %", "accuracy, points", "decided under the limit, points"])
 
 
-def save_results(results: Sequence[Result], folder: Path) -> None:
-    """Write the values of each task; then the page and the figures of all tasks in the folder."""
+def save_values(results: Sequence[Result], folder: Path) -> None:
+    """Write the values of each task to a folder, which `saved_results` reads."""
     for result in results:
         name = file_name(result["task"])
         (folder / f"{name}.json").write_text(json.dumps(rounded(result), separators=(",", ":")), encoding="utf-8")
-    known = list(saved_results(folder))
-    (folder / "results.md").write_text(page_of(known), encoding="utf-8")
-    for result in known:
+
+
+def write_page(results: Sequence[Result], folder: Path) -> None:
+    """Write the page of all tables and its figures."""
+    (folder / "results.md").write_text(page_of(results), encoding="utf-8")
+    for result in results:
         task_figure(result).savefig(folder / f"{file_name(result['task'])}.png", dpi=110)
-    recommended_figure(known).savefig(folder / "recommended.png", dpi=110)
-    overall_figure(known).savefig(folder / "methods.png", dpi=110)
+    recommended_figure(results).savefig(folder / "recommended.png", dpi=110)
+    overall_figure(results).savefig(folder / "methods.png", dpi=110)
 
 
 def page_of(results: Sequence[Result]) -> str:
-    """Return a page of all tables, which shows the figures of `save_results`."""
+    """Return a page of all tables, which shows the figures of `write_page`."""
     parts = ["# The benchmark's tables", EXPLANATION]
     parts += ["## `recommended` on each task", recommended_table(results).markdown()]
     parts += ["![Changes by recommended on each task](recommended.png)"]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from examples.benchmark import methods
+from examples.benchmark.methods import METHODS, SETTINGS, Batch, Method, Problem, method_of
 from mpcs_torch import ConcernSpec
-from mpcs_torch.benchmark import methods
-from mpcs_torch.benchmark.methods import METHODS, SETTINGS, Batch, Method, Problem, method_of
 
 GENERATOR = torch.Generator().manual_seed(0)
 CONCERN = ConcernSpec(4, releases=[[0, 1], [1, 0], [2, 3], [3, 2]], factor=0.5)
@@ -134,7 +134,7 @@ def test_confident_logits_do_not_make_a_loss_infinite() -> None:
 
 def test_a_stranger_brings_a_method_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "from mpcs_torch.benchmark.methods import Method, plain_loss\n"
+        "from examples.benchmark.methods import Method, plain_loss\n"
         "MINE = Method(plain_loss, ({}, {}, {}))\nFEW = Method(plain_loss, ())\n"
     )
     (tmp_path / "my_method.py").write_text(text)

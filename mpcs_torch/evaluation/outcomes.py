@@ -1,0 +1,121 @@
+"""Count what becomes of the rows of each class and group of classes: missed, referred, or decided as it."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+
+MOST_CLASSES = 30
+"""With more classes, only groups of them are counted."""
+EVERY, AT_RISK = "\0every", "\0at risk"
+"""Stand for all classes, and for those that are dangerous to miss; no class has such a name."""
+
+
+class Outcomes(NamedTuple):
+    """Numbers of rows, or sums of their weights, (...): of rows, of bins, or of clusters with such a row."""
+
+    true: Tensor
+    """Rows of the class, or of a class of the group."""
+    right: Tensor
+    """Of these: decided as the class, or as one of the group."""
+    predicted: Tensor
+    """Rows of any class that are decided so."""
+    referred: Tensor
+    """Of the true rows: referred instead of decided."""
+    missed: Tensor
+    """Of the true rows: decided otherwise. A coarse answer with the class, or one of the group, is no miss."""
+    dangerous: Tensor
+    """Of the true rows: dangerous errors."""
+
+    def clusters(self) -> "Outcomes":
+        """Return the numbers of clusters, the bins (B, ...), with such rows."""
+        return Outcomes(*((each > 0).sum(0).double() for each in self))
+
+    @property
+    def false_alarms(self) -> Tensor:
+        """Rows of other classes that are decided as this one."""
+        return self.predicted - self.right
+
+    def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:
+        """Return what each rate is a ratio of, by name; of decisions that may be referrals, or of others."""
+        others = (rows - self.true).clamp(min=0)  # shares of 1/3 and 2/3 leave a rounding error
+        rejected = torch.minimum((others - self.false_alarms).clamp(min=0), others)
+        rates = {"precision": (self.right, self.predicted), "recall": (self.right, self.true)}
+        rates |= {"specificity": (rejected, others), "error_rate": (self.missed, self.true)}
+        rates |= {"dangerous_rate": (self.dangerous, self.true)}
+        if refers:
+            del rates["recall"]  # which would count referrals as misses
+            decided = self.true - self.referred
+            rates |= {"coverage": (decided, self.true), "referral_rate": (self.referred, self.true)}
+            rates |= {"selective_accuracy": (self.right, decided)}
+            rates |= {"selective_dangerous_rate": (self.dangerous, decided)}
+        return rates
+
+
+class OutcomeCounter:
+    """Count outcomes of decisions: class indices, C and above for coarse answers, and -1 for a referral."""
+
+    def __init__(self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool) -> None:
+        size = len(class_names)
+        self._is_whole = refers or concern is not None
+        """Whether there are referrals, or errors that are not dangerous, so that all numbers are counted."""
+        groups: list[tuple[str, tuple[int, ...]]] = []
+        groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MOST_CLASSES else []
+        groups += () if concern is None else concern.class_groups
+        members = {name: torch.isin(torch.arange(size), torch.tensor(of)) for name, of in groups}
+        self._severity = severity_of(concern, size) if size <= MAX_MATRIX_CLASSES else None
+        if self._severity is not None:
+            every = torch.ones(size, dtype=torch.bool)
+            members |= {EVERY: every, AT_RISK: (self._severity == DANGEROUS).any(1)}
+        answers = torch.zeros(0, size, dtype=torch.bool) if concern is None else concern.members()
+        self.decisions = size + len(answers) + 1
+        none = torch.zeros(1, dtype=torch.bool)
+        self._groups = {
+            name: (
+                member,
+                torch.cat([member, (answers <= member).all(1), none]),
+                torch.cat([member, (answers & member).any(1), none]),
+            )
+            for name, member in members.items()
+        }
+        """By name: which classes it has, (C,), and which decisions are for it, and for some of it, (C + A + 1,)."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers `flags` has."""
+        return len(self._groups) * (6 if self._is_whole else 3)
+
+    def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
+        """Return which rows (n,) count in each number: float64 (n, K), of the outcomes of all names in their order."""
+        decisions = decisions % self.decisions  # a referral is the last one
+        is_referred = decisions == self.decisions - 1
+        is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
+        is_dangerous = is_wrong if self._severity is None else self._severity[target, decisions] == DANGEROUS
+        columns = list[Tensor]()
+        for name, (member, within, touches) in self._groups.items():
+            true, predicted = member[target], within[decisions]
+            right, missed = true & predicted, true & ~touches[decisions] & ~is_referred
+            if name == EVERY:
+                right, missed = ~is_wrong & ~is_referred, is_wrong & ~is_referred
+            columns += [true, right, predicted]
+            columns += [true & is_referred, missed, true & is_dangerous] if self._is_whole else []
+        return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
+
+    def of(self, counts: Tensor) -> Mapping[str, Outcomes]:
+        """Return the outcomes by name of counts (..., K) of `flags`."""
+        parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)
+        outcomes = dict[str, Outcomes]()
+        for name, part in zip(self._groups, parts, strict=True):
+            true, right, predicted, *others = part.unbind(-1)
+            outcomes[name] = Outcomes(true, right, predicted, *(others or (0 * true, true - right, true - right)))
+        return outcomes
+
+
+def rate_of_groups(*, refers: bool) -> str:
+    """Return the rate by which groups of classes are shown and compared: recall would count referrals as misses."""
+    return "error_rate" if refers else "recall"

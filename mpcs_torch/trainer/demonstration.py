@@ -1,0 +1,166 @@
+"""The comparison of ``mpcs demo``: cross entropy beside the recommended recipe, with and without referral."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import (
+    RiskCoverage,
+    confusion_matrix,
+    dangerous_errors_details,
+    jackknife_interval,
+    risk_coverage_curve,
+)
+from mpcs_torch.learning import DecisionRule, Limit, recommended
+from mpcs_torch.learning.recommended import PLAIN
+from mpcs_torch.processes.pool import run_in_processes
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config.run import load_packaged_config
+from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.recommended import runs_of
+from mpcs_torch.trainer.result import evaluator_of
+
+SEEDS = range(20)
+CONFIDENCE = 0.9
+LIMIT = Limit(0.01, confidence=CONFIDENCE)
+"""On dangerous errors, where samples may be referred."""
+MAX_ACCURACY_LOSS = 0.0005
+"""Both runs are compared at nearly equal accuracy."""
+RECOMMENDED, WITH_REFERRAL = "recommended", ", with referral"
+
+
+class Tally(NamedTuple):
+    """Numbers of test samples under one seed."""
+
+    dangerous: int
+    errors: int
+    decided: int
+    samples: int
+
+
+class SeedResult(NamedTuple):
+    """The test results of one seed."""
+
+    target: Tensor
+    """int64 (N,)."""
+    decisions: dict[str, Tensor]
+    """By way of learning and deciding: int64 (N,), -1 for a referred sample."""
+    risks: dict[str, tuple[Tensor, Tensor]]
+    """By run: the decision (N,) of each sample if none may be referred, and its estimated risk (N,)."""
+
+
+class Effect(NamedTuple):
+    """A difference or a relative change over seeds, and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """The test results of both runs, with and without referral, over seeds."""
+
+    concern: ConcernSpec
+    seeds: list[SeedResult] = field(default_factory=list)
+
+    def tallies(self, name: str) -> list[Tally]:
+        """Return the numbers of test samples under each seed, for a way of learning and deciding."""
+        classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
+        details = [
+            dangerous_errors_details(seed.decisions[name], seed.target, num_classes=classes, concern=pairs)
+            for seed in self.seeds
+        ]
+        return [Tally(*map(int, counts)) for counts in details]
+
+    def mean(self, name: str, count: str, per: str | None = None) -> float:
+        """Return the mean of a count over seeds, or the mean of its ratio to another count."""
+        ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(name)]
+        return fmean(ratios)
+
+    def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
+        """Compare the mean counts of the recommended and the plain run, without referral, with a jackknife over seeds.
+
+        Args:
+            compare: Computes the effect from both means, the recommended run's first.
+            count: The name of the count.
+        """
+        counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
+        by_seed = torch.tensor(counts, dtype=torch.float64)
+        _, low, high = jackknife_interval(
+            lambda kept: compare(*by_seed[:, kept].mean(dim=1)), torch.arange(len(self.seeds))
+        )
+        return Effect(*(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high)))
+
+    def confusion(self, name: str) -> Tensor:
+        """Return the confusion matrix without referral, int64 (C, C), summed over seeds; rows true classes."""
+        target = torch.cat([seed.target for seed in self.seeds])
+        decisions = torch.cat([seed.decisions[name] for seed in self.seeds])
+        return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
+
+    def curve(self, name: str) -> RiskCoverage:
+        """Return dangerous errors per decided sample against coverage, over the samples of all seeds."""
+        decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[name] for seed in self.seeds), strict=True))
+        target = torch.cat([seed.target for seed in self.seeds])
+        return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
+
+    def table(self) -> Table:
+        """Return a row for each way of learning and deciding, with means over seeds."""
+        header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
+        rows = []
+        for name in self.seeds[0].decisions:
+            decided, right = self.mean(name, "decided", "samples"), 1 - self.mean(name, "errors", "decided")
+            shares = [f"{100 * decided:.1f} %", f"{100 * right:.2f} %"]
+            counts = [f"{self.mean(name, count):.1f}" for count in ("errors", "dangerous")]
+            rows.append([name, *shares, *counts, f"{100 * self.mean(name, 'dangerous', 'samples'):.2f} %"])
+        return Table(header, rows)
+
+
+def demo_concern() -> ConcernSpec:
+    """Return the concern of the demonstration: which digits may be mistaken for which."""
+    return load_packaged_config("experiments/demo").score.concern.spec([str(digit) for digit in range(10)])
+
+
+def train_and_decide(seed: int) -> SeedResult:
+    """Train the models of the recipe under a seed, choose by validation samples, and decide for test samples."""
+    seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
+    config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
+    data = config.data.load(Path())
+    assert data.validation is not None  # the config asks for it
+    validation, test = dict[str, Tensor](), dict[str, Tensor]()
+    for name, run in runs_of(config).items():
+        prepared = prepare_run(run, data)
+        model = prepared.start().measured
+        validation[name] = evaluator_of(prepared, data.validation)(model).logits
+        test[name] = evaluator_of(prepared, data.test)(model).logits
+    target = data.validation.labels
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "E4")  # ten digits that are alike
+        allowed = {"max_accuracy_loss": MAX_ACCURACY_LOSS}
+        choice = recommended(concern, **allowed).choose(validation, target)
+        referring = recommended(concern, **allowed, refer=LIMIT).choose(validation, target)
+        limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
+    decisions = {
+        PLAIN: test[PLAIN].argmax(dim=1),
+        RECOMMENDED: choice.rule(test[choice.name]),
+        PLAIN + WITH_REFERRAL: limited(test[PLAIN]),
+        RECOMMENDED + WITH_REFERRAL: referring.rule(test[referring.name]),
+    }
+    assessed = {PLAIN: limited.assess(test[PLAIN]), RECOMMENDED: referring.rule.assess(test[referring.name])}
+    return SeedResult(data.test.labels, decisions, {name: (each.best, each.risk) for name, each in assessed.items()})
+
+
+def demonstrate(advance: Callable[[], None]) -> Demonstration:
+    """Train and decide under each seed, in parallel, and call ``advance`` after each."""
+    results = {}
+    for seed, result in run_in_processes(train_and_decide, SEEDS):
+        results[seed] = result
+        advance()
+    return Demonstration(demo_concern(), [results[seed] for seed in sorted(results)])

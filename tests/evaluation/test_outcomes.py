@@ -1,0 +1,136 @@
+"""What becomes of the rows of classes and groups of classes, counted by sets, and against scikit-learn and scipy."""
+
+import pytest
+import torch
+from scipy.stats import binomtest
+from sklearn.metrics import accuracy_score, confusion_matrix, precision_score
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.evaluation.classifier_scores import plural_of
+from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes
+
+GRADES = ["none", "mild", "severe", "worst"]
+SPEC = ConcernSpec(
+    GRADES,
+    weights=[[0, 1, 2, 2], [1, 0, 1, 2], [9, 5, 0, 1], [9, 9, 1, 0]],
+    dangerous=5,
+    refer=1,
+    answers={"severe or worst": 0.5, "none or mild": 0.2},
+    class_groups={"bad": ["severe", "worst"], "treated": ["mild", "severe", "worst"]},
+)
+STANDS_FOR = {0: {0}, 1: {1}, 2: {2}, 3: {3}, 4: {2, 3}, 5: {0, 1}, -1: set[int]()}
+PATIENTS = [f"p{row // 3}" for row in range(600)]
+
+
+def drawn() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(4, (600,), generator=generator)
+    other = torch.randint(-1, 6, (600,), generator=generator)
+    return torch.where(torch.rand(600, generator=generator) < 0.5, target, other), target
+
+
+DECISIONS, TARGET = drawn()
+ROWS = list(zip(DECISIONS.tolist(), TARGET.tolist(), PATIENTS, strict=True))
+
+
+def by_sets(members: set[int]) -> list[list[str]]:
+    """Return the patients of the rows that count in each number of the outcomes, one entry a row."""
+    dangerous = {(true, other) for true in (2, 3) for other in (0, 1)}
+    counted = list[list[str]]()
+    for is_counted in (
+        lambda stands, true: true in members,
+        lambda stands, true: true in members and stands and stands <= members,
+        lambda stands, true: stands and stands <= members,
+        lambda stands, true: true in members and not stands,
+        lambda stands, true: true in members and stands and not stands & members,
+        lambda stands, true: (
+            true in members and true not in stands and any((true, other) in dangerous for other in stands)
+        ),
+    ):
+        counted.append([patient for decision, true, patient in ROWS if is_counted(STANDS_FOR[decision], true)])
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        *((name, {label}) for label, name in enumerate(GRADES)),
+        ("bad", {2, 3}),
+        ("treated", {1, 2, 3}),
+        (AT_RISK, {2, 3}),
+    ],
+)
+def test_outcomes_and_clusters_are_those_of_counting_sets(name: str, members: set[int]) -> None:
+    scores = evaluate(DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS).first
+    expected = by_sets(members)
+    assert [each.item() for each in scores.outcomes[name]] == [len(patients) for patients in expected]
+    assert [each.item() for each in scores.clusters[name]] == [len({*patients}) for patients in expected]
+    assert all(expected[:5]), "each number is tested"
+
+
+def test_all_rows_are_right_or_missed_or_referred() -> None:
+    every = evaluate(DECISIONS, TARGET, concern=SPEC).first.outcomes[EVERY]
+    right = sum(true in STANDS_FOR[decision] for decision, true, _ in ROWS)
+    assert (every.true.item(), every.right.item()) == (600, right)
+    assert every.right + every.missed + every.referred == 600
+
+
+def test_rates_of_classes_have_the_intervals_of_scipy_and_the_values_of_scikit_learn() -> None:
+    decisions = torch.where(DECISIONS > 3, TARGET, DECISIONS)
+    result, is_decided = evaluate(decisions, TARGET, concern=SPEC), decisions >= 0
+    precision = precision_score(TARGET[is_decided], decisions[is_decided], average=None)
+    assert [result.value(f"precision[{name}]") for name in GRADES] == pytest.approx(list(precision))
+    accuracy = accuracy_score(TARGET[is_decided], decisions[is_decided])
+    assert result.value("selective_accuracy") == pytest.approx(accuracy)
+    referred, severe = int(((decisions < 0) & (TARGET == 2)).sum()), int((TARGET == 2).sum())
+    expected = binomtest(referred, severe).proportion_ci()
+    assert result.interval("referral_rate[severe]") == pytest.approx((expected.low, expected.high))
+    assert result.value("coverage[severe]") == pytest.approx(1 - referred / severe)
+
+
+def test_the_confusion_matrix_has_coarse_answers_and_referrals_in_the_last_columns() -> None:
+    scores = evaluate(DECISIONS, TARGET, concern=SPEC).first
+    assert scores.decision_names == [*GRADES, "severe or worst", "none or mild", "referred"]
+    expected = confusion_matrix(TARGET, torch.where(DECISIONS < 0, 6, DECISIONS), labels=range(7))[:4]
+    assert scores.confusion is not None
+    assert scores.confusion.tolist() == expected.tolist()
+
+
+def test_of_many_classes_outcomes_are_those_of_a_few_with_the_same_rows() -> None:
+    names = [*GRADES, *(f"unused {n}" for n in range(40))]
+    dangerous = [[true, other] for true in ("severe", "worst") for other in ("none", "mild")]
+    few, many = (
+        evaluate(torch.where(DECISIONS > 3, TARGET, DECISIONS), TARGET, concern=ConcernSpec(of, dangerous=dangerous))
+        for of in (GRADES, names)
+    )
+    for name in GRADES:
+        assert Outcomes(*map(float, few.first.outcomes[name])) == Outcomes(*map(float, many.first.outcomes[name]))
+        assert few.first.class_intervals[name]["precision"] == many.first.class_intervals[name]["precision"]
+
+
+def test_work_is_told_by_patients_and_by_rows() -> None:
+    by_patient, by_row = evaluate(DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS).first.remarks_of_referrals()
+    rows = sum(decision < 0 for decision, _, _ in ROWS)
+    at_risk = sum(decision < 0 and true > 1 for decision, true, _ in ROWS)
+    assert by_row.startswith(f"Of 1 000 rows, {1000 * rows / 600:.0f} are referred, {1000 * at_risk / 600:.0f} of them")
+    assert by_row.endswith(f"({rows} and {at_risk} of 600 here).")
+    patients = len({patient for decision, _, patient in ROWS if decision < 0})
+    assert f"({patients} and " in by_patient
+    assert evaluate(TARGET, TARGET, concern=SPEC).first.remarks_of_referrals() == []
+
+
+def test_rules_are_compared_by_what_they_miss_not_by_recall() -> None:
+    better = torch.where(torch.arange(600) % 4 > 0, TARGET, DECISIONS)
+    compared = evaluate({"A": DECISIONS, "B": better}, TARGET, concern=SPEC).comparisons
+    by_measure = {row.measure: row.better for row in compared}
+    assert by_measure["error_rate[bad]"] == "B"
+    assert not any("recall" in measure for measure in by_measure)
+
+
+@pytest.mark.parametrize(
+    ("column", "plural"),
+    [("patient", "patients"), ("patient_id", "patients"), ("family", "families"), ("x_1", "clusters (x_1)")],
+)
+def test_clusters_are_called_by_the_plural_of_their_column(column: str, plural: str) -> None:
+    assert plural_of(column) == plural
