@@ -168,6 +168,8 @@ def from_neighbours(source: str, *, seeds: int | None = None, data_root: Path = 
     The figure is the first run, or the embedding if it has two dimensions; the notes say which pairs are released, and
     how many runs agree on each. The rule is that of `spec_from_neighbours`.
     """
+    from mpcs_torch.plots.samples import embedding_figure
+
     if seeds is None:
         runs = [read_samples(Path(source), "embedding")]
     else:
@@ -181,11 +183,7 @@ def from_neighbours(source: str, *, seeds: int | None = None, data_root: Path = 
     points, labels, names = runs[0]
     shares = torch.stack([neighbour_shares(run.points, run.labels, len(names)) for run in runs])
     spec = spec_from_neighbours(shares.mean(dim=0), names, **rule)
-    figure = None
-    if points.shape[1] == 2:
-        from mpcs_torch.plots.samples import embedding_figure
-
-        figure = embedding_figure(points, labels, spec.released(), names)
+    figure = embedding_figure(points, labels, spec.released(), names) if points.shape[1] == 2 else None
     seen = torch.stack([torch.bincount(run.labels, minlength=len(names)) > 0 for run in runs]).all(dim=0)
     missing = [name for name, is_seen in zip(names, seen.tolist(), strict=True) if not is_seen]
     notes = [f"Classes without samples, whose pairs need your judgment: {', '.join(missing)}."] if missing else []

@@ -52,10 +52,8 @@ class Way(NamedTuple):
     model: str
     by: str
     gain: str
-    """Points of accuracy against the plain model."""
     dangerous: str
     more: str
-    """Dangerous errors in 10 000 samples against the plain model."""
     cost: str
     referred: str
     verdict: str
@@ -195,20 +193,27 @@ class Recipe:
                 rule.calibration, rule.is_fitted = fitted[model], True
                 losses[at] = losses_of(self.concern)[:, target, rule(logits[name])]
                 gain, more = (change_of(each, clusters) for each in (losses[at] - losses[0])[:2])
-                ways[at] = Way(
-                    name,
-                    COSTS if factor == self._usual_factor else f"a factor of {factor:g}",
-                    _written(gain, 100, 2),
-                    f"{int(losses[at][1].sum())} of {len(target)}",
-                    _written(more, 1e4, 1),
-                    f"{losses[at][2].mean():.4g}",
-                    f"{100 * losses[at][3].mean():.1f} %",
-                    self._verdict(options.estimates()[at][RIGHT], is_chosen=at == place),
-                )
+                changes = _written(gain, 100, 2), _written(more, 1e4, 1)
+                expected, size = options.estimates()[at][RIGHT], len(target)
+                ways[at] = self._way(name, factor, losses[at].mean(dim=1), changes, expected, size, at == place)
         return ways
 
-    def _verdict(self, gain: float, *, is_chosen: bool) -> str:
-        return "chosen" if is_chosen else "" if gain >= -self.max_accuracy_loss else "costs more accuracy than allowed"
+    def _way(
+        self,
+        model: str,
+        factor: float | None,
+        losses: Sequence[float] | Tensor,
+        changes: tuple[str, str],
+        expected: float,
+        size: int,
+        is_chosen: bool,
+    ) -> Way:
+        """Describe mean losses (4,), what they change of the plain model, and the gain of accuracy that is expected."""
+        by = COSTS if factor in (None, self._usual_factor) else f"a factor of {factor:g}"
+        _, dangerous, cost, referred = losses
+        verdict = "" if expected >= -self.max_accuracy_loss else "costs more accuracy than allowed"
+        counted, share = f"{round(size * float(dangerous), 1):.9g} of {size}", f"{100 * referred:.1f} %"
+        return Way(model, by, changes[0], counted, changes[1], f"{cost:.4g}", share, "chosen" if is_chosen else verdict)
 
     def _allowance(self) -> str:
         most = self.max_accuracy_loss
@@ -232,20 +237,11 @@ class Recipe:
         chosen, options = choose_referring(
             every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups
         )
-        plain = options[0]
-        ways = [
-            Way(
-                names[each.model],
-                COSTS if each.factor is None else f"a factor of {each.factor:g}",
-                f"{100 * (each.right - plain.right):+.2f}",
-                f"{len(target) * each.dangerous:.1f} of {len(target)}",
-                f"{1e4 * (each.dangerous - plain.dangerous):+.1f}",
-                f"{each.cost:.4g}",
-                f"{100 * each.referred:.1f} %",
-                self._verdict(each.right - plain.right, is_chosen=each is chosen),
-            )
-            for each in options
-        ]
+        ways = []
+        for each in options:
+            gain, more = each.right - options[0].right, each.dangerous - options[0].dangerous
+            changes = f"{100 * gain:+.2f}", f"{1e4 * more:+.1f}"
+            ways.append(self._way(names[each.model], each.factor, each[2:], changes, gain, len(target), each is chosen))
         way, rival = ways[options.index(chosen)], ways[min(range(len(options)), key=lambda at: options[at].referred)]
         least = f"at any accuracy, {rival.by}: {rival.referred}, at {rival.gain} points of accuracy."
         least = least if rival.referred != way.referred else NOTHING_ELSE + "refer fewer."

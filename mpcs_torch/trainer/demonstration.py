@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -143,9 +144,8 @@ def train_and_decide(seed: int) -> SeedResult:
     target = data.validation.labels
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "E4")  # ten digits that are alike
-        allowed = {"max_accuracy_loss": MAX_ACCURACY_LOSS}
-        choice = recommended(concern, **allowed).choose(validation, target)
-        referring = recommended(concern, **allowed, refer=LIMIT).choose(validation, target)
+        make = partial(recommended, concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
+        choice, referring = (recipe.choose(validation, target) for recipe in (make(), make(refer=LIMIT)))
         limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
     decisions = {
         PLAIN: test[PLAIN].argmax(dim=1),

@@ -130,7 +130,7 @@ def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsy
     assert run("select", tmp_path, "--by", "dangerous", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["not_told_apart"] == [1]
-    assert told["best"][0]["intervals"]["dangerous"] == pytest.approx([1.0899, 10.2416], abs=1e-4)
+    assert told["intervals"]["dangerous"] == pytest.approx([1.0899, 10.2416], abs=1e-4)
 
 
 def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

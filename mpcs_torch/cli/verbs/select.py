@@ -60,12 +60,9 @@ def select(
     best = ranking[: config.top_k]
     counts = counts_among(rule, epochs)
     same = [epoch.number for epoch in alike(ranking, rule.by, best[0])] if best and rule.by in counts else []
-    intervals = [{name: count_interval(epoch.values[name]) for name in counts} for epoch in best]
     plain = {
-        "best": [
-            {"epoch": epoch.number, "values": dict(epoch.values), "intervals": known}
-            for epoch, known in zip(best, intervals, strict=True)
-        ],
+        "best": [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in best],
+        "intervals": {name: count_interval(best[0].values[name]) for name in counts if best},
         "not_told_apart": same,
         "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()},
     }
