@@ -20,6 +20,7 @@ from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, manifest
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report, write_prometheus
+from mpcs_torch.tables import Table
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import write_choice
 from mpcs_torch.trainer.result import RunResult
@@ -100,7 +101,8 @@ WHOLE_FILES: Mapping[str, Write] = {
         folder / "rule.pt", overwrite=True
     ),
     "choice of the recipe": lambda folder, number: write_choice(
-        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, "why"), folder
+        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, "why", Table([], [])),
+        folder,
     ),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,

@@ -29,7 +29,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.learning import Limit, recommended, with_averages
 from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_of
-from mpcs_torch.learning.recommended import LOSSES, MAX_ACCURACY_LOSS
+from mpcs_torch.learning.recommended import LOSSES
 from mpcs_torch.processes.pool import run_in_processes
 
 Item = TypeVar("Item")
@@ -39,6 +39,8 @@ Bar = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 
 PLAIN_METHOD, RECIPE = "cross entropy", "ramped margin"
 """The methods that `recommended` trains: the plain one without label smoothing, and all settings of the other."""
+MAX_ACCURACY_LOSS = 0.0005
+"""The accuracy that a choice may cost, as a share of samples: methods are compared at nearly equal accuracy."""
 COVERAGES = tuple(np.linspace(0.5, 1, 51).tolist())
 """At which dangerous errors are drawn."""
 
@@ -266,7 +268,8 @@ def _of_recipe(trials: Trials, candidates: CandidateArms) -> Row:
     arms, has_averages = candidates
     task, spec, names = trials.details, trials.concern, list(LOSSES)
     row = Row(None, 0.0, len(arms), [], [], [], [], [], [])
-    deciding, referring = recommended(spec), recommended(spec, refer=Limit(task.limit))
+    make = partial(recommended, spec, max_accuracy_loss=MAX_ACCURACY_LOSS)
+    deciding, referring = make(), make(refer=Limit(task.limit))
     for seed in task.seeds:
         outcomes = {name: outcome_of(trials.run(arm, seed)) for name, arm in zip(names, arms, strict=False)}
         logits = {name: each.validation for name, each in outcomes.items()}

@@ -12,7 +12,6 @@ import torch
 import typer
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from sklearn.manifold import TSNE
 from torch import Tensor
 
 from mpcs_torch.cli.options import refused_values
@@ -27,15 +26,12 @@ from mpcs_torch.concern.suggest import (
     spec_from_order,
     spec_from_tree,
 )
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import DataError, shown
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.tables import text_of
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
 from mpcs_torch.io.yaml_files import read_yaml_file
-from mpcs_torch.plots.samples import embedding_figure
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.sections import DataConfig
-from mpcs_torch.trainer.data import DATASETS, DataError
 
 
 class Samples(NamedTuple):
@@ -58,6 +54,9 @@ def load_samples(source: str, data_root: Path) -> Samples:
     """
     if source.endswith(".npz"):
         return read_samples(Path(source), "inputs")
+    from mpcs_torch.trainer.config.sections import DataConfig
+    from mpcs_torch.trainer.data import DATASETS
+
     name, _, ucr_set = source.partition("/")
     if ":" in source:
         sys.path.insert(0, str(Path.cwd()))  # where the user's own loader is likely to be
@@ -156,6 +155,8 @@ def project(samples: Samples, seed: int) -> Samples:
     if len(samples.labels) <= PERPLEXITY:
         raise ValueError(f"a t-SNE needs more than {PERPLEXITY} samples, but got {len(samples.labels)}.")
     chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:MAX_SAMPLES]
+    from sklearn.manifold import TSNE
+
     tsne = TSNE(perplexity=PERPLEXITY, init="random" if seed else "pca", random_state=seed)
     embedding = torch.from_numpy(tsne.fit_transform(samples.points[chosen].numpy()))
     return Samples(embedding, samples.labels[chosen], samples.class_names)
@@ -167,6 +168,8 @@ def from_neighbours(source: str, *, seeds: int | None = None, data_root: Path = 
     The figure is the first run, or the embedding if it has two dimensions; the notes say which pairs are released, and
     how many runs agree on each. The rule is that of `spec_from_neighbours`.
     """
+    from mpcs_torch.plots.samples import embedding_figure
+
     if seeds is None:
         runs = [read_samples(Path(source), "embedding")]
     else:

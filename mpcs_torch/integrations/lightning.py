@@ -45,9 +45,9 @@ class LightningError(MpcsError, ValueError):
 class SelectCheckpoint(Checkpoint):
     """Keep the Trainer's checkpoints of the best epochs, by a `CheckpointSelector`, while `Trainer.fit` runs.
 
-    The selector is its attribute ``selector``, which records all that is logged. The kept files are complete Lightning
-    checkpoints: pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or
-    ``load_from_checkpoint``, both with ``weights_only=True``, or take ``selector.load_best()["state_dict"]``. Of
+    The selector is its attribute ``selector``, which records all that the validation of the epoch logs. The kept files
+    are complete Lightning checkpoints: pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)``
+    or ``load_from_checkpoint``, both with ``weights_only=True``, or take ``selector.load_best()["state_dict"]``. Of
     several processes, the first writes while the others wait. The Trainer adds no `ModelCheckpoint` of its own.
 
     Lightning writes checkpoints before it steps schedulers with a monitor, and does not make up for that step when it
@@ -114,7 +114,7 @@ class SelectCheckpoint(Checkpoint):
         """Offer the epoch, unless this is a sanity check or a validation outside of training."""
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        logged = trainer.callback_metrics
+        logged = trainer._logger_connector.metrics["callback"]  # callback_metrics has training's of the epoch before
         missing = [name for name in self.selector.rule.metrics if name not in logged]
         if missing:
             raise LightningError(

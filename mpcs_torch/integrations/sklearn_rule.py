@@ -63,7 +63,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         held_out: The share or number of samples, or of clusters, that fit the rule instead of the classifier.
         refer_value: What `predict` returns for a referral, of the type of the labels. Default: ``"refer"`` for text,
             and for numbers -1, or the lowest label minus 1 if that is less.
-        random_state: Of the draws of parts and of the samples that calibrate.
+        random_state: Of the draws of parts and of the samples that calibrate. Fix it beforehand: the best of several
+            breaks the guarantee.
 
     Attributes:
         classes_ (ndarray): The labels, sorted, ``(C,)``.

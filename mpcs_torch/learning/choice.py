@@ -14,7 +14,7 @@ with labels that the calibrated probabilities of the model draw, which are not, 
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -25,6 +25,7 @@ from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import Mean, mean_of
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
@@ -78,12 +79,15 @@ class Options:
     def of_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
-        """Compare models by their `calibrated` probabilities."""
+        """Compare models by their `calibrated` probabilities.
+
+        With the factor 0 alone, harm may be the costs of a concern with a referral, (C, C + A + 1), at most 1.
+        """
         harm = harm.double()
-        plain = decide(probs[0], harm, 1.0)
+        plain = decide(probs[0], harm, factors[0])
         options, counted, estimated = [], [], []
         for model, own in enumerate(probs):
-            usual = decide(own, harm, 1.0)
+            usual = decide(own, harm, factors[0])
             for factor in factors:
                 decision = decide(own, harm, factor)
                 options.append(Option(model, factor))
@@ -155,10 +159,9 @@ def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
     """Return the concern by whose costs a factor decides; the same errors are dangerous. None changes nothing."""
     if factor is None:
         return concern
-    pairs = [[true, *row.nonzero().flatten().tolist()] for true, row in enumerate(concern.dangerous_pairs())]
-    dangerous = [pair for pair in pairs if len(pair) > 1]
-    weights = softened(harm_of(concern), factor).tolist()
-    return ConcernSpec(concern.classes, weights=weights, dangerous=dangerous, concession=concern.concession)
+    pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
+    errors: dict[str, Any] = {"releases": (), "weights": softened(harm_of(concern), factor).tolist()}
+    return replace(concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1))
 
 
 def _of_labels(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
@@ -168,14 +171,15 @@ def _of_labels(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
 
 def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
     """Return the log score of the true class, and that of the weight of the classes that do no harm: (N,)."""
-    unharmed = 1 - (probs * harm[target]).sum(dim=1)
+    unharmed = 1 - (probs * harm[target, : probs.shape[1]]).sum(dim=1)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
     return -right.clamp(min=LEAST).log() - unharmed.clamp(min=LEAST).log()
 
 
 def _of_belief(decision: Tensor, belief: Tensor, harm: Tensor) -> Tensor:
     """Return the probability that each decision is right, and its expected harm: (2, N)."""
-    return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (belief, belief @ harm)])
+    right = torch.nn.functional.pad(belief, (0, harm.shape[1] - len(harm)))  # no other answer than a class is right
+    return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (right, belief @ harm)])
 
 
 def calibration_for(harm: Tensor) -> ScalingMethod:
@@ -216,10 +220,14 @@ class ReferralOption(NamedTuple):
 
     model: int
     factor: float | None
-    coverage: float
-    """The share of samples that are decided."""
     right: float
     """The share of samples that are decided rightly."""
+    dangerous: float
+    """The share of samples that are decided with a dangerous error."""
+    cost: float
+    """The cost per sample by the concern; a referral without a price costs nothing."""
+    referred: float
+    """The share of samples that are not decided."""
 
 
 def choose_referring(
@@ -231,8 +239,8 @@ def choose_referring(
     *,
     clusters: Groups | None = None,
     groups: Mapping[str, Groups] | None = None,
-) -> ReferralOption:
-    """Return the option that decides most samples, but not fewer rightly than allowed against the plain model.
+) -> tuple[ReferralOption, list[ReferralOption]]:
+    """Return the option that decides most samples, but not fewer rightly than allowed against the plain model, and all.
 
     Of options that decide equally many, it is the one that decides most of them rightly.
 
@@ -240,7 +248,7 @@ def choose_referring(
         logits: ``(N, C)`` of each model on the same samples, the plain model first; it is the first option, with the
             costs of the concern.
         target: ``(N,)`` class indices. Those of samples that will judge the limits are not read.
-        concern: The costs. With a cost of referral or coarse answers, and under limits on costs, no factor is tried.
+        concern: The costs. With a cost of referral, and under limits on costs, no factor is tried.
         limits: To be guaranteed by a `DecisionRule` with temperature scaling and the seed 0.
         max_accuracy_loss: The share of samples that may be lost as right decisions.
         clusters: Of each sample, if samples of a cluster are not independent.
@@ -257,14 +265,14 @@ def choose_referring(
     probs = [calibrated(each[chooses], labels) for each in logits]
     log_probs = [each.log() for each in probs]
     best = min(range(len(probs)), key=lambda model: log_score(probs[model], labels, harm).mean().item())
-    has_factors = concern.refer is None and not concern.answers and all(limit.errors != "cost" for limit in limits)
+    has_factors = concern.refer is None and all(limit.errors != "cost" for limit in limits)
     factors = REFERRING_FACTORS if has_factors else REFERRING_FACTORS[:1]
     tried = {0: REFERRING_FACTORS[:1], best: factors}
     rules = {factor: DecisionRule(with_factor(concern, factor), limits, calibration=None) for factor in factors}
     counts = torch.nn.functional.one_hot(labels, len(concern.classes)).to(probs[0])
     generator = torch.Generator().manual_seed(0)
     fits = min(FITS, -(-DRAWN // judging))
-    found = {(model, factor): torch.zeros(2, dtype=torch.float64) for model in tried for factor in tried[model]}
+    found = {(model, factor): torch.zeros(4, dtype=torch.float64) for model in tried for factor in tried[model]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that nobody has seen
         for _ in range(fits):
@@ -278,18 +286,28 @@ def choose_referring(
                 for truth in (counts, probs[model]):
                     believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
                     fit = partial(rules[factor].fit, log_probs[model][drawn], believed, **known)
-                    found[model, factor] += _shares(fit, log_probs[model], truth) / (2 * fits)
+                    found[model, factor] += _shares(fit, log_probs[model], truth, concern) / (2 * fits)
     options = [ReferralOption(*option, *shares.tolist()) for option, shares in found.items()]
     least = options[0].right - max_accuracy_loss
-    return max((each for each in options if each.right >= least), key=lambda each: (each.coverage, each.right))
+    allowed = (each for each in options if each.right >= least)
+    return min(allowed, key=lambda each: (each.referred, -each.right)), options
 
 
-def _shares(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor) -> Tensor:
-    """Fit a rule to drawn samples; return the shares of all that are decided, and rightly by the truth (N, C)."""
+def _shares(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
+    """Fit a rule to samples that were drawn; return its mean losses on all by the truth (N, C): (4,)."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:
-        return torch.zeros(2, dtype=torch.float64)
-    is_decided = decision != REFERRED
-    right = truth.gather(1, decision.clamp(min=0).unsqueeze(1)).squeeze(1)
-    return torch.stack([is_decided.double().mean(), torch.where(is_decided, right, 0.0).mean()])
+        decision = torch.full((len(preds),), REFERRED)
+    return (losses_of(concern)[:, :, decision] * truth.T).sum(dim=1).mean(dim=1)
+
+
+def losses_of(concern: ConcernSpec) -> Tensor:
+    """Return for each decision whether it is right, whether it is a dangerous error, its cost, and whether it refers.
+
+    float64 (4, C, C + A + 1). The last column is that of a referral, and -1 finds it; without a price it costs nothing.
+    """
+    costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
+    is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)
+    is_dangerous = severity_of(concern, len(costs)) == DANGEROUS
+    return torch.stack([torch.eye(*costs.shape), is_dangerous, costs, is_referral]).double()

@@ -80,8 +80,9 @@ class DecisionRule(nn.Module):
     to the calibration, and the others choose the thresholds.
 
     New samples must be like those of the fit (exchangeable), and these must be independent of each other, but for those
-    of a cluster if clusters are given; nothing else may have been chosen by them. A limit of all samples or of decided
-    ones says nothing about a rare class, and does not hold where classes are more or less frequent than in the fit.
+    of a cluster if clusters are given; nothing else may have been chosen by them, not even the ``seed``. A limit of all
+    samples or of decided ones says nothing about a rare class, and does not hold where classes are more or less
+    frequent than in the fit.
 
     Args:
         concern: What errors and referrals cost, and which errors are dangerous.
@@ -91,7 +92,8 @@ class DecisionRule(nn.Module):
         priors: ``(C,)`` class frequencies of the deployment, if they differ from those of the samples of the fit; a
             tensor or a list. With them, limits must be of true classes, which hold at any frequencies: also if the
             priors are wrong, as long as they do not depend on the samples of the fit. Costs rest on them entirely.
-        seed: Of the draw of the samples that fit the calibration.
+        seed: Of the draw of the samples that fit the calibration; the report shows it. Fix it beforehand: with the one
+            of 16 seeds that decides most, 13 % of fits to 500 samples exceeded a limit with confidence 95 %.
 
     Raises:
         ValueError: If a setting breaks its rule.
@@ -317,7 +319,8 @@ class DecisionRule(nn.Module):
             given = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
             chosen = choose_thresholds(self.limits, self.concern, given, calibrating.cpu(), judging.cpu())
             self.thresholds.copy_(chosen.to(self.thresholds))
-        calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
+        is_drawn = len(judging) < len(target)
+        calibrated_by = len(calibrating) if is_drawn or self.calibration_method else 0
         report = report_on(
             self(preds[judging]),
             target[judging],
@@ -326,7 +329,7 @@ class DecisionRule(nn.Module):
             is_clustered=clusters is not None,
             weights=None if weights is None else weights[judging.cpu()],
         )
-        self.report = report._replace(calibrated_by=calibrated_by)
+        self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_drawn else None)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the places of samples that calibrate and fix the path, and of those that judge: all, without need."""

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,31 +12,51 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import Mean
-from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.learning.choice import (
     CONFIDENCE,
+    FACTORS,
+    HARM,
+    RIGHT,
     Options,
+    calibrated,
     calibration_for,
     change_of,
     choose_referring,
     harm_of,
+    losses_of,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.rule_samples import checked_logits
+from mpcs_torch.tables import Table
 
-MAX_ACCURACY_LOSS = 0.0005
-"""The accuracy that the recipe may cost, as a share of samples."""
+MAX_ACCURACY_LOSS = 0.005
+"""The accuracy that the recipe may cost, as a share of samples: up to there, giving up a right decision saves about one
+dangerous error, beyond it 0.4 (``python -m tests.benchmarks.allowances``)."""
 PLAIN = "plain"
 LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
 """The losses that are tried: the margin in nats for the errors that matter most, and the label smoothing. Smoothing
 helps where a model fits its training samples without errors."""
 REFERRAL_LIMIT = Limit(0.005)
 """The limit if samples may be referred, and none is given."""
+HEADER = ("model", "decided by", "points of accuracy", "dangerous errors", "more in 10 000", "cost", "referred", "")
+COSTS, NOTHING_ELSE = "the costs of the concern", "nothing else that was tried is expected to "
+
+
+class Way(NamedTuple):
+    """The effect of a way of deciding by a model, in words: a row of the table under its header."""
+
+    model: str
+    by: str
+    gain: str
+    dangerous: str
+    more: str
+    cost: str
+    referred: str
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -50,10 +70,15 @@ class Recommendation:
     factor: float | None
     """The cost of a harmless error when deciding, where the worst one costs 1; None for the costs of the concern."""
     summary: str
-    """The choice in a sentence, with intervals of 95 % on the validation samples that made it."""
+    """The first line says what the allowed loss of accuracy costs in danger, the second one what was chosen. Intervals
+    of 95 % are those of the validation samples that made the choice."""
+    options: Table
+    """The accuracy, dangerous errors, cost and referrals to choose from: of the plain model, of the chosen one with all
+    factors, and of all models with the chosen factor. Under limits, they are expected by the samples that choose."""
 
     def __str__(self) -> str:
-        return self.summary
+        """Return the summary and the table of the options."""
+        return f"{self.summary}\n\n{self.options.markdown()}"
 
 
 @dataclass(frozen=True)
@@ -85,8 +110,9 @@ class Recipe:
         one direction of a confusion does more harm than the other: margins then shift the odds of the classes.
 
         Without limits, the decision factor is the one with the least expected harm that is expected to cost no more
-        accuracy than is allowed. A choice that counts show to be worse than the calibrated plain model is passed over:
-        one whose interval of 95 % leaves out the allowed loss of accuracy, or lies wholly above it in harm.
+        accuracy than is allowed; with a cost of referral, the costs of the concern decide. A choice that counts show to
+        be worse than the calibrated plain model is passed over: one whose interval of 95 % leaves out the allowed loss
+        of accuracy, or lies wholly above it in harm.
 
         With limits, the model and the factor are those that decide most samples, but not fewer rightly than is allowed.
         A fifth of the samples chooses, which also calibrates the rule; the others guarantee the limits, which therefore
@@ -116,37 +142,82 @@ class Recipe:
             return self._referring(names, logits, target, of_clusters, of_groups)
         return self._deciding(names, logits, target, of_clusters)
 
+    @property
+    def _usual_factor(self) -> float:
+        """The factor by which the costs of the concern decide: those of all errors, where a referral has a price."""
+        has_costs = self.concern.weights is not None or self.concern.refer is not None
+        return 0.0 if has_costs else self.concern.factor
+
+    def _rule(self, factor: float) -> DecisionRule:
+        concern = self.concern if factor == self._usual_factor else with_factor(self.concern, factor)
+        return DecisionRule(concern, calibration=calibration_for(harm_of(self.concern)))
+
     def _deciding(
         self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
     ) -> Recommendation:
+        harm, factors = harm_of(self.concern), {*FACTORS, self._usual_factor}
+        method = calibration_for(harm)
+        if self.concern.refer is not None:  # its price is on the scale of the costs of the concern: no other factor
+            harm, factors = self.concern.costs() / self.concern.costs().max(), {self._usual_factor}
+        probs = [calibrated(logits[name], target, method) for name in names]
+        options = Options.of_probs(probs, target, harm, sorted(factors, reverse=True))
         codes = None if clusters is None else clusters.codes
-        harm = harm_of(self.concern)
-        options = Options.of([logits[name] for name in names], target, harm)
         place = options.choose(self.max_accuracy_loss, codes)
-        option = options.options[place]
-        name = names[option.model]
+        ways = self._ways(options, place, {name: logits[name] for name in names}, target, codes)
+        chosen, harms = ways[place], [each[HARM] for each in options.estimates()]
+        rivals = [at for at, way in ways.items() if way.model == chosen.model]
+        safest = ways[min(rivals, key=lambda at: (harms[at], at != place))]
+        most = f"at any accuracy, {safest.by}: {safest.dangerous}, at {safest.gain} points of accuracy."
+        most = NOTHING_ELSE + "do less harm." if safest is chosen else most
+        change = (
+            f": {chosen.more} dangerous errors in 10 000 samples, {chosen.gain} points of accuracy, against the plain "
+        )
+        change = " after calibration, is the best choice." if place == 0 else change + "model after calibration."
+        trade = f"{self._allowance()}, {chosen.dangerous} samples are dangerous errors; {most}"
+        factor = options.options[place].factor
+        rule = self._rule(factor).fit(logits[chosen.model], target)
+        summary, table = f"{trade}\n{chosen.model}, decided by {chosen.by}{change}", Table(HEADER, [*ways.values()])
+        return Recommendation(chosen.model, rule, None if len(factors) == 1 else factor, summary, table)
 
-        def fitted(model: str, factor: float) -> DecisionRule:
-            rule = DecisionRule(with_factor(self.concern, factor), calibration=calibration_for(harm))
-            return rule.fit(logits[model], target)
+    def _ways(
+        self, options: Options, place: int, logits: Mapping[str, Tensor], target: Tensor, clusters: Tensor | None
+    ) -> dict[int, Way]:
+        """Measure the plain model, the chosen model with all factors, and all models with the chosen factor."""
+        chosen, losses, ways = options.options[place], dict[int, Tensor](), dict[int, Way]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the chosen rule gives its own
+            fitted = [self._rule(self._usual_factor).fit(each, target).calibration for each in logits.values()]
+        for at, (model, factor) in enumerate(options.options):
+            if at == 0 or model == chosen.model or factor == chosen.factor:
+                rule, name = self._rule(factor), list(logits)[model]
+                rule.calibration, rule.is_fitted = fitted[model], True
+                losses[at] = losses_of(self.concern)[:, target, rule(logits[name])]
+                gain, more = (change_of(each, clusters) for each in (losses[at] - losses[0])[:2])
+                changes = _written(gain, 100, 2), _written(more, 1e4, 1)
+                expected, size = options.estimates()[at][RIGHT], len(target)
+                ways[at] = self._way(name, factor, losses[at].mean(dim=1), changes, expected, size, at == place)
+        return ways
 
-        rule = fitted(name, option.factor)
-        before, after = fitted(PLAIN, 1.0)(logits[PLAIN]), rule(logits[name])
-        is_dangerous = self.concern.dangerous_pairs()
-        more = is_dangerous[target, after].double() - is_dangerous[target, before].double()
-        gain = (after == target).double() - (before == target).double()
-        if place == 0:
-            summary = "The plain model, decided by its most probable class after calibration, is the best choice."
-        else:
-            change, points = _written(change_of(more, codes), 1e4, 1), _written(change_of(gain, codes), 100, 2)
-            summary = f"{name}, with a decision factor of {option.factor:g}: {change} dangerous errors in 10 000 "
-            summary += f"samples, {points} points of accuracy, against the plain model after calibration."
-        costs = without_diagonal(self.concern.matrix())
-        share = (costs[costs > 0].min() / costs.max()).item()
-        if share < option.factor:
-            by_concern = f"by the concern, a harmless error costs {share:.3g} of the worst"
-            summary += f" That keeps to max_accuracy_loss; {by_concern}, and DecisionRule(concern) decides by that."
-        return Recommendation(name, rule, option.factor, summary)
+    def _way(
+        self,
+        model: str,
+        factor: float | None,
+        losses: Sequence[float] | Tensor,
+        changes: tuple[str, str],
+        expected: float,
+        size: int,
+        is_chosen: bool,
+    ) -> Way:
+        """Describe mean losses (4,), what they change of the plain model, and the gain of accuracy that is expected."""
+        by = COSTS if factor in (None, self._usual_factor) else f"a factor of {factor:g}"
+        _, dangerous, cost, referred = losses
+        verdict = "" if expected >= -self.max_accuracy_loss else "costs more accuracy than allowed"
+        counted, share = f"{round(size * float(dangerous), 1):.9g} of {size}", f"{100 * referred:.1f} %"
+        return Way(model, by, changes[0], counted, changes[1], f"{cost:.4g}", share, "chosen" if is_chosen else verdict)
+
+    def _allowance(self) -> str:
+        most = self.max_accuracy_loss
+        return f"With at most {100 * most:g} points of accuracy lost (max_accuracy_loss={most:g})"
 
     def _referring(
         self,
@@ -161,21 +232,25 @@ class Recipe:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
-            plain = fitted(self.concern, PLAIN)
+            fitted(self.concern, PLAIN)  # refuses too few samples before the choice
         every, allowed = [logits[name] for name in names], self.max_accuracy_loss
-        chosen = choose_referring(every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups)
-        name = names[chosen.model]
-        rule = fitted(with_factor(self.concern, chosen.factor), name)
-        decided, right = _decided(rule(logits[name]), target)
-        usual, usually_right = _decided(plain(logits[PLAIN]), target)
-        costs = "the costs of the concern" if chosen.factor is None else f"a decision factor of {chosen.factor:g}"
-        shares = f"{100 * decided:.1f} % of the samples under the limits, and {100 * right:.1f} % rightly"
-        summary = f"{name}, with {costs}, decides {shares}"
-        if chosen.model == 0 and chosen.factor is None:
-            summary += ": nothing that was tried was expected to do better."
-        else:
-            summary += f"; plain, with the costs of the concern, {100 * usual:.1f} and {100 * usually_right:.1f} %."
-        return Recommendation(name, rule, chosen.factor, summary)
+        chosen, options = choose_referring(
+            every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups
+        )
+        ways = []
+        for each in options:
+            gain, more = each.right - options[0].right, each.dangerous - options[0].dangerous
+            changes = f"{100 * gain:+.2f}", f"{1e4 * more:+.1f}"
+            ways.append(self._way(names[each.model], each.factor, each[2:], changes, gain, len(target), each is chosen))
+        way, rival = ways[options.index(chosen)], ways[min(range(len(options)), key=lambda at: options[at].referred)]
+        least = f"at any accuracy, {rival.by}: {rival.referred}, at {rival.gain} points of accuracy."
+        least = least if rival.referred != way.referred else NOTHING_ELSE + "refer fewer."
+        rule = fitted(with_factor(self.concern, chosen.factor), way.model)
+        right, _, _, referred = losses_of(self.concern)[:, target, rule(logits[way.model])].mean(dim=1)
+        trade = f"{self._allowance()}, the limits are expected to refer {way.referred} of the samples; {least}"
+        shares = f"{100 * (1 - referred):.1f} % of the samples under the limits, and {100 * right:.1f} % rightly."
+        summary = f"{trade}\n{way.model}, decided by {way.by}, decides {shares}"
+        return Recommendation(way.model, rule, chosen.factor, summary, Table(HEADER, ways))
 
 
 def recommended(
@@ -193,10 +268,11 @@ def recommended(
         max_accuracy_loss: The accuracy that the choice may cost, as a share of samples, in [0, 1]. The decision factor
             is expected to cost no more, and no choice costs more by an interval of 95 %. Where samples are referred,
             it is the share of right decisions that the choice may cost.
-        refer: Whether samples may be referred, under limits that the rule guarantees; True is a `Limit` of 0.005.
+        refer: Whether samples may be referred under limits that the rule guarantees; True is a `Limit` of 0.005. By a
+            concern with a cost of referral, samples are referred in any case: its costs decide, and no other factor.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if the concern has a cost of referral, but nothing is referred.
+        ValueError: If an argument breaks its rule.
 
     Example:
         >>> import torch
@@ -225,8 +301,6 @@ def recommended(
     are_limits = all(isinstance(each, Limit) for each in given)
     require(are_limits, "refer must be a bool, a Limit or several of them", quoted(refer))
     limits = DecisionRule(concern, given).limits
-    if not limits and concern.refer is not None:
-        raise ValueError("refer must be given with a concern that has a cost of referral.")
     losses = {name: margin_loss(concern, *setting) for name, setting in LOSSES.items()}
     return Recipe(concern, losses, limits, max_accuracy_loss)
 
@@ -264,11 +338,6 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
     """Make the loss for a margin, in nats, of the errors that matter most; released pairs have none."""
     return SoftmaxMarginLoss(harm_of(concern).float(), margin=margin, label_smoothing=label_smoothing)
-
-
-def _decided(decision: Tensor, target: Tensor) -> tuple[float, float]:
-    """Return the shares of samples that are decided, and decided rightly."""
-    return (decision != REFERRED).double().mean().item(), (decision == target).double().mean().item()
 
 
 def _written(mean: Mean, unit: float, digits: int) -> str:

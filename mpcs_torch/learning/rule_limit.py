@@ -243,6 +243,9 @@ class RuleReport(NamedTuple):
     at_priors: Mapping[str, float] = MappingProxyType({})
     """Coverage, dangerous_rate and cost at the priors of the deployment, if the rule has any: each class has its rate
     here, and its frequency there."""
+    seed: int | None = None
+    """The seed that drew which samples calibrate and which judge; None if there was no draw. The guarantee holds for a
+    seed that was fixed beforehand."""
 
     @property
     def is_clustered(self) -> bool:
@@ -258,6 +261,7 @@ class RuleReport(NamedTuple):
         """Return the report as a table with a row for each value, which says where referrals cost nothing."""
         free = ", a referral at 0" if concern.refer is None and self.coverage < 1 else ""
         calibrated = {"samples that calibrated": self.calibrated_by} if self.calibrated_by else {}
+        calibrated |= {} if self.seed is None else {"seed that drew them": self.seed}
         coarse = {"coarse answers per sample": self.coarse} if self.coarse else {}
         values = {
             **calibrated,
@@ -281,7 +285,7 @@ class RuleReport(NamedTuple):
         """
         by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
         report = cls(**{**plain, "by_class": by_class})
-        values = [value for value in report if not isinstance(value, Mapping)]
+        values = [value for value in report if not isinstance(value, Mapping | None)]
         numbers = [*values, *report.at_priors.values(), *(number for errors in by_class.values() for number in errors)]
         if not all(isinstance(number, int | float) for number in numbers):
             raise ValueError("the values of the report must be numbers")
@@ -322,7 +326,7 @@ def report_on(
     }
     if weights is None:
         weights = torch.ones(len(target), dtype=torch.float64)
-    means = {name: (value @ weights.to(value) / weights.sum()).item() for name, value in values.items()}
+    means: dict[str, Any] = {name: (value @ weights.to(value) / weights.sum()).item() for name, value in values.items()}
     at_priors = dict[str, float]()
     if priors is not None:
         of_class = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]

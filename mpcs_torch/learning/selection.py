@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import isclose, isnan
+from math import isclose, isfinite, isnan
 from operator import index, le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -19,6 +19,8 @@ Direction = Literal["min", "max"]
 Ties = Literal["first", "last"]
 ROUNDING = 1e-6
 """The relative difference that counts as rounding, as of metrics in float32."""
+ALIKE = "epochs that its count does not tell apart"
+"""The header of the last column, where metrics are counts."""
 
 
 @dataclass(frozen=True)
@@ -236,28 +238,71 @@ def whole_number(name: str, value: Any) -> int:
     return result
 
 
+def counts_among(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
+    """Return the metrics that count errors: better when lower, whole in every epoch, and above 1 in some."""
+    columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
+    finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
+    are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
+    return [
+        name
+        for name, direction in rule.directions.items()
+        if direction == "min" and are_whole[name] and max(finite[name], default=0) > 1
+    ]
+
+
+def count_interval(count: float) -> tuple[float, float]:
+    """Return the exact 95 % interval of the mean of a count of rare, independent errors (Garwood, for Poisson)."""
+    from scipy.special import gammainccinv, gammaincinv
+
+    if not isfinite(count):
+        return count, count
+    return float(gammaincinv(count, 0.025)) if count else 0.0, float(gammainccinv(count + 1, 0.025))
+
+
+def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
+    """Return the other epochs whose count the same chance of an error could have given, by an exact test at 5 %.
+
+    The errors of two epochs count as different samples. Shared ones, which counts do not show, can tell more apart.
+    """
+    from scipy.special import bdtr
+
+    pairs = [(epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch is not pick]
+    return [
+        epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > 0.05
+    ]
+
+
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
     """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule.
+
+    Counts of errors have an exact 95 % interval, as of independent samples, and the last column names the epochs that
+    the count of the picker does not tell apart from its pick.
 
     Args:
         rule: The rule.
         epochs: All epochs.
         best: The best epoch that has a checkpoint, told apart if the rule picks another one.
     """
-    picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
+    ranking, counts = rule.ranking(epochs), counts_among(rule, epochs)
+    picked = {"the rule": ranking[0]} if ranking else {}
     if best is not None and picked and picked["the rule"] is not best:
         picked = {"the rule (its checkpoint is gone)": ranking[0], "the rule, of those with one": best}
     reference = next(iter(picked.values()), None)
+    rivals = {**dict.fromkeys(picked, (rule.by, ranking)), **{name: (name, epochs) for name in rule.directions}}
     picked |= rule.picked_by_each(epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
     rows = []
     for picker, epoch in picked.items():
         cells = {name: f"{value:.6g}" for name, value in epoch.values.items()}
-        if reference is not None and reference is not epoch:
-            for name in cells.keys() & reference.values.keys():
+        for name in cells:
+            if reference is not None and reference is not epoch and name in reference.values:
                 cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"
-        rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names)])
-    return Table(["picked by", "epoch", *names], rows)
+            if name in counts:
+                cells[name] += " [{:.3g}, {:.3g}]".format(*count_interval(epoch.values[name]))
+        by, others = rivals[picker]
+        same = ", ".join(str(each.number) for each in alike(others, by, epoch)) if by in counts else ""
+        rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([same] if counts else [])])
+    return Table(["picked by", "epoch", *names, *([ALIKE] if counts else [])], rows)
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:

@@ -45,8 +45,8 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_o
         trained = open_trained(place, data)
         validation = trained.prepared.data.validation
         epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
-        outputs = None if validation is None else trained.logits(validation, int(epoch))
         assert validation is not None  # the config asks for it
+        outputs = trained.logits(validation, int(epoch))
         assert outputs is not None
         logits[name], target = outputs, validation.labels.cpu()
     choice = recipe.choose(logits, target)
@@ -58,4 +58,5 @@ def write_choice(choice: Recommendation, folder: Path) -> None:
     """Write the choice and its rule."""
     choice.rule.save(folder / RULE, overwrite=True)
     plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
-    replace_text(folder / CHOICE, json.dumps(plain, indent=2) + "\n")
+    text = json.dumps({**plain, "options": choice.options.records()}, indent=2)
+    replace_text(folder / CHOICE, text + "\n")

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from examples.benchmark.judging import RECIPE, Arm, Trials
+from examples.benchmark.judging import MAX_ACCURACY_LOSS, RECIPE, Arm, Trials
 from examples.benchmark.runs import outcome_of
 from examples.benchmark.tasks import TASKS
 from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Options, harm_of
-from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
 from mpcs_torch.tables import Table
 
 SIZES = {"MNIST, MLP": (2000, 10_000), "digits, MLP": (800,), "simulated, MLP": (1000,)}

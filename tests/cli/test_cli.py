@@ -120,6 +120,19 @@ def test_select_refuses_a_wrong_rule_and_says_where_no_epoch_keeps_it(
     assert run("select", tmp_path / "nothing") == 2
 
 
+def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "records.csv").write_text("epoch,accuracy,dangerous\n1,0.9,5\n2,0.9,4\n3,0.9,29\n")
+    assert run("select", tmp_path, "--by", "dangerous") == 0
+    printed = capsys.readouterr().out
+    assert "95 % intervals of what is read as a count of independent errors: dangerous." in printed
+    assert "dangerous does not tell these apart from epoch 2 (exact test, 5 %): 1." in printed
+    assert "4 [1.09, 10.2]" in printed
+    assert run("select", tmp_path, "--by", "dangerous", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["not_told_apart"] == [1]
+    assert told["intervals"]["dangerous"] == pytest.approx([1.0899, 10.2416], abs=1e-4)
+
+
 def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
     assert run("select", tmp_path) == 0

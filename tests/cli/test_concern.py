@@ -96,7 +96,7 @@ def test_a_tsne_takes_a_loader_of_ones_own(
 def test_an_embedding_counts_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.cli.drafts.TSNE", None)
+    monkeypatch.setattr("sklearn.manifold.TSNE", None)
     names = np.array(["left", "right", "far", "unseen"])
     assert suggest(saved(tmp_path / "e.npz", "embedding", classes=names), "embedding", tmp_path / "out.yaml") == 0
     assert load_concern(tmp_path / "out.yaml").releases == ((0, 1), (1, 0))
@@ -203,7 +203,7 @@ def test_options_that_cannot_be_met_are_refused_before_the_slow_part(
     options: tuple[str | int, ...],
     message: str,
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.cli.drafts.TSNE", None)  # nothing is projected
+    monkeypatch.setattr("sklearn.manifold.TSNE", None)  # nothing is projected
     given = "a,b" if source == "order" else saved(tmp_path / "a.npz", "inputs" if source == "tsne" else "embedding")
     assert suggest(given, source, tmp_path / "out.yaml", *options) == 2
     assert message in one_line(capsys.readouterr().err)

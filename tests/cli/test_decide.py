@@ -45,7 +45,11 @@ def test_a_rule_decides_or_refers_each_row(
     printed = capsys.readouterr().out
     assert "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9." in printed
     [fitted] = printed_tables(printed)
-    assert fitted.rows[:2] == [["samples that calibrated", "80"], ["samples judged", "320"]], "one of five calibrates"
+    assert fitted.rows[:3] == [
+        ["samples that calibrated", "80"],
+        ["seed that drew them", "0"],
+        ["samples judged", "320"],
+    ], "one of five calibrates"
     out = tmp_path / "decisions.csv"
     assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", out, *flags) == 0
     printed = capsys.readouterr().out

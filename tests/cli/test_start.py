@@ -103,6 +103,17 @@ def test_a_file_is_measured_without_the_parts_of_the_trainer(
     assert not loaded & {"sklearn", "lightning_fabric", "yaml", "jinja2", "pooch", "requests", "pandas", *unneeded}
 
 
+@pytest.mark.parametrize(("source", "given"), [("order", "a,b"), ("costs", "costs.csv"), ("tree", "tree.yaml")])
+def test_a_draft_without_samples_needs_no_extra_but_the_command_line(source: str, given: str, tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_text("a,b\n0,2\n1,0\n")
+    (tmp_path / "tree.yaml").write_text("pets: [a, b]\n")
+    missing = ["sklearn", "torchvision", "pooch", "requests", "pandas", "matplotlib"]
+    first = f"sys.modules.update(dict.fromkeys({missing}))"
+    result, _ = answer(tmp_path, "concern", "suggest", given, "--from", source, "--out", "out.yaml", first=first)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out.yaml").is_file()
+
+
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
     assert answer(tmp_path, "--version")[0].stdout.startswith("mpcs_torch 0.")
 

@@ -1,7 +1,9 @@
 """Lightning's Trainer takes the path of the plain loop, resumes it, and logs figures."""
 
+import functools
 import importlib
 import logging
+import re
 import subprocess
 import sys
 import warnings
@@ -133,6 +135,51 @@ def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(tmp_path
     assert len(list((tmp_path / "usual").iterdir())) == 2
     _, trainer = fit(SelectCheckpoint(tmp_path / "alone", plain.rule()), epochs=1)
     assert [type(each) for each in trainer.checkpoint_callbacks] == [SelectCheckpoint]
+
+
+class Told(Classifier):
+    """Logs the loss of training, whose mean Lightning knows once validation is over."""
+
+    def training_step(self, batch: list[Tensor], index: int) -> Tensor:
+        loss = super().training_step(batch, index)
+        self.log("train_loss", loss, on_step=True, on_epoch=True)
+        return loss
+
+
+def test_metrics_of_an_epoch_are_not_mixed_with_those_of_training_in_the_epoch_before(tmp_path: Path) -> None:
+    best = SelectCheckpoint(tmp_path / "a", plain.rule())
+    fit(best, model=Told(), epochs=3)
+    assert [set(epoch.values) for epoch in best.selector.epochs] == [{"mpcs", "accuracy"}] * 3
+    late = SelectCheckpoint(tmp_path / "b", SelectionRule("train_loss", {"train_loss": "min"}))
+    with pytest.raises(LightningError, match="needs train_loss: log it in validation_step; logged are mpcs, accuracy"):
+        fit(late, model=Told(), epochs=3)
+
+
+def test_the_three_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/frameworks/lightning.md").read_text()
+    (lines,) = re.findall(r"## Resuming.*?```py\n(.*?)```", page, flags=re.DOTALL)
+    assert len(lines.splitlines()) == 3
+    monkeypatch.chdir(tmp_path)
+    expected = plain.plain_loop(tmp_path / "plain")
+    train, validation = (DataLoader(split, plain.BATCH) for split in plain.data())
+    quiet = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+    def trainer(epochs: int, callbacks: list[pl.Callback], max_epochs: int) -> pl.Trainer:
+        return pl.Trainer(**quiet, max_epochs=min(epochs, max_epochs), callbacks=callbacks)
+
+    for epochs in (2, 4, plain.EPOCHS):  # twice cut off
+        names = {
+            "SelectCheckpoint": SelectCheckpoint,
+            "Trainer": functools.partial(trainer, epochs),
+            "model": Classifier(),
+        }
+        names |= {"rule": plain.rule(), "train": train, "validation": validation}
+        exec(lines, names)
+    selector = CheckpointSelector.open(tmp_path / "checkpoints")
+    assert [epoch.values["mpcs"] for epoch in selector.epochs] == pytest.approx(expected.scores)
+    assert selector.best is not None
 
 
 class Sure(Classifier):

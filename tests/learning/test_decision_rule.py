@@ -187,6 +187,21 @@ def test_samples_that_calibrate_do_not_judge() -> None:
     assert (plain.calibrated_by, plain.judged_by) == (0, 3000)
 
 
+def test_the_report_shows_the_seed_of_a_draw_in_every_form(tmp_path: Path) -> None:
+    limit = Limit(0.02, confidence=None)
+    rule = DecisionRule(LIGHTS, limit, seed=7).fit(*FIT)
+    rule.save(tmp_path / "rule.pt")
+    for report in (rule.report, DecisionRule.load(tmp_path / "rule.pt").report):
+        assert report is not None
+        assert report.plain()["seed"] == 7
+        assert ["seed that drew them", "7"] in report.table(LIGHTS).rows
+    for undrawn in (DecisionRule(LIGHTS, limit, calibration=None, seed=7), DecisionRule(LIGHTS, seed=7)):
+        report = undrawn.fit(*FIT).report  # every sample calibrates, or judges
+        assert report is not None
+        assert report.seed is None
+        assert "seed that drew them" not in dict(report.table(LIGHTS).rows)
+
+
 def test_a_seed_draws_the_samples_that_calibrate(tmp_path: Path) -> None:
     def fitted(rule: DecisionRule) -> Tensor:
         calibration = rule.fit(*FIT).calibration
@@ -280,6 +295,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         ({"report": {"coverage": "\x1b[31m"}}, "has no 'by_class'"),
         ({"report": {**REPORT, "coverage": "\x1b[31m"}}, "the values of the report must be numbers"),
         ({"report": {**REPORT, "by_class": {"red": [1, "2"]}}}, "the values of the report must be numbers"),
+        ({"report": {**REPORT, "seed": "1"}}, "the values of the report must be numbers"),
         ({"limits": [{"at_most": 0.5}]}, "the losses must have a matrix for each limit"),
         ({"settings": {"seed": 0, "other": 1}}, "DecisionRule.__init__() got an unexpected keyword argument 'other'"),
         ({"settings": None}, "'NoneType' object has no attribute"),

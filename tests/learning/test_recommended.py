@@ -73,28 +73,100 @@ def test_it_chooses_the_model_and_says_what_it_changes() -> None:
     choice = recommended(LIGHTS).choose(logits, target)
     assert choice.name == "margin 4"
     assert re.fullmatch(
-        r"margin 4, with a decision factor of [\d.]+: -\d+\.\d \[.*\] dangerous errors in 10 000 samples, .* \[.*\] "
+        r"margin 4, decided by a factor of [\d.]+: -\d+\.\d \[.*\] dangerous errors in 10 000 samples, .* \[.*\] "
         r"points of accuracy, against the plain model after calibration\.",
-        str(choice),
+        choice.summary.splitlines()[1],
     )
     decisions = choice.rule(logits[choice.name])
     before = LIGHTS.dangerous_pairs()[target, logits[PLAIN].argmax(dim=1)].double().mean()
     assert LIGHTS.dangerous_pairs()[target, decisions].double().mean() < 0.7 * before
-    change = re.search(r": ([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\] dangerous", str(choice))
+    change = re.search(r": ([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\] dangerous", choice.summary)
     assert change is not None
     value, low, high = map(float, change.groups())
     assert low < value < high < 0
 
 
-def test_it_says_where_it_sets_the_costs_of_the_concern_aside() -> None:
+def measured(concern: ConcernSpec, decision: Tensor, target: Tensor) -> tuple[float, int, float, float]:
+    """Return accuracy, dangerous errors, cost and the share referred, by loops over samples."""
+    costs, dangerous = concern.costs(), concern.dangerous_pairs()
+    pairs = list(zip(target.tolist(), decision.tolist(), strict=True))
+    errors = sum(bool(dangerous[true, made]) for true, made in pairs if made >= 0)
+    paid = sum(float(costs[true, made]) for true, made in pairs if made >= 0 or concern.refer is not None)
+    right, referred = sum(true == made for true, made in pairs), sum(made < 0 for _, made in pairs)
+    return right / len(pairs), errors, paid / len(pairs), referred / len(pairs)
+
+
+WEIGHTED = ConcernSpec(LIGHTS.classes, weights=[[0, 1, 100], [1, 0, 1], [1, 1, 0]], dangerous=[["red", "green"]])
+
+
+@pytest.mark.parametrize("concern", [LIGHTS, WEIGHTED, replace(LIGHTS, refer=0.2), replace(WEIGHTED, refer=0.5)])
+def test_the_table_counts_each_way_of_deciding_that_was_tried(concern: ConcernSpec) -> None:
     logits, target = validation()
-    dear = ConcernSpec(LIGHTS.classes, weights=[[0, 1, 100], [1, 0, 1], [1, 1, 0]])
-    choice = recommended(dear, max_accuracy_loss=0.0).choose(logits, target)
-    assert choice.factor is not None
-    assert choice.factor > 0.01
-    assert "by the concern, a harmless error costs 0.01 of the worst, and DecisionRule(concern) decides by that" in str(
-        choice
+    choice = recommended(concern).choose(logits, target)
+    rows = choice.options.records()
+    usual, accuracies = DecisionRule(concern, calibration=calibration_for(harm_of(concern))), list[float]()
+    for row in rows:
+        rule = usual
+        if row["decided by"] != "the costs of the concern":
+            factor = float(row["decided by"].removeprefix("a factor of "))
+            harm = harm_of(concern)
+            pairs = [[true, *of.nonzero().flatten().tolist()] for true, of in enumerate(concern.dangerous_pairs())]
+            made = {"weights": factor + (1 - factor) * harm, "dangerous": [pair for pair in pairs if len(pair) > 1]}
+            rule = DecisionRule(ConcernSpec(3, **made), calibration=usual.calibration_method)
+        decision = rule.fit(logits[row["model"]], target)(logits[row["model"]])
+        accuracy, errors, cost, referred = measured(concern, decision, target)
+        assert row["dangerous errors"] == f"{errors} of 3000"
+        assert row["cost"] == f"{cost:.4g}"
+        assert row["referred"] == f"{100 * referred:.1f} %"
+        accuracies.append(accuracy)
+        points = float(row["points of accuracy"].split(" ")[0])
+        assert points == pytest.approx(100 * (accuracy - accuracies[0]), abs=0.0051)
+    (chosen,) = (row for row in rows if row[""] == "chosen")
+    assert chosen["model"] == choice.name
+    assert str(choice) == f"{choice.summary}\n\n{choice.options.markdown()}"
+    assert (choice.factor is None) == (concern.refer is not None)
+    if concern.refer is None:
+        assert [row["decided by"] for row in rows].count("the costs of the concern") >= 1
+
+
+def test_the_first_line_says_what_the_allowed_loss_of_accuracy_costs_in_danger() -> None:
+    logits, target = validation()
+    lines = {most: recommended(WEIGHTED, max_accuracy_loss=most).choose(logits, target) for most in (0.0, 0.3)}
+    rows = {most: {row["decided by"]: row for row in each.options.records()} for most, each in lines.items()}
+    safest, (chosen,) = (
+        rows[0.0]["the costs of the concern"],
+        (row for row in rows[0.0].values() if row[""] == "chosen"),
     )
+    assert safest[""] == "costs more accuracy than allowed"
+    assert lines[0.0].summary.splitlines()[0] == (
+        "With at most 0 points of accuracy lost (max_accuracy_loss=0), "
+        f"{chosen['dangerous errors']} samples are dangerous errors; at any accuracy, the costs of the concern: "
+        f"{safest['dangerous errors']}, at {safest['points of accuracy']} points of accuracy."
+    )
+    assert rows[0.3]["the costs of the concern"][""] == "chosen"
+    assert lines[0.3].summary.splitlines()[0].endswith("; nothing else that was tried is expected to do less harm.")
+    assert lines[0.3].rule.concern == WEIGHTED
+
+
+def test_a_price_of_a_referral_decides_as_the_rule_of_the_concern_does() -> None:
+    logits, target = validation()
+    for concern in (replace(LIGHTS, refer=0.2), replace(LIGHTS, refer=0.2, answers={"red or yellow": 0.05})):
+        choice = recommended(concern, refer=False).choose(logits, target)
+        assert choice.name == "margin 4"
+        alone = DecisionRule(concern).fit(logits[choice.name], target)
+        decision = choice.rule(logits[choice.name])
+        assert torch.equal(decision, alone(logits[choice.name]))
+        assert (decision == -1).any() or (decision == 3).any()
+
+
+def test_groups_of_classes_stay_where_a_factor_decides() -> None:
+    logits, target = validation()
+    concern = ConcernSpec(LIGHTS.classes, weights=WEIGHTED.weights, class_groups={"stopping": ["red", "yellow"]})
+    for refer in (False, Limit(0.2, of="stopping")):
+        rule = recommended(concern, max_accuracy_loss=0.0, refer=refer).choose(logits, target).rule
+        assert rule.concern.class_groups == concern.class_groups
+        assert rule.report is not None
+        assert "stopping" in rule.report.by_class
 
 
 def test_a_larger_allowance_saves_more() -> None:
@@ -117,8 +189,8 @@ def test_the_summary_counts_what_the_rule_does() -> None:
         before, after = scaling(logits[PLAIN]).argmax(dim=1), choice.rule(logits[choice.name])
         wrong = [concern.dangerous_pairs()[target, decision].sum().item() for decision in (before, after)]
         right = [(decision == target).sum().item() for decision in (before, after)]
-        assert f": {1e4 * (wrong[1] - wrong[0]) / 3000:+.1f} [" in str(choice)
-        assert f", {100 * (right[1] - right[0]) / 3000:+.2f} [" in str(choice)
+        assert f": {1e4 * (wrong[1] - wrong[0]) / 3000:+.1f} [" in choice.summary
+        assert f", {100 * (right[1] - right[0]) / 3000:+.2f} [" in choice.summary
 
 
 def test_shifted_odds_are_undone_where_one_direction_does_more_harm() -> None:
@@ -145,7 +217,7 @@ def test_mutual_releases_leave_the_odds_alone() -> None:
 def test_intervals_stay_within_what_is_possible() -> None:
     logits, target = validation(400)
     clusters = (torch.arange(400) - 390).clamp(min=0)  # one large and nine single samples
-    change = str(recommended(LIGHTS).choose(logits, target, clusters=clusters))
+    change = recommended(LIGHTS).choose(logits, target, clusters=clusters).summary.splitlines()[1]
     ends = [[abs(float(end)) for end in each.split(", ")] for each in re.findall(r"\[(.*?)\]", change)]
     assert all(end <= 10_000 for end in ends[0])
     assert all(end <= 100 for end in ends[1])
@@ -157,7 +229,7 @@ def test_it_says_so_if_the_plain_model_is_best() -> None:
     choice = recommended(LIGHTS, max_accuracy_loss=0.0).choose(worse, target)
     assert choice.name == PLAIN
     if choice.factor == 1:
-        assert str(choice).startswith("The plain model, decided by its most probable class after calibration, is")
+        assert choice.summary.endswith("plain, decided by a factor of 1 after calibration, is the best choice.")
 
 
 def test_dangerous_errors_of_the_rule_are_those_of_the_concern() -> None:
@@ -187,10 +259,17 @@ def test_with_referral_it_decides_more_and_no_fewer_rightly() -> None:
     assert decided > usual + 0.1
     assert right > usually_right
     assert re.fullmatch(
-        r"margin 4, with .*, decides [\d.]+ % of the samples under the limits, and [\d.]+ % rightly; plain, with the "
-        r"costs of the concern, [\d.]+ and [\d.]+ %\.",
-        str(choice),
+        r"With at most 0\.5 points of accuracy lost \(max_accuracy_loss=0\.005\), the limits are expected to refer "
+        r"[\d.]+ % of the samples; .*\nmargin 4, decided by .*, decides [\d.]+ % of the samples under the limits, and "
+        r"[\d.]+ % rightly\.",
+        choice.summary,
     )
+    rows = choice.options.records()
+    assert [row[""] for row in rows].count("chosen") == 1
+    (row,) = (row for row in rows if row[""] == "chosen")
+    of_rule = float(re.search(r"decides ([\d.]+) %", choice.summary)[1])  # type: ignore[index]
+    assert float(row["referred"].removesuffix(" %")) == pytest.approx(100 - of_rule, abs=5)
+    assert float(row["points of accuracy"]) == pytest.approx(100 * (right - usually_right), abs=5)
     assert recommended(LIGHTS, refer=True).limits == (REFERRAL_LIMIT,)
 
 
@@ -225,7 +304,7 @@ def test_copies_of_samples_in_clusters_choose_and_decide_as_the_samples_alone() 
     assert str(recipe.choose(logits, target, clusters=names)) == str(choice)
     recipe = recommended(LIGHTS)
     of_patients, of_samples, of_copies = (
-        str(each).partition(": ")[2]  # what the choice changes, with intervals
+        each.summary.splitlines()[1].partition(": ")[2]  # what the choice changes, with intervals
         for each in (
             recipe.choose(logits, target, clusters=patients),
             recipe.choose(alone, labels),
@@ -237,8 +316,8 @@ def test_copies_of_samples_in_clusters_choose_and_decide_as_the_samples_alone() 
 
 def test_of_models_that_decide_all_samples_the_better_one_is_chosen() -> None:
     logits, target = validation()
-    chosen = choose_referring(list(logits.values()), target, LIGHTS, [Limit(0.5)], 1.0)
-    assert (chosen.model, chosen.coverage) == (1, 1.0)
+    chosen, _ = choose_referring(list(logits.values()), target, LIGHTS, [Limit(0.5)], 1.0)
+    assert (chosen.model, chosen.referred) == (1, 0.0)
 
 
 def test_clusters_that_judge_a_limit_choose_nothing() -> None:
@@ -254,7 +333,7 @@ def test_clusters_that_judge_a_limit_choose_nothing() -> None:
         for labels in (target, other_labels)
     ]
     assert choices[0] == choices[1]
-    assert choices[0].coverage > 0.3
+    assert choices[0][0].referred < 0.7
 
 
 @pytest.mark.parametrize("refer", [False, Limit(0.1)])
@@ -290,9 +369,9 @@ def test_costs_that_matter_in_themselves_are_kept(concern: ConcernSpec, limit: L
 def test_small_factors_decide_more_under_a_limit_on_dangerous_errors() -> None:
     logits, target = validation(4000)
     cautious = ConcernSpec(3, releases=[[0, 1], [2, 1]], factor=0.5)  # class 1 is a harmless answer to all
-    allowed = [choose_referring([logits[PLAIN]], target, cautious, [Limit(0.03)], loss) for loss in (0.0, 0.05, 1.0)]
-    assert allowed[0].coverage <= allowed[1].coverage <= allowed[2].coverage
-    assert allowed[2].coverage > allowed[0].coverage
+    allowed = [choose_referring([logits[PLAIN]], target, cautious, [Limit(0.03)], loss)[0] for loss in (0.0, 0.05, 1.0)]
+    assert allowed[0].referred >= allowed[1].referred >= allowed[2].referred
+    assert allowed[2].referred < allowed[0].referred
     assert allowed[2].factor is not None
 
 
@@ -364,8 +443,7 @@ def test_errors_name_the_argument() -> None:
         recommended(LIGHTS, refer=[Limit(0.1), Limit(0.2, "referrals")])
     with pytest.raises(ValueError, match=r"max_accuracy_loss must be from 0 to 1, but got 2\."):
         recommended(LIGHTS, max_accuracy_loss=2)
-    with pytest.raises(ValueError, match="refer must be given with a concern that has a cost of referral"):
-        recommended(replace(LIGHTS, refer=0.3))
+    assert not recommended(replace(LIGHTS, refer=0.3)).limits
     assert recommended(replace(LIGHTS, refer=0.3), refer=True).limits
     with pytest.raises(ValueError, match=r"logits must have those of the model 'plain', but got .*'margin 4'"):
         recommended(LIGHTS).choose({"margin 4": logits["margin 4"]}, target)

@@ -7,10 +7,20 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.stats import binomtest, chi2
 from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.learning.selection import Contenders, Epoch, SelectionRule, explain
+from mpcs_torch.learning.selection import (
+    ALIKE,
+    Contenders,
+    Direction,
+    Epoch,
+    SelectionRule,
+    alike,
+    count_interval,
+    explain,
+)
 
 DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
 NAN = float("nan")
@@ -95,6 +105,60 @@ def test_each_metric_has_its_own_pick() -> None:
     table = explain(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.65}), runs)
     assert list(table.header) == ["picked by", "epoch", "mpcs", "accuracy"]
     assert [row[:2] for row in table.rows] == [["the rule", "1"], ["mpcs", "2"], ["accuracy", "1"]]
+
+
+@given(st.integers(0, 60), st.integers(61, 4000))
+def test_the_interval_of_a_count_is_that_of_poisson_and_holds_that_of_a_rate(count: int, samples: int) -> None:
+    low, high = count_interval(count)
+    assert high == pytest.approx(chi2.ppf(0.975, 2 * count + 2) / 2)
+    assert low == pytest.approx(chi2.ppf(0.025, 2 * count) / 2 if count else 0)
+    rate = binomtest(count, samples).proportion_ci(0.95, "exact")
+    assert high >= samples * rate.high
+    if samples >= 20 * count:  # rare
+        assert low <= samples * rate.low * 1.001
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60))
+def test_epochs_are_told_apart_only_where_any_overlap_of_their_errors_does(
+    first: int, second: int, shared: int
+) -> None:
+    pick, other = (Epoch(i, {"dangerous": float(count)}) for i, count in enumerate((first, second)))
+    is_told = not alike([pick, other], "dangerous", pick)
+    only = min(first, second)
+    assert is_told == (first + second > 0 and binomtest(only, first + second).pvalue <= 0.05)
+    overlap = min(shared, only)
+    if is_told:  # McNemar's test by the errors that one epoch alone makes
+        assert binomtest(only - overlap, first + second - 2 * overlap).pvalue <= 0.05
+
+
+def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apart() -> None:
+    values = [(29, 0.95), (5, 0.955), (4, 0.953), (12, 0.955), (3, 0.90), (NAN, 0.95)]
+    runs = [Epoch(i, {"dangerous": errors, "accuracy": right}) for i, (errors, right) in enumerate(values)]
+    rule = SelectionRule("dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01})
+    rows = {row["picked by"]: row for row in explain(rule, runs).records()}
+    assert rows["the rule"]["dangerous"] == "4 [1.09, 10.2]"
+    assert rows["the rule"][ALIKE] == "1, 3"  # 4 of 16 and 4 of 33 errors
+    assert rows["dangerous"]["dangerous"] == "3 (-1) [0.619, 8.77]"
+    assert rows["dangerous"][ALIKE] == "1, 2"  # also those outside of the limits of the rule
+    assert rows["accuracy"][ALIKE] == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "way", "is_count"),
+    [
+        ([3, 0, 5], "min", True),
+        ([3, NAN, 5], "min", True),
+        ([3, 0, 5], "max", False),
+        ([0.5, 2, 3], "min", False),
+        ([0, 1, 0], "min", False),  # a rate of few samples may be so
+        ([-1, 2, 3], "min", False),
+        ([NAN, NAN, math.inf], "min", False),
+    ],
+)
+def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is_count: bool) -> None:
+    runs = [Epoch(i, {"mine": value}) for i, value in enumerate(column)]
+    table = explain(SelectionRule("mine", {"mine": way}), runs)
+    assert (ALIKE in table.header) == is_count == ("[" in table.rows[0][2] if table.rows else False)
 
 
 @pytest.mark.parametrize(

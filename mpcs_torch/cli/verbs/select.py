@@ -40,7 +40,7 @@ def select(
     if not records.is_file():
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
-    from mpcs_torch.learning.selection import Epoch, explain
+    from mpcs_torch.learning.selection import Epoch, alike, count_interval, counts_among, explain
     from mpcs_torch.trainer.config.learning import SelectorConfig, follower_problems
     from mpcs_torch.trainer.config.metrics import TEST
     from mpcs_torch.trainer.records import read_records, recorded_directions
@@ -58,13 +58,21 @@ def select(
     rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
     ranking = rule.ranking(epochs)
     best = ranking[: config.top_k]
+    counts = counts_among(rule, epochs)
+    same = [epoch.number for epoch in alike(ranking, rule.by, best[0])] if best and rule.by in counts else []
     plain = {
         "best": [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in best],
+        "intervals": {name: count_interval(best[0].values[name]) for name in counts if best},
+        "not_told_apart": same,
         "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()},
     }
-    numbers = ", ".join(str(epoch.number) for epoch in best)
-    sentences = f"Best first: {numbers}" if best else "Best first: no epoch\nNo epoch is within the limits."
-    print_result(plain, explain(rule, epochs), sentences)
+    ranked = ", ".join(str(epoch.number) for epoch in best)
+    sentences = f"Best first: {ranked}" if best else "Best first: no epoch\nNo epoch is within the limits."
+    if same:
+        numbers = ", ".join(map(str, same))
+        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} (exact test, 5 %): {numbers}."
+    read = f"In brackets: 95 % intervals of what is read as a count of independent errors: {', '.join(counts)}."
+    print_result(plain, explain(rule, epochs), *([read] if counts else []), sentences)
 
 
 def _limits(entries: list[str] | None) -> dict[str, float]:
