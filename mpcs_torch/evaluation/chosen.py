@@ -201,9 +201,9 @@ def choose_metrics(
     unweighted = [entry.name for entry in weighed if not entry.takes_weights]
     if unweighted or (weighed and ranges is not None):
         has = "weights of rows" if is_weighted else "soft labels"
-        ways = f"{', '.join(unweighted)} take none: leave them out, or give whole weights as frequencies (--frequency)"
-        needs = "costs that are known" if ranges is not None else f"weights in update, but {ways}"
-        raise ValueError(f"has {has}, which need {needs}")
+        needs = "costs that are known" if ranges is not None else "metrics that take weights"
+        without = "" if ranges is not None else f", which {', '.join(unweighted)} do not: leave them out"
+        raise ValueError(f"has {has}, which need {needs}{without}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"

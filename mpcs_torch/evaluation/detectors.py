@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.influences import difference
-from mpcs_torch.evaluation.intervals import OF_DIFFERENCES, Reason, judged
+from mpcs_torch.evaluation.intervals import OF_DIFFERENCES, NotCompared, Reason, judged
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
@@ -159,7 +159,7 @@ def evaluate_detectors(
         notes.append(INDEPENDENT)
     wanted = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
     comparisons, without = _compare(wanted) if intervals and len(wanted) > 1 else ([], [])
-    return Result(values, by_group, comparisons, notes=[*notes, *without])
+    return Result(values, by_group, comparisons, notes=[*notes, *map(str, without)], without=without)
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:
@@ -182,7 +182,7 @@ def _check_names(argument: str, names: Collection[str], known: Collection[str]) 
         raise ValueError(f"{argument} must hold names of detectors, {quoted(list(known))}, but got {quoted(given)}.")
 
 
-def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[str]]:
+def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
 
     Returns:

@@ -203,6 +203,8 @@ class Evaluation:
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
             raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
         rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
+        if isinstance(clusters, Mapping):
+            raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         names_of_clusters = None if clusters is None else row_names("clusters", clusters, len(labels))
         ids = torch.arange(len(labels)) if names_of_clusters is None else ids_of_names(names_of_clusters)
         numbers = (
@@ -325,14 +327,18 @@ class Evaluation:
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(next(iter(self._models.values())).effective_rows))
         is_compared = self._intervals and len(models) > 1
-        comparisons, without = compare(self._models, self._cluster) if is_compared else ([], [])
+        comparisons, without = (
+            compare(self._models, self._cluster, is_default=self._is_default) if is_compared else ([], [])
+        )
         has_concern = self.chosen.concern is not None
-        notes += [*without, *([REPEATED] if comparisons and not has_concern else [])]
+        notes += [*map(str, without), *([REPEATED] if comparisons and not has_concern else [])]
         counted = {
             name: sums.over_costs.counted() for name, sums in self._models.items() if sums.over_costs is not None
         }
         over_costs = OverCosts(self.chosen.ranges, counted) if self.chosen.ranges is not None else None
-        return Result(models, groups, comparisons, has_concern, notes, self._cautions(models), over_costs)
+        return Result(
+            models, groups, comparisons, has_concern, notes, self._cautions(models), over_costs, without=without
+        )
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         """Return what makes the values misleading."""

@@ -154,17 +154,30 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
 
 
+class NotCompared(NamedTuple):
+    """Two systems whose difference by a metric has no interval."""
+
+    first: str
+    second: str
+    by: Measure
+    reason: Reason
+
+    def __str__(self) -> str:
+        """Say so in a sentence."""
+        return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
+
+
 def judged(
     rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
-) -> tuple[list[Comparison], list[str]]:
+) -> tuple[list[Comparison], list[NotCompared]]:
     """Correct the p-values of the differences of two systems by a metric, and say why there are no others."""
-    notes, known = list[str](), list[tuple[str, str, Measure, PairedDifference]]()
+    without, known = list[NotCompared](), list[tuple[str, str, Measure, PairedDifference]]()
     for first, second, measure, paired in rows:
         if isinstance(paired, str):
-            notes.append(f"No difference between {first} and {second} by {measure.name}: {paired}.")
+            without.append(NotCompared(first, second, measure, paired))
         else:
             known.append((first, second, measure, paired))
-    return (with_verdicts(known, CONFIDENCE) if known else []), notes
+    return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
 def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:

@@ -49,7 +49,7 @@ class Outcomes(NamedTuple):
         rates |= {"specificity": (rejected, others), "error_rate": (self.missed, self.true)}
         rates |= {"dangerous_rate": (self.dangerous, self.true)}
         if refers:
-            del rates["recall"]  # which would count referrals as misses
+            del rates["recall"], rates["specificity"]  # which would count referrals as misses, or as right
             decided = self.true - self.referred
             rates |= {"coverage": (decided, self.true), "referral_rate": (self.referred, self.true)}
             rates |= {"selective_accuracy": (self.right, decided)}

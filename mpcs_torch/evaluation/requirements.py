@@ -166,10 +166,15 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
         found = {group: scores.find(metric) or unknown for group, scores in by_group.items()}
         return {"": result.find(metric, model), **found}
     result.scores(reference)
-    names = {entry.compared_as or entry.name: entry.name for entry in result.first.entries}
+    metrics = {each.by.metric for each in result.comparisons} | {each.by.metric for each in result.without}
+    metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
     for row in result.comparisons:
-        if names.get(row.measure, row.measure) == metric and {row.first, row.second} == {model, reference}:
+        if row.by.metric == metric and {row.first, row.second} == {model, reference}:
             _, _, difference, low, high, _ = row.paired
             return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
-    compared = ", ".join(dict.fromkeys(names.get(row.measure, row.measure) for row in result.comparisons))
-    raise ValueError(f"models are compared by {compared or 'nothing'}, not by {metric}.")
+    for each in result.without:
+        if each.by.metric == metric and {each.first, each.second} == {model, reference}:
+            return {"": (nan, None, each.reason)}
+    compared = ", ".join(sorted(metrics)) or "nothing"
+    way = ": add it to metrics (--metrics)" if "[" in metric else ""
+    raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")

@@ -7,6 +7,7 @@ from math import nan
 from typing import Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
+from mpcs_torch.evaluation.intervals import NotCompared
 from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.requirements import Outcome, Requirement, RequirementError, outcomes_of
 from mpcs_torch.evaluation.scores import GroupScores, Interval, Measured, Scores, interval_text, sections_of
@@ -49,6 +50,8 @@ class Result(Generic[ScoresT]):
     """Statements for all costs, if costs are known as ranges."""
     read: Sequence[str] = ()
     """How each file was read, in a line."""
+    without: Sequence[NotCompared] = ()
+    """Which models are not compared by a metric, and why; `notes` say so, too."""
 
     @property
     def first(self) -> ScoresT:

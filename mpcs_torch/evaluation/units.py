@@ -163,7 +163,11 @@ class DecisionUnits(NamedTuple):
     def _refuse(self, is_wrong: Tensor, what: str) -> None:
         if is_wrong.any():
             name = quoted(self.units.names[int(is_wrong.nonzero()[0, 0])])
-            raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ.")
+            way = {
+                "decisions": "; referrals have no order, so combine scores first (mpcs decide --unit)",
+                "costs": "; combine them first",
+            }.get(what, "")
+            raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")
 
     def _called(self, rows: Tensor, name: str) -> Tensor:
         """Return what the user's function makes of the rows of a unit, (n, C); refuse what are no probabilities."""

@@ -12,6 +12,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import (
     RATE,
+    NotCompared,
     Reason,
     Units,
     difference_of,
@@ -136,8 +137,12 @@ def _class_intervals(
     return by_class
 
 
-def compare(models: Mapping[str, ModelSums], cluster: str | None) -> tuple[list[Comparison], list[str]]:
+def compare(
+    models: Mapping[str, ModelSums], cluster: str | None, *, is_default: bool
+) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair of models by the metrics that the register names for it, and say why there are no others.
+
+    Groups of classes are compared, too, if the metrics are the default ones.
 
     Without a concern, dangerous errors and expected concern say what wrong decisions say, so they are left out: more
     comparisons would need lower p-values.
@@ -163,14 +168,18 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> tuple[list[
             if entry.name not in by_model[a]:
                 measure = Measure(entry.compared_as, entry.direction == "min", metric=entry.name)
                 one, other = (models[name].left_out(entry.name) for name in (a, b))
-                if isinstance(one, LeftOut) and isinstance(other, LeftOut):
+                if not isinstance(one, LeftOut) or not isinstance(other, LeftOut):
+                    rows.append(
+                        (a, b, measure, next(each[1] for each in (one, other) if not isinstance(each, LeftOut)))
+                    )
+                else:
                     rows.append((a, b, measure, difference_of_left_out(one, other, units.name)))
                 continue
             (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
             measure = Measure(entry.compared_as, entry.direction == "min", is_rate, entry.name)
             rows.append((a, b, measure, difference_of(metric, one, other, units)))
-    rows += _rates_of_groups(models, tables, units)
+    rows += _rates_of_groups(models, tables, units) if is_default else []
     return judged(rows)
 
 
