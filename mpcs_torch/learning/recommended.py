@@ -211,7 +211,7 @@ class Recipe:
         """Describe mean losses (4,), what they change of the plain model, and the gain of accuracy that is expected."""
         by = COSTS if factor in (None, self._usual_factor) else f"a factor of {factor:g}"
         _, dangerous, cost, referred = losses
-        verdict = "" if expected >= -self.max_accuracy_loss else "costs more accuracy than allowed"
+        verdict = "" if expected >= -self.max_accuracy_loss else "its factor is expected to cost too much accuracy"
         counted, share = f"{round(size * float(dangerous), 1):.9g} of {size}", f"{100 * referred:.1f} %"
         return Way(model, by, changes[0], counted, changes[1], f"{cost:.4g}", share, "chosen" if is_chosen else verdict)
 

@@ -137,7 +137,7 @@ def test_the_first_line_says_what_the_allowed_loss_of_accuracy_costs_in_danger()
         rows[0.0]["the costs of the concern"],
         (row for row in rows[0.0].values() if row[""] == "chosen"),
     )
-    assert safest[""] == "costs more accuracy than allowed"
+    assert safest[""] == "its factor is expected to cost too much accuracy"
     assert lines[0.0].summary.splitlines()[0] == (
         "With at most 0 points of accuracy lost (max_accuracy_loss=0), "
         f"{chosen['dangerous errors']} samples are dangerous errors; at any accuracy, the costs of the concern: "
