@@ -53,6 +53,13 @@ class Share(NamedTuple):
         between = "" if self.ends is None else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
         return f"{100 * self.value:.3g} %{between}"
 
+    @property
+    def told(self) -> str:
+        """The share for a sentence, where none of a few would be read as never."""
+        return (
+            f"none seen, but up to {100 * self.ends[1]:.3g} % may be" if self.ends and not self.part else self.percent
+        )
+
     def __str__(self) -> str:
         """Return counts and share, for a table."""
         return f"{self.counts}: {self.percent}" if self.whole else "no rows"

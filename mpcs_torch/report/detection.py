@@ -64,7 +64,7 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     drawings = [draw(det, f"DET curves, miss rate over false-alarm rate. {each}.", caption)]
     if len(rates) == 1:
         [curve] = rates.values()
-        drawings.append(draw(plots.roc_with_hull(curve, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
+        drawings.append(draw(plots.roc_curves(rates, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
         alt = "Histograms of the scores of targets and of non-targets, with the threshold of equal error rates."
         drawings.append(draw(plots.score_histograms(curve, "Scores"), alt))
     else:

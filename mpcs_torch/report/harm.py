@@ -87,10 +87,10 @@ def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: 
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
     if clusters is None:
-        return [f"{share.counts} {what}", share.percent]
+        return [f"{share.counts} {what}", share.told]
     units = Share(getattr(clusters, field).item(), clusters.true.item())
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
-    return [f"{units.counts} {whose}", f"{share.counts} rows, {share.percent}"]
+    return [f"{units.counts} {whose}", f"{share.counts} rows, {share.told}"]
 
 
 def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:

@@ -194,7 +194,6 @@ def test_scores_are_shown_under_their_names(
                 low, high = (100 * end for end in scores["intervals"][metric])
                 shares.append(f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]")
             text = page.plain_text
-            counted = "dangerous errors", "wrong decisions"
             beside = (", ", "(") if options else (" (", "")
             assert f"{beside[1]}{dangerous} of 150 rows{beside[0]}{shares[0]})" in text
             for title, count, share in zip(
