@@ -188,18 +188,17 @@ class ClassifierScores(Scores):
         """Return the work that referrals make, in sentences: by clusters too, where there are some."""
         if not self.refers or EVERY not in self.outcomes:
             return []
-        counted = [("rows" if not self.is_weighted else "rows, weighted,", self.outcomes)]
-        counted += [(f"{self.cluster_name} with a referred row", self.clusters)] if self.clusters else []
+        counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
+        if self.clusters:
+            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "for"))
         sentences = list[str]()
-        for what, outcomes in reversed(counted):
-            every, at_risk = outcomes[EVERY], outcomes[AT_RISK]
-            units = what.removesuffix(" with a referred row")
-            referred, needed, total = (each.item() for each in (every.referred, at_risk.referred, every.true))
-            per_1000 = [f"{1000 * number / total:.0f}" for number in (referred, needed)]
-            whose = "are of a class that is dangerous to miss" if units == what else "for a class dangerous to miss"
+        for units, outcomes, verb, whose in counted:
+            referred, needed, total = (
+                each.item() for each in (outcomes[EVERY].referred, outcomes[AT_RISK].referred, outcomes[EVERY].true)
+            )
             sentences.append(
-                f"Of 1 000 {units}, {per_1000[0]} {'are referred' if units == what else 'have a referred row'}, "
-                f"{per_1000[1]} of them {whose} ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
+                f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}, {1000 * needed / total:.0f} of them {whose} "
+                f"a class that is dangerous to miss ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
             )
         return sentences
 

@@ -120,19 +120,9 @@ def write_result(
 ) -> None:
     """Write the page of models or detectors, with what their pages share: comparisons, groups and the command.
 
-    Args:
-        path: Of the page.
-        result: Of the evaluation.
-        kind: What the page shows, of which models.
-        rows: What is compared, of what: "rows of models".
-        compared: The sentences of the comparisons. The first is the title.
-        sentences: Of the models or detectors, below the title. Without comparisons the first is the title.
-        lead: What follows them.
-        first: Sections before those of groups and the comparison.
-        last: Sections after them.
-        tables: Returns the titled tables of a model's groups.
-        terms: What terms mean.
-        command: Writes the page again; empty for none.
+    The first sentence of the comparisons is the title, or without them that of the models or detectors. ``rows`` says
+    what is compared, of what, such as "rows of models"; sections stand before those of groups and the comparison, or
+    after them; ``tables`` returns the titled tables of a model's groups; the command writes the page again.
     """
     columns: dict[str, list[GroupScores]] = {}
     for groups in result.groups:

@@ -6,7 +6,6 @@ from shlex import quote
 
 from markupsafe import Markup
 
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.functional import Comparison, summarize_comparisons
@@ -14,7 +13,7 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import harm_sentence
+from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render
 from mpcs_torch.tables import Table
@@ -61,7 +60,7 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
 
 
 def _errors(run: TrainedRun, count: int) -> str:
-    kind = "test error" if _are_all(run.concern) else "dangerous test error"
+    kind = "dangerous test error" if bool(run.concern.released().any()) else "test error"
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
@@ -114,11 +113,6 @@ def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> s
         told = "errors not recorded" if errors is None else _errors(run, errors)
         counts.append(f"{name} (epoch {run.result.epoch}): {told} of {len(run.test.labels)} samples")
     return "; ".join(counts) + "."
-
-
-def _are_all(concern: ConcernSpec) -> bool:
-    """Return whether every error is dangerous."""
-    return not bool(concern.released().any())
 
 
 def last_picked(run: TrainedRun) -> list[str]:
@@ -211,7 +205,9 @@ def _of_one(run: TrainedRun) -> Parts:
         part("section", "Trends over epochs", part("figures", _trends({name: run}, {name: marked}))),
     ]
     kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
-    return kind, told, part("facts", _summary(run, picked)), sections, Markup() if of is None else of.certainty()
+    facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
+    facts |= {"test samples": len(run.test.labels), **(facts_of(picked.scores, run.concern) if picked else {})}
+    return kind, told, part("facts", facts, TERMS), sections, Markup() if of is None else of.certainty()
 
 
 def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
@@ -257,16 +253,6 @@ def _classified(judged: Mapping[str, Judged], system: str) -> Classified | None:
     """Return what pages show of the predictions of epochs, or of runs with the same concern; None of none."""
     scores, rows = ({name: getattr(each, of) for name, each in judged.items()} for of in ("scores", "rows"))
     return Classified(scores, rows, next(iter(judged.values())).concern, system) if judged else None
-
-
-def _summary(run: TrainedRun, picked: Judged | None) -> dict[str, object]:
-    facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
-    facts["test samples"] = len(run.test.labels)
-    if picked is not None:
-        errors, dangerous = picked.errors
-        facts["test accuracy"] = f"{100 * (1 - errors / len(picked.labels)):.2f} %"
-        facts |= {"test errors": errors, "dangerous test errors": dangerous}
-    return facts
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
