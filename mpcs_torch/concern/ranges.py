@@ -38,7 +38,7 @@ class ConcernRange:
     holds, but may be said less often than it is true.
 
     People's costs must be in one unit. What is best at all costs does not depend on it, but whoever counts in cents
-    dominates the middle, ranges and regret. With released pairs and a factor, the unit is a dangerous error.
+    dominates the middle and the ranges. With released pairs and a factor, the unit is a dangerous error.
 
     Args:
         low: The lowest costs of each person.
@@ -127,7 +127,7 @@ class ConcernRange:
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Return the lowest and the highest costs of V boxes, float64 (V, C, K) each, whose hull is the set of costs.
 
-        They are what `mpcs_torch.functional.minimax_regret_decision` takes. A factor and a cost of a referral, which
+        They are what `mpcs_torch.functional.mean_cost_range` takes. A factor and a cost of a referral, which
         have one value at a time, are at one of their ends in each box.
         """
         import torch

@@ -201,9 +201,8 @@ def choose_metrics(
     unweighted = [entry.name for entry in weighed if not entry.takes_weights]
     if unweighted or (weighed and ranges is not None):
         has = "weights of rows" if is_weighted else "soft labels"
-        needs = (
-            "costs that are known" if ranges is not None else f"weights in update: {', '.join(unweighted)} take none"
-        )
+        ways = f"{', '.join(unweighted)} take none: leave them out, or give whole weights as frequencies (--frequency)"
+        needs = "costs that are known" if ranges is not None else f"weights in update, but {ways}"
         raise ValueError(f"has {has}, which need {needs}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:

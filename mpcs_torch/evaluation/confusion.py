@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.files.roles import SEPARATOR
 from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout
-from mpcs_torch.evaluation.ranges import Counted, OverCosts
+from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.values import scores_of
@@ -76,7 +76,7 @@ def evaluate_confusion(
     over_costs = None
     if chosen.ranges is not None and concern is not None:
         further = concern.costs().shape[1] - len(class_names)
-        counted = Counted({"as decided": torch.nn.functional.pad(confusion, (0, further))}, None)
+        counted = {"as decided": torch.nn.functional.pad(confusion, (0, further))}
         over_costs = OverCosts(chosen.ranges, {model: counted})
     has_concern = concern is not None
     return Result({model: scores}, (), (), has_concern, notes, cautions, over_costs)

@@ -105,10 +105,10 @@ def _crossed_comparisons(*results: Sequence[Comparison]) -> list[Comparison]:
     by_key = [{(row.first, row.second, row.measure): row for row in rows} for rows in results]
     rows = list[tuple[str, str, Measure, PairedDifference]]()
     for key, row in by_key[0].items():
-        if not all(key in each for each in by_key):
+        if key not in by_key[1]:
             continue
         change = row.paired.difference
-        ends = [(each[key].paired.low, each[key].paired.high) for each in by_key]
+        ends = [each[key].paired[3:5] if key in each else (change, change) for each in by_key]
         below, above = (_distance(*(abs(change - each[end]) for each in ends)) for end in (0, 1))
         rows.append((row.first, row.second, row.by, _difference(row.paired, below, above)))
     return with_verdicts(rows, CONFIDENCE) if rows else []

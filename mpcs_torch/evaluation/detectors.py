@@ -11,13 +11,13 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.influences import difference
-from mpcs_torch.evaluation.intervals import CONFIDENCE, OF_DIFFERENCES
+from mpcs_torch.evaluation.intervals import OF_DIFFERENCES, Reason, judged
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
-from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.detection.area import check_max_p_fa
 from mpcs_torch.functional.detection.errors import (
     check_both_occur,
@@ -188,16 +188,12 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
     Returns:
         The comparisons, and why there are no others.
     """
-    rows, notes = list[tuple[str, str, Measure, PairedDifference]](), list[str]()
+    rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]
         has_cllr = one.is_llr and other.is_llr
         both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
         for (measure, value), (_, value_of_other) in zip(*both, strict=True):
-            paired = difference(value, value_of_other)
-            if isinstance(paired, str):
-                notes.append(f"No difference between {first} and {second} by {measure.name}: {paired}.")
-            else:
-                rows.append((first, second, measure, paired))
+            rows.append((first, second, measure, difference(value, value_of_other)))
     order = list(dict.fromkeys(row[2].name for row in rows))
-    return with_verdicts(sorted(rows, key=lambda row: order.index(row[2].name)), CONFIDENCE), notes
+    return judged(sorted(rows, key=lambda row: order.index(row[2].name)))

@@ -325,9 +325,9 @@ class Evaluation:
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(next(iter(self._models.values())).effective_rows))
         is_compared = self._intervals and len(models) > 1
-        comparisons = compare(self._models, self._cluster) if is_compared else []
+        comparisons, without = compare(self._models, self._cluster) if is_compared else ([], [])
         has_concern = self.chosen.concern is not None
-        notes += [REPEATED] if comparisons and not has_concern else []
+        notes += [*without, *([REPEATED] if comparisons and not has_concern else [])]
         counted = {
             name: sums.over_costs.counted() for name, sums in self._models.items() if sums.over_costs is not None
         }

@@ -89,6 +89,10 @@ def evaluate(
         >>> print(result.comparisons[0].better, f"{result.value('accuracy', model='large'):.3f}")
         large 0.963
     """
+    if unit is None and combine != "mean":
+        raise ValueError(
+            f"combine must be given with unit, the name of the unit of each row, but got {combine!r} alone."
+        )
     if isinstance(clusters, Mapping):
         arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
         arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings, "unit": unit}

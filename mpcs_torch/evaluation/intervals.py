@@ -10,15 +10,22 @@ There are two rules, and each metric declares its rule (`AdditiveMetric.interval
   fewer, rare rows may make the value; a **mean** over rows then has Gaffke's bound, if that is narrow enough.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, isfinite, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional import PairedDifference, bounded_mean_interval, bounded_mean_test, clopper_pearson
+from mpcs_torch.functional import (
+    Comparison,
+    PairedDifference,
+    bounded_mean_interval,
+    bounded_mean_test,
+    clopper_pearson,
+)
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
+from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.quality.confusion import ClassCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -108,8 +115,8 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
     return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
 
 
-def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference:
-    """Return how much the value of a second model exceeds that of a first, with an interval and a p-value.
+def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
+    """Return how much the value of a second model exceeds that of a first, with interval and p-value, or why not.
 
     Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates of independent
     rows, costs of which few bins make the difference, and whatever differs in few bins have Gaffke's bound; others the
@@ -118,9 +125,8 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     whole = [whole_of(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_of(sums).item() for sums in whole)
     difference = second_value - first_value
-    unknown = PairedDifference(first_value, second_value, difference, -inf, inf, 1.0)
     if not isfinite(difference):
-        return unknown
+        return "a value is not finite"
     possible = metric.bin_ratios(first, whole[0], units.size)
     if metric.interval_rule != "smooth":
         ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
@@ -135,15 +141,30 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
             at = [metric.of_ratio(ratio, whole[0]) - metric.of_ratio(0.0, whole[0]) for ratio in (low, high)]
             return PairedDifference(first_value, second_value, difference, min(at), max(at), p_value)
         if is_rare:
-            return unknown
-    if any(_too_few(metric, bins, units) is not None for bins in (first, second)):
-        return unknown
+            return f"few {units.name} make it, so rare ones may be missing here"
+    if reason := _too_few(metric, first, units) or _too_few(metric, second, units):
+        return reason
     of_models = zip((first, second), whole, strict=True)
     without = [metric.value_of(_without_each(bins, sums)) for bins, sums in of_models]
     spread = _spread(without[1] - without[0], units)
-    if spread is None or spread <= 1e-12 * abs(difference) or spread == 0:
-        return unknown
+    if spread is None:
+        return f"some values without one of the {units.name} do not exist"
+    if spread <= 1e-12 * abs(difference) or spread == 0:
+        return f"all {units.name} agree, which does not tell how far it may be off"
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
+
+
+def judged(
+    rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
+) -> tuple[list[Comparison], list[str]]:
+    """Correct the p-values of the differences of two systems by a metric, and say why there are no others."""
+    notes, known = list[str](), list[tuple[str, str, Measure, PairedDifference]]()
+    for first, second, measure, paired in rows:
+        if isinstance(paired, str):
+            notes.append(f"No difference between {first} and {second} by {measure.name}: {paired}.")
+        else:
+            known.append((first, second, measure, paired))
+    return (with_verdicts(known, CONFIDENCE) if known else []), notes
 
 
 def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:

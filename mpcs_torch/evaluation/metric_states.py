@@ -43,7 +43,8 @@ class BinnedStates:
 
     Args:
         metric: A metric that is updated and computed here alone; it may be shared with other `BinnedStates`.
-        bits: Of the hash that names a part: the number of parts is at most 2 to this power; 0 for none.
+        bits: The number of parts is at most 2 to this power: what is independent has a part of its own while there are
+            so few, else the part of so many bits of its hash; 0 for none.
         parts: The states of each part that has rows already.
     """
 
@@ -60,7 +61,9 @@ class BinnedStates:
             self.reason = OF_OTHERS
         self._whole: Metric | None = None
         """Of a metric whose states do not merge in parts: one of its own, of all rows."""
-        self._bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        self._most = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        self._bits: int | None = None if self._most else 0
+        """Of the hashes that name parts; None while these are the identifiers of what is independent."""
         self._parts = dict(parts)
         """The states of each part that has rows."""
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
@@ -74,6 +77,9 @@ class BinnedStates:
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
             self._whole.update(*inputs)
             return
+        if self._bits is None:
+            known: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
+            self._fold(self._most if len({*known, *self._parts}) > 2**self._most else None)
         parts = in_bits(ids, None, self._bits)
         order = parts.argsort(stable=True)
         codes, counts = parts[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
@@ -84,8 +90,8 @@ class BinnedStates:
         self.metric.reset()
         self._limit()
 
-    def merge(self, other: Self) -> None:
-        """Add the states of other rows."""
+    def merge(self, other: Self, *, first: int = 0) -> None:
+        """Add the states of other rows; ``first`` is added to their identifiers, if they are numbers of rows."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
@@ -93,8 +99,10 @@ class BinnedStates:
             else:
                 self._whole.merge_state(other._whole)
         self._fold(other._bits)
-        for code, states in other._parts.items():
-            self._join(code >> (other._bits - self._bits), states)
+        codes = torch.tensor([*other._parts]) + (first if other._bits is None else 0)
+        for code, states in zip(in_bits(codes, other._bits, self._bits).tolist(), other._parts.values(), strict=True):
+            self._join(code, states)
+        self._fold(self._most if len(self._parts) > 2**self._most else None)
         self._limit()
 
     @property
@@ -125,18 +133,20 @@ class BinnedStates:
         parts = self.parts
         if len(parts) < FEWEST:
             none = whole.new_zeros(0, *whole.shape)
-            return LeftOut(whole, none.unsqueeze(0), none, whole, len(parts))
+            return LeftOut(whole, none, none, none, whole)
         folds = folds_of(len(parts))
 
         def without(codes: Tensor, *left_out: int) -> Tensor:
             kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
             return value_of(self.loaded(kept))
 
-        number = int(folds[0].max()) + 1
-        singles = torch.stack([torch.stack([without(codes, fold) for fold in range(number)]) for codes in folds])
-        pairs = torch.stack([without(folds[0], fold, fold + 1) for fold in range(0, number - 1, 2)])
-        quarters = torch.stack([without(folds[0] % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
-        return LeftOut(whole, singles, pairs, quarters.mean(0), len(parts))
+        number = int(folds.max()) + 1
+        singles = torch.stack([without(folds, fold) for fold in range(number)])
+        each = torch.arange(len(parts))
+        alone = singles[folds] if number == len(parts) else torch.stack([without(each, part) for part in each.tolist()])
+        pairs = torch.stack([without(folds, fold, fold + 1) for fold in range(0, number - 1, 2)])
+        quarters = torch.stack([without(folds % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
+        return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
         """Return the interval of an area under the ROC, whose metric says how each sample is ranked."""
@@ -158,18 +168,20 @@ class BinnedStates:
 
     def _limit(self) -> None:
         """Join parts whose states would take too much memory; with fewer than 32, none are kept apart."""
-        while self._bits and self.numbers > MOST_NUMBERS:
-            if self._bits == FEWEST_BITS:
+        while self._bits != 0 and self.numbers > MOST_NUMBERS:
+            bits = self._most + 1 if self._bits is None else self._bits
+            if bits == FEWEST_BITS:
                 size = max(self.numbers // len(self._parts), 1)
                 self.reason = f"states of {size} numbers for each of {2**FEWEST_BITS} parts of the rows take too much"
-            self._fold(self._bits - 1 if self._bits > FEWEST_BITS else 0)
+            self._fold(bits - 1 if bits > FEWEST_BITS else 0)
 
-    def _fold(self, bits: int) -> None:
-        if bits < self._bits:
-            states, shift = self._parts, self._bits - bits
-            self._parts, self._bits = {}, bits
-            for code, state in states.items():
-                self._join(code >> shift, state)
+    def _fold(self, bits: int | None) -> None:
+        """Join parts, so that at most so many bits name them; None changes nothing."""
+        if bits is not None and (self._bits is None or bits < self._bits):
+            codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
+            states, self._parts, self._bits = list(self._parts.values()), {}, bits
+            for code, state in zip(codes, states, strict=True):
+                self._join(code, state)
 
 
 class OfRows(Metric):

@@ -193,7 +193,7 @@ class ModelSums:
             for code, added in by_code.items():
                 here = int(codes[column][code]) if column in codes else code
                 for states, others in zip(self._states_of(column, here), added, strict=True):
-                    states.merge(others)
+                    states.merge(others, first=first)
 
     @property
     def effective_rows(self) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,7 +11,6 @@ from mpcs_torch.concern import ConcernRange
 from mpcs_torch.concern.ranges import UncertainCost
 from mpcs_torch.functional import mean_cost_range
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.functional.concern.regret import checked_bounds, least_regret
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -23,14 +22,9 @@ ROUNDING = 1e-12
 """As a share of the highest cost: means that differ less are equal."""
 
 
-class Counted(NamedTuple):
-    """The decisions for the rows of a model."""
-
-    decisions: Mapping[str, Tensor]
-    """int64 (C, K) by the way of deciding, the one of the other metrics first: how many rows of each true class (row)
-    get each decision (column)."""
-    settled: int | None
-    """For how many rows one decision costs least at all costs; None if their probabilities are not known."""
+Decided = Mapping[str, Tensor]
+"""How many rows of each true class (row) get each decision (column): int64 (C, K) by the way of deciding of a model, of
+which the first is that of the other metrics."""
 
 
 class RangeSums:
@@ -39,20 +33,16 @@ class RangeSums:
     def __init__(self, chosen: "ChosenMetrics") -> None:
         assert chosen.ranges is not None
         self._middle = chosen.ranges.middle.costs()
-        self._low, self._high = checked_bounds(*chosen.ranges.bounds(), self._middle.device)
-        kinds = ["as decided"] if chosen.is_decided else ["most probable class", LEAST_COST, "minimax regret"]
+        kinds = ["as decided"] if chosen.is_decided else ["most probable class", LEAST_COST]
         self._decisions = {kind: torch.zeros(self._middle.shape, dtype=torch.int64) for kind in kinds}
-        self._settled = None if chosen.is_decided else 0
 
     def add(self, probs: Tensor, target: Tensor) -> None:
         """Add rows: probabilities (n, C), or decisions (n, 1), and classes (n,)."""
         columns = self._middle.shape[1]
-        if self._settled is None:
+        if len(self._decisions) == 1:
             decided = [torch.where(probs[:, 0] < 0, columns - 1, probs[:, 0])]
         else:
-            by_regret = least_regret(probs, self._low, self._high)
-            decided = [probs.argmax(1), least_risk(probs, self._middle), by_regret.decision]
-            self._settled += int(by_regret.is_settled.sum())
+            decided = [probs.argmax(1), least_risk(probs, self._middle)]
         for counts, decisions in zip(self._decisions.values(), decided, strict=True):
             pairs = target * columns + decisions
             counts += pairs.bincount(minlength=counts.numel()).view_as(counts)
@@ -61,12 +51,10 @@ class RangeSums:
         """Add the counts of other rows."""
         for kind, counts in other._decisions.items():
             self._decisions[kind] += counts
-        if self._settled is not None:
-            self._settled += other._settled or 0
 
-    def counted(self) -> Counted:
+    def counted(self) -> Decided:
         """Return the counts of all rows so far."""
-        return Counted({kind: counts.clone() for kind, counts in self._decisions.items()}, self._settled)
+        return {kind: counts.clone() for kind, counts in self._decisions.items()}
 
 
 @dataclass(frozen=True)
@@ -77,33 +65,30 @@ class OverCosts:
     """
 
     costs: ConcernRange
-    models: Mapping[str, Counted]
+    models: Mapping[str, Decided]
     """By model."""
 
     def range_of(self, model: str, kind: str) -> tuple[float, float, float]:
         """Return the mean cost per row at the middle costs, and at the lowest and the highest that it may be."""
-        counts = self.models[model].decisions[kind]
+        counts = self.models[model][kind]
         return self._range(counts.double() / counts.sum())
 
     def table(self) -> Table:
         """Return a row for each way of deciding of each model."""
         rows = list[list[str]]()
         for model, counted in self.models.items():
-            for kind in counted.decisions:
+            for kind in counted:
                 name = kind if len(self.models) == 1 else f"{model}, {kind}"
                 rows.append([name, *(f"{value:.5g}" for value in self.range_of(model, kind))])
         return Table(["mean cost by decisions", "middle", "lowest", "highest"], rows)
 
     def sentences(self) -> list[str]:
-        """Say how many decisions are settled, which model costs less at all costs, and which cost matters most."""
-        said, kinds = list[str](), list(next(iter(self.models.values())).decisions)
+        """Say which model costs less at all costs, and which cost matters most."""
+        said, kinds = list[str](), list(next(iter(self.models.values())))
         for model, counted in self.models.items():
             kind = LEAST_COST if LEAST_COST in kinds else kinds[0]
-            counts, about = counted.decisions[kind], f"{model}: " if len(self.models) > 1 else ""
-            rows = int(counts.sum())
-            if counted.settled is not None:
-                said.append(f"{about}one decision costs least at all these costs for {counted.settled} of {rows} rows.")
-            influences = self._influences(counts.double() / rows)
+            counts, about = counted[kind], f"{model}: " if len(self.models) > 1 else ""
+            influences = self._influences(counts.double() / counts.sum())
             if influences and influences[0][0] > 0:
                 width, cost = influences[0]
                 ends = f"{cost.low:g} to {cost.high:g}"
@@ -121,9 +106,8 @@ class OverCosts:
             model: {
                 "mean_cost": {
                     kind: dict(zip(("middle", "low", "high"), self.range_of(model, kind), strict=True))
-                    for kind in counted.decisions
+                    for kind in counted
                 },
-                "settled": counted.settled,
             }
             for model, counted in self.models.items()
         }
@@ -143,7 +127,7 @@ class OverCosts:
 
     def _comparisons(self, kind: str) -> list[str]:
         """Compare the model that costs least at the middle costs, in a way of deciding, with each other one."""
-        by_model = {name: counted.decisions[kind] for name, counted in self.models.items()}
+        by_model = {name: counted[kind] for name, counted in self.models.items()}
         shares = {name: counts.double() / counts.sum() for name, counts in by_model.items()}
         best = min(shares, key=lambda name: self._range(shares[name])[0])
         return [self._comparison(best, other, shares[other] - shares[best]) for other in shares if other != best]

@@ -97,7 +97,17 @@ class Result(Generic[ScoresT]):
             return found
         known = [*scores.values, *scores.by_class()]
         rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
-        raise ValueError(f"{rule}: {meant}" if (meant := did_you_mean(metric, known)) else f"{rule}.")
+        told = self._way_to(metric) or did_you_mean(metric, known) or self._way_to(metric.partition("[")[0])
+        raise ValueError(f"{rule}: {told}" if told else f"{rule}.")
+
+    def _way_to(self, metric: str) -> str | None:
+        """Say how a metric that exists is measured, too."""
+        from mpcs_torch.metrics.by_name import BY_NAME, OF_CLASS  # takes seconds, so for an error alone
+
+        if metric not in BY_NAME and metric not in OF_CLASS:
+            return None
+        is_of_concern = metric in BY_NAME and BY_NAME[metric].section == "concern" and not self.has_concern
+        return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
     def require(self, *requirements: Requirement | str) -> list[Outcome]:
         """Return how requirements such as ``"recall[malignant] > 0.98"`` are met, if all are: see `Requirement`.
@@ -313,12 +323,12 @@ class Result(Generic[ScoresT]):
         for groups in self.groups:
             parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
-            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)), nan)
+            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)), nan, nan)
             for model, column, group, scores in parts
             for name, value in scores.values.items()
         ]
         rows += [
-            (model, column, group, name, value, *(ends or (nan, nan)), nan)
+            (model, column, group, name, value, *(ends or (nan, nan)), nan, nan)
             for model, column, group, scores in parts
             for name, (value, ends, _) in scores.by_class().items()
             if name not in scores.values
@@ -329,12 +339,13 @@ class Result(Generic[ScoresT]):
                 "difference",
                 "",
                 each.by.metric,
-                *each.paired[2:5],
+                *each.paired[2:],
                 each.adjusted_p_value,
             )
             for each in self.comparisons
         ]
-        return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high", "p_value"])
+        numbers = ["value", "low", "high", "p_value", "adjusted_p_value"]
+        return pd.DataFrame(rows, columns=["model", "column", "group", "metric", *numbers])
 
 
 def _effect(found: Measured | None) -> tuple[float, float, float]:

@@ -10,13 +10,22 @@ from torch import Tensor
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.intervals import CONFIDENCE, RATE, Units, difference_of, interval_of, rate_interval, whole_of
+from mpcs_torch.evaluation.intervals import (
+    RATE,
+    Reason,
+    Units,
+    difference_of,
+    interval_of,
+    judged,
+    rate_interval,
+    whole_of,
+)
 from mpcs_torch.evaluation.left_out import LeftOut, difference_of_left_out
 from mpcs_torch.evaluation.model_sums import ALL, OF_ROWS, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, rate_of_groups
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
-from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.expected_concern import constant_classes
 from mpcs_torch.metrics.concern.expected_concern import cost_matrix
@@ -127,8 +136,8 @@ def _class_intervals(
     return by_class
 
 
-def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Comparison]:
-    """Compare each pair of models by the metrics that the register names for it.
+def compare(models: Mapping[str, ModelSums], cluster: str | None) -> tuple[list[Comparison], list[str]]:
+    """Compare each pair of models by the metrics that the register names for it, and say why there are no others.
 
     Without a concern, dangerous errors and expected concern say what wrong decisions say, so they are left out: more
     comparisons would need lower p-values.
@@ -143,7 +152,7 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
         name: {metric: (made, bins) for metric, made, bins in models[name].layout.of_metrics(table.sums)}
         for name, table in zip(models, tables, strict=True)
     }
-    rows = list[tuple[str, str, Measure, PairedDifference]]()
+    rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     names = {entry.name for entry in chosen.entries}
     has_errors = any(entry.section == "main" and entry.takes == "decisions" for entry in chosen.entries)
     for entry in chosen.entries:
@@ -155,20 +164,19 @@ def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Compar
                 measure = Measure(entry.compared_as, entry.direction == "min", metric=entry.name)
                 one, other = (models[name].left_out(entry.name) for name in (a, b))
                 if isinstance(one, LeftOut) and isinstance(other, LeftOut):
-                    apart = difference_of_left_out(one, other)
-                    rows += [] if apart is None else [(a, b, measure, apart)]
+                    rows.append((a, b, measure, difference_of_left_out(one, other, units.name)))
                 continue
             (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
             measure = Measure(entry.compared_as, entry.direction == "min", is_rate, entry.name)
             rows.append((a, b, measure, difference_of(metric, one, other, units)))
     rows += _rates_of_groups(models, tables, units)
-    return with_verdicts(rows, CONFIDENCE) if rows else []
+    return judged(rows)
 
 
 def _rates_of_groups(
     models: Mapping[str, ModelSums], tables: Sequence[BinnedSums], units: Units
-) -> Iterator[tuple[str, str, Measure, PairedDifference]]:
+) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
     """Compare the recall of each group of classes, or what is missed where rows may be referred, if no metric does."""
     chosen = next(iter(models.values())).layout.chosen
     groups = dict[str, object]() if chosen.concern is None else dict(chosen.concern.class_groups)

@@ -19,6 +19,7 @@ from mpcs_torch.functional.comparison.significance import (
     mcnemar_test,
     summarize_comparisons,
 )
+from mpcs_torch.functional.concern.cost_range import mean_cost_range
 from mpcs_torch.functional.concern.coverage import coverage, selective_accuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision, shift_priors
@@ -26,7 +27,6 @@ from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
 from mpcs_torch.functional.concern.losses import concern_loss, softmax_margin_loss
 from mpcs_torch.functional.concern.mpcs import concession_intervals, meta_pattern_concern_score
-from mpcs_torch.functional.concern.regret import mean_cost_range, minimax_regret_decision, worst_regret
 from mpcs_torch.functional.concern.risk_control import RiskThreshold, risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import (
     RiskCoverage,
@@ -179,7 +179,6 @@ __all__ = [
     "min_cllr",
     "min_detection_cost",
     "min_detection_cost_details",
-    "minimax_regret_decision",
     "miss_at_false_alarm",
     "multiclass_quality_metrics",
     "normalize_scores",
@@ -204,5 +203,4 @@ __all__ = [
     "soft_stat_scores",
     "softmax_margin_loss",
     "summarize_comparisons",
-    "worst_regret",
 ]

@@ -85,7 +85,7 @@ def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
     for name in rates:
         (low, high), (least, most) = found.interval(name, "A"), clustered(name, "A")  # type: ignore[misc]
         assert least < low < high < most
-    with pytest.raises(ValueError, match=r"weights in update: auroc\[severe\] take none"):
+    with pytest.raises(ValueError, match=r"weights in update, but auroc\[severe\] take none"):
         measured(metrics=["auroc[severe]"], weights=WEIGHTS)
 
 

@@ -188,3 +188,16 @@ def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -
     assert "class shares" not in str(failed.value)
     [recall] = evaluate(decisions, target, class_names=names).require("recall[ill] > 0.9")
     assert not recall.caution
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"),
+    [
+        ("expected_concern", r"add it to metrics \(--metrics\), and give a concern \(--concern\)"),
+        ("cross_entropy", r"add it to metrics \(--metrics\)\.$"),
+        ("auroc[1]", r"add it to metrics \(--metrics\)\.$"),
+    ],
+)
+def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        evaluate(torch.eye(2).repeat(50, 1), torch.arange(100) % 2, metrics=["accuracy"]).require(f"{metric} < 1")

@@ -144,7 +144,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
         ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
         (
             {"weights": WEIGHTS, "metrics": [MulticlassCohenKappa(3)]},
-            "weights in update: MulticlassCohenKappa take none",
+            "weights in update, but MulticlassCohenKappa take none",
         ),
         ({"weights": torch.zeros(300)}, "result needs at least one row"),
         ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),

@@ -1,0 +1,69 @@
+"""The range of a mean cost where costs are known as ranges, or differ between people."""
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.checks import check_costs
+
+
+def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    r"""Compute the lowest and the highest total cost of decisions over a set of costs.
+
+    The set of costs is the convex hull of V boxes, in each of which every cost may take any value between its low and
+    its high one: V people whose costs differ, one box of ranges, or people with ranges. A total cost is linear in the
+    costs, so both are at ends of ranges, of one of the boxes:
+
+    .. math::
+        \min_v \sum_{ij} \bigl(n^+_{ij} D^{low,v}_{ij} - n^-_{ij} D^{high,v}_{ij}\bigr), \qquad
+        \max_v \sum_{ij} \bigl(n^+_{ij} D^{high,v}_{ij} - n^-_{ij} D^{low,v}_{ij}\bigr)
+
+    with :math:`n^+` and :math:`n^-` the parts of n above and below 0.
+
+    Args:
+        counts: n, ``(..., C, K)``: how many samples of each true class (row) got each decision (column), or their
+            share. The counts of one model less those of another give the range of the difference of their costs; the
+            ranges of two models may overlap where one of them is better at all costs.
+        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: the lowest costs, finite and >= 0, in one unit, with K = C, or
+            more columns as in `least_concern_decision`; the diagonal is not read. `ConcernRange.bounds` returns both.
+        high: The highest costs, in the shape of ``low`` and nowhere below it.
+
+    Returns:
+        ``(..., 2)``, float64: the lowest and the highest total.
+
+    Raises:
+        ValueError: If a shape or a value breaks its rule above.
+
+    Example:
+        >>> low, high = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [40.0, 0.0]])
+        >>> mean_cost_range(torch.tensor([[50, 4], [1, 45]]) / 100, low, high)
+        tensor([0.0500, 0.4400], dtype=torch.float64)
+    """
+    low, high = (bound.double() for bound in checked_bounds(low, high, counts.device))
+    if counts.shape[-2:] != low.shape[1:]:
+        raise ValueError(
+            f"counts must have shape (..., {low.shape[1]}, {low.shape[2]}), but got {tuple(counts.shape)}."
+        )
+    counts = counts.double().unsqueeze(-3)
+    more, less = counts.clamp(min=0), counts.clamp(max=0)
+    lowest = (more * low + less * high).sum((-2, -1)).amin(-1)
+    return torch.stack([lowest, (more * high + less * low).sum((-2, -1)).amax(-1)], dim=-1)
+
+
+def checked_bounds(low: Tensor, high: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the checked lowest and highest costs as (V, C, K) with a diagonal of 0.
+
+    Raises:
+        ValueError: If they break the rules of `mean_cost_range`.
+    """
+    bounds = [as_tensor(bound, name).to(device) for name, bound in (("low", low), ("high", high))]
+    if bounds[0].shape != bounds[1].shape or bounds[0].ndim not in (2, 3) or not bounds[0].numel():
+        shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
+        raise ValueError(f"low and high must have one shape, (C, K) or (V, C, K), but got {shapes}.")
+    lowest, highest = (bound.clone().reshape(-1, *bound.shape[-2:]) for bound in bounds)
+    for box in [*lowest, *highest]:
+        check_costs(box, box.shape[0], referral=True)
+        box.fill_diagonal_(0)
+    if (lowest > highest).any():
+        raise ValueError("low must nowhere be above high, but is.")
+    return lowest, highest

@@ -1,0 +1,88 @@
+"""Ranges of costs, against plain Python over all ends and 10 000 draws of costs."""
+
+import re
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import mean_cost_range
+from mpcs_torch.functional.concern.cost_range import checked_bounds
+
+DRAWS = 10_000
+COSTS = (0.0, 0.25, 0.5, 1.0, 1.0, 3.0)
+"""Of few values, so that costs, columns and expected costs are often equal."""
+
+
+def draw_bounds(seed: int, boxes: int = 2, classes: int = 3, further: int = 1) -> tuple[Tensor, Tensor]:
+    """Return boxes of costs, some of whose ranges have no width."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (boxes, classes, classes + further)
+    values = torch.tensor(COSTS, dtype=torch.float64)
+    low, high = (
+        torch.stack([values[torch.randint(0, len(values), shape, generator=generator)] for _ in range(2)])
+        .sort(0)
+        .values
+    )
+    is_known = torch.rand(shape, generator=generator) < 0.3
+    low = torch.where(is_known, high, low)
+    low[:, 0, 1], high[:, 0, 1] = low[:, 0, 1].clamp(min=0.25), high[:, 0, 1].clamp(min=0.25)
+    return low, high
+
+
+def drawn_costs(low: Tensor, high: Tensor, draws: int, seed: int) -> Tensor:
+    """Draw matrices of the hull of boxes, many of them corners and mixtures of two: (draws, C, K)."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (draws, *low.shape)
+    where = torch.rand(shape, generator=generator, dtype=torch.float64)
+    where = torch.where(torch.rand(draws, 1, 1, 1, generator=generator) < 0.5, where.round(), where)
+    shares = torch.rand(draws, len(low), generator=generator, dtype=torch.float64) ** 4
+    shares = shares / shares.sum(1, keepdim=True)
+    costs = (shares[..., None, None] * (low + where * (high - low))).sum(1)
+    diagonal = torch.eye(*low.shape[1:], dtype=torch.bool)
+    return torch.where(diagonal, 0.0, costs)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("boxes", "further"), [(1, 0), (1, 1), (3, 1), (2, 2)])
+def test_the_range_holds_the_totals_of_ten_thousand_draws(seed: int, boxes: int, further: int) -> None:
+    low, high = checked_bounds(*draw_bounds(seed, boxes, further=further), torch.device("cpu"))
+    generator = torch.Generator().manual_seed(seed)
+    counts = torch.randint(-3, 4, low.shape[1:], generator=generator)
+    lowest, highest = mean_cost_range(counts, low, high)
+    totals = (counts * drawn_costs(low, high, DRAWS, seed)).sum((1, 2))
+    assert totals.min() >= lowest - 1e-12
+    assert totals.max() <= highest + 1e-12
+
+
+def test_the_range_of_a_cost_is_reached_at_its_ends() -> None:
+    low, high = draw_bounds(3, 2)
+    counts = torch.tensor([[5, -2, 1], [0, 3, -4], [2, 2, 2]])
+    for place, choose in ((0, min), (1, max)):
+        ends = [
+            sum(
+                choose(int(counts[i, j]) * low[box, i, j].item(), int(counts[i, j]) * high[box, i, j].item())
+                for i in range(3)
+                for j in range(3)
+                if i != j
+            )
+            for box in range(2)
+        ]
+        assert mean_cost_range(counts, low[..., :3], high[..., :3])[place].item() == pytest.approx(choose(ends))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        (torch.ones(3, 3), torch.ones(3, 4), "low and high must have one shape, (C, K) or (V, C, K), but got (3, 3)"),
+        (torch.full((3, 3), 2.0), torch.ones(3, 3), "low must nowhere be above high, but is."),
+        (-torch.ones(3, 3), torch.ones(3, 3), "concern must hold finite costs >= 0 off its diagonal, but got -1."),
+        (torch.ones(0, 3, 3), torch.ones(0, 3, 3), "low and high must have one shape"),
+    ],
+    ids=range(4),
+)
+def test_bad_bounds_are_refused(low: Tensor, high: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        mean_cost_range(torch.ones(3, 3), low, high)
+    with pytest.raises(ValueError, match=re.escape("counts must have shape (..., 3, 3), but got (2, 2).")):
+        mean_cost_range(torch.ones(2, 2), torch.ones(3, 3), torch.ones(3, 3))
