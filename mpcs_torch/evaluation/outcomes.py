@@ -56,9 +56,7 @@ class Share(NamedTuple):
     @property
     def told(self) -> str:
         """The share for a sentence, where none of a few would be read as never."""
-        return (
-            f"none seen, but up to {100 * self.ends[1]:.3g} % may be" if self.ends and not self.part else self.percent
-        )
+        return f"but up to {100 * self.ends[1]:.3g} % may be" if self.ends and not self.part else self.percent
 
     def __str__(self) -> str:
         """Return counts and share, for a table."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scipy.stats import binomtest
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -27,6 +28,13 @@ def test_errors_are_counted_in_the_rows_of_the_dangerous_class() -> None:
     told = harm_sentence(scores_of(CONFUSION, spec), spec)
     of_class, in_all = "14 of 76 malignant (18.4 % [10.5, 29])", "14 of 1600 rows (0.875 % [0.479, 1.46]) in all"
     assert told == f"makes dangerous errors on {of_class}; {in_all}."
+
+
+def test_none_of_a_few_is_not_read_as_never() -> None:
+    spec = ConcernSpec(CLASSES, dangerous=MISSED)
+    told = harm_sentence(scores_of(torch.diag(torch.tensor([100, 50, 20, 9])), spec), spec)
+    high = binomtest(0, 9).proportion_ci().high
+    assert f"on 0 of 9 malignant (but up to {100 * high:.3g} % may be); " in told
 
 
 def test_patients_are_counted_before_rows() -> None:
