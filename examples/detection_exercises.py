@@ -21,7 +21,7 @@ from mpcs_torch.functional import (
     detection_curve,
     gaussian_equal_error,
 )
-from mpcs_torch.plots import det_curves, roc_curves, roc_with_hull
+from mpcs_torch.plots import det_curves, roc_curves
 from mpcs_torch.plots.canvas import BLACK, NONTARGETS, TARGETS
 
 TRIALS_PER_SPEAKER, SHARE_OF_TARGETS = 50, 0.15
@@ -76,7 +76,7 @@ def main() -> None:
     pair = {"a, 4000 trials": curves["a"], "a, 400 trials": small}
     for file, systems in (("detection-systems.png", curves), ("detection-small-det.png", pair)):
         det_curves(systems, points=OperatingPoint(0.05)).savefig(folder / file, dpi=80, bbox_inches="tight")
-    roc_with_hull(small, "a, 400 trials").savefig(folder / "detection-small-roc.png", dpi=90)
+    roc_curves({"a": small}, "a, 400 trials").savefig(folder / "detection-small-roc.png", dpi=90)
     draw_gaussians(0.0, 1.0, 2.0, 0.5).savefig(folder / "detection-gaussian.png", dpi=100)
     compare_same_area(folder)
     check_intervals(generator)

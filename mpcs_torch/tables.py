@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,11 @@ class Table:
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+    @classmethod
+    def of_records(cls, records: Sequence[Mapping[str, str]]) -> Self:
+        """Return a row for each of one or more records, whose keys are the header: the reverse of `records`."""
+        return cls([*records[0]], [[*record.values()] for record in records])
 
     def markdown(self) -> str:
         """Return the table as Markdown with aligned columns."""

@@ -10,7 +10,17 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, MOST_CLASSES, Outcomes, rate_of_groups
+from mpcs_torch.evaluation.outcomes import (
+    AT_RISK,
+    COLUMNS,
+    EVERY,
+    FALSE_ALARMS,
+    MOST_CLASSES,
+    Outcomes,
+    Share,
+    number_text,
+    rate_of_groups,
+)
 from mpcs_torch.evaluation.scores import Direction, Interval, Measured, Scores, interval_text, reason_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
@@ -20,14 +30,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
 
 OF_DECISIONS = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
-OF_REFERRALS = {
-    "error_rate": "missed (decided otherwise)",
-    "dangerous_rate": "dangerous errors",
-    "referral_rate": "referred",
-    "precision": "precision: right of those decided so",
-    "selective_accuracy": "right of the decided",
-}
-"""The rates of tables, and their titles."""
+"""The rates of decisions that are no referrals, and their titles in tables."""
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 NAMED = 3
 """The most classes that a reason names."""
@@ -121,11 +124,11 @@ class ClassifierScores(Scores):
         """Return the outcomes of each class, and of each group of classes; empty for soft labels."""
         return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
 
-    def rates_of(self, name: str) -> dict[str, tuple[float, float]]:
-        """Return what each rate of a class, or group of classes, is a ratio of, by the name of the rate."""
-        weight = torch.tensor(self.weight, dtype=torch.float64)
+    def shares_of(self, name: str) -> dict[str, Share]:
+        """Return each rate of a class, or of a group of classes, as a share, by the name of the rate."""
+        weight, ends = torch.tensor(self.weight, dtype=torch.float64), self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
-        return {rate: (part.item(), whole.item()) for rate, (part, whole) in rates.items()}
+        return {rate: Share(part.item(), whole.item(), ends.get(rate)) for rate, (part, whole) in rates.items()}
 
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return samples and rates of each class, and of each group of classes; empty for soft labels."""
@@ -133,10 +136,19 @@ class ClassifierScores(Scores):
         return {
             name: {
                 "samples": int(of.true) if are_counts else of.true.item(),
-                **{rate: part / whole if whole else math.nan for rate, (part, whole) in self.rates_of(name).items()},
+                **{rate: share.value for rate, share in self.shares_of(name).items()},
             }
             for name, of in self.named_outcomes().items()
         }
+
+    def outcome_cells(self, name: str) -> dict[str, str]:
+        """Return what became of the rows of a class, or of a group of classes, by the title of a column."""
+        shares, of = self.shares_of(name), self.outcomes[name]
+        units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
+        cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
+        counted = {**units, "rows": number_text(of.true.item()), FALSE_ALARMS: number_text(of.false_alarms.item())}
+        order = [*units, "rows", *COLUMNS]
+        return dict(sorted({**counted, **cells}.items(), key=lambda cell: order.index(cell[0])))
 
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`.
@@ -145,18 +157,18 @@ class ClassifierScores(Scores):
         """
         if not self.confusion_is_shown:
             return None
-        cells = list[list[str]]()
+        cells = list[dict[str, str]]()
         for name, row in self.per_class().items():
-            cells.append([name, f"{row['samples']:.6g}"])
+            if self.refers:
+                cells.append({"class": name, **self.outcome_cells(name)})
+                continue
+            cells.append({"class": name, "samples": f"{row['samples']:.6g}"})
             if self.clusters:
-                cells[-1].append(f"{self.clusters[name].true.item():.0f}")
-            for rate in OF_REFERRALS if self.refers else OF_DECISIONS:
-                ends, (part, whole) = self.class_intervals.get(name, {}).get(rate), self.rates_of(name)[rate]
-                told = f"{part:.6g} of {whole:.6g}: " if self.refers else ""
-                value = f"{row[rate]:.6g}" if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
-                cells[-1].append(f"{told}{value}" if whole or not self.refers else "none")
-        rates = OF_REFERRALS.values() if self.refers else OF_DECISIONS.values()
-        return Table(["class", "samples", *([self.cluster_name] if self.clusters else []), *rates], cells)
+                cells[-1][self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
+            for rate, title in OF_DECISIONS.items():
+                ends = self.class_intervals.get(name, {}).get(rate)
+                cells[-1][title] = f"{row[rate]:.6g}" if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
+        return Table.of_records(cells)
 
     @property
     def confusion_is_shown(self) -> bool:
@@ -176,18 +188,17 @@ class ClassifierScores(Scores):
         """Return the work that referrals make, in sentences: by clusters too, where there are some."""
         if not self.refers or EVERY not in self.outcomes:
             return []
-        counted = [("rows" if not self.is_weighted else "rows, weighted,", self.outcomes)]
-        counted += [(f"{self.cluster_name} with a referred row", self.clusters)] if self.clusters else []
+        counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
+        if self.clusters:
+            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "for"))
         sentences = list[str]()
-        for what, outcomes in reversed(counted):
-            every, at_risk = outcomes[EVERY], outcomes[AT_RISK]
-            units = what.removesuffix(" with a referred row")
-            referred, needed, total = (each.item() for each in (every.referred, at_risk.referred, every.true))
-            per_1000 = [f"{1000 * number / total:.0f}" for number in (referred, needed)]
-            whose = "are of a class that is dangerous to miss" if units == what else "for a class dangerous to miss"
+        for units, outcomes, verb, whose in counted:
+            referred, needed, total = (
+                each.item() for each in (outcomes[EVERY].referred, outcomes[AT_RISK].referred, outcomes[EVERY].true)
+            )
             sentences.append(
-                f"Of 1 000 {units}, {per_1000[0]} {'are referred' if units == what else 'have a referred row'}, "
-                f"{per_1000[1]} of them {whose} ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
+                f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}, {1000 * needed / total:.0f} of them {whose} "
+                f"a class that is dangerous to miss ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
             )
         return sentences
 

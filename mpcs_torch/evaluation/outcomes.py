@@ -1,6 +1,7 @@
 """Count what becomes of the rows of each class and group of classes: missed, referred, or decided as it."""
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import NamedTuple
 
 import torch
@@ -8,12 +9,63 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 
 MOST_CLASSES = 30
 """With more classes, only groups of them are counted."""
 EVERY, AT_RISK = "\0every", "\0at risk"
 """Stand for all classes, and for those that are dangerous to miss; no class has such a name."""
+DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
+FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "right of those decided so", "right of the decided"
+COLUMNS = {
+    DANGEROUS_ERRORS: "dangerous_rate",
+    MISSED: "error_rate",
+    REFERRED: "referral_rate",
+    FALSE_ALARMS: "",
+    PRECISION: "precision",
+    DECIDED_RIGHT: "selective_accuracy",
+}
+"""By title of a column: the rate of a class that tables show with its counts, if there is one; or a count alone."""
+
+
+class Share(NamedTuple):
+    """How many of some rows, or of the sums of their weights, are something."""
+
+    part: float
+    whole: float
+    ends: Interval | None = None
+    """The 95 % interval of the share."""
+
+    @property
+    def value(self) -> float:
+        """The share; NaN of no rows."""
+        return self.part / self.whole if self.whole else nan
+
+    @property
+    def counts(self) -> str:
+        """Such as ``33 of 81``."""
+        return f"{number_text(self.part)} of {number_text(self.whole)}"
+
+    @property
+    def percent(self) -> str:
+        """Such as ``40.7 % [25.1, 58.8]``."""
+        between = "" if self.ends is None else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
+        return f"{100 * self.value:.3g} %{between}"
+
+    @property
+    def told(self) -> str:
+        """The share for a sentence, where none of a few would be read as never."""
+        return f"but up to {100 * self.ends[1]:.3g} % may be" if self.ends and not self.part else self.percent
+
+    def __str__(self) -> str:
+        """Return counts and share, for a table."""
+        return f"{self.counts}: {self.percent}" if self.whole else "no rows"
+
+
+def number_text(number: float) -> str:
+    """Return a number of rows, or a sum of weights."""
+    return f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
 
 
 class Outcomes(NamedTuple):

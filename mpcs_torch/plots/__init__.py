@@ -5,7 +5,7 @@ A function that takes ``on`` draws on axes of the caller, or fills an empty figu
 
 from mpcs_torch.plots.confusion import confusion_matrix
 from mpcs_torch.plots.decisions import plan_figure, risk_coverage_figure, verdict_figure
-from mpcs_torch.plots.detection import bayes_error_curves, det_curves, roc_curves, roc_with_hull, score_histograms
+from mpcs_torch.plots.detection import bayes_error_curves, det_curves, roc_curves, score_histograms
 from mpcs_torch.plots.reliability import mean_curves, reliability
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "reliability",
     "risk_coverage_figure",
     "roc_curves",
-    "roc_with_hull",
     "score_histograms",
     "verdict_figure",
 ]

@@ -36,7 +36,7 @@ def class_bars(
 
 def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None) -> Figure:
     """Draw a value >= 0, perhaps infinite or NaN, on a scale from 0, with marks for other values by name."""
-    figure, axes = canvas(1.5, title, on=on, xlabel=xlabel, yticks=[], ylim=(-1, _headroom(on, 1, 4)))
+    figure, axes = _strip(title, xlabel, on)
     highest = 1.08 * _highest(value, *marks.values()) or 1.0
     axes.set_xlim(0, highest)
     axes.barh([0], [min(value, highest)], 1.0, color=style.SKY, label=f"value {value:.4g}")
@@ -50,7 +50,7 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
 
 def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
     """Draw how many samples, or sums of weights, are of each of `KINDS`, as one stacked bar."""
-    figure, axes = canvas(1.5, title, on=on, xlabel="samples", yticks=[], ylim=(-1, _headroom(on, 1, 4)))
+    figure, axes = _strip(title, "samples", on)
     left = 0.0
     for kind, (colour, hatch) in KINDS.items():
         label = f"{kind}: {shown_number(counts[kind])}"
@@ -60,6 +60,10 @@ def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None
         left += counts[kind]
     axes.set_xlim(0, left or 1.0)
     return legend_below(figure, on=on)
+
+
+def _strip(title: str, xlabel: str, on: Place) -> tuple[Figure, Axes]:
+    return canvas(1.5, title, on=on, xlabel=xlabel, yticks=[], ylim=(-1, _headroom(on, 1, 4)))
 
 
 def _highest(*values: float) -> float:

@@ -1,7 +1,7 @@
 """Decisions and referral: errors over coverage, samples for a limit, and what costs least over the costs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle, groupby
+from itertools import groupby
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -22,13 +22,12 @@ from mpcs_torch.plots.canvas import (
     legend_below,
     literal,
 )
-from mpcs_torch.plots.detection import MARKERS, thinned
+from mpcs_torch.plots.detection import thinned
 
 
 def risk_coverage_figure(
     curves: Mapping[str, tuple[Tensor, Tensor]],
     *,
-    marks: Mapping[str, tuple[float, float]] | None = None,
     counted: str = "dangerous errors",
     title: str = "",
     on: Place = None,
@@ -41,7 +40,6 @@ def risk_coverage_figure(
     Args:
         curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order
             of coverage, by the name of the estimate.
-        marks: The same two numbers for single rules, by their name.
         counted: Which errors the curves count.
         title: The title of the figure.
         on: Where to draw.
@@ -55,9 +53,9 @@ def risk_coverage_figure(
     Example:
         >>> import torch
         >>> curve = torch.tensor([0.25, 0.5, 0.75, 1.0]), torch.tensor([0.0, 0.0, 0.0, 0.25])
-        >>> figure = risk_coverage_figure({"largest probability": curve}, marks={"rule": (0.75, 0.0)})
+        >>> figure = risk_coverage_figure({"largest probability": curve})
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
-        ['largest probability', 'rule']
+        ['largest probability']
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, but is empty.")
@@ -69,8 +67,6 @@ def risk_coverage_figure(
             raise ValueError(f"curves must hold coverage and risk of one shape (N,), but {name!r} has {shapes}.")
         x, y = ([100 * value for value in values] for values in thinned(coverage, risk))
         axes.plot(x, y, color=colour, linewidth=1.5, label=literal(name))
-    for (name, (coverage_at, risk_at), colour), marker in zip(coloured(marks or {}), cycle(MARKERS), strict=False):
-        axes.plot(100 * coverage_at, 100 * risk_at, marker, color=colour, markersize=7, label=literal(name))
     axes.set(xlim=(_first_shown(curves.values()), 101), ylim=(0, None))
     grid(axes)
     return legend_below(figure, on=on)

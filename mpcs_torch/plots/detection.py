@@ -192,50 +192,40 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
     return legend_below(figure, on=on)
 
 
-def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate, with the convex hull and its equal error rate.
+def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | None = None, on: Place = None) -> Figure:
+    """Draw the hit rate over the false-alarm rate of detectors; of one, with its convex hull and equal error rate.
 
     Args:
-        rates: The curve of the detector, as returned by `functional.detection_curve`.
+        systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         title: The title of the figure.
-        area: The area under the ROC. Default: that under the curve.
+        area: The area under the ROC of one detector. Default: that under the curve.
         on: Where to draw.
+
+    Raises:
+        ValueError: If there is no system.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
     """
-    counts = rates.counts()
-    corners = hull_of(counts)
-    hull = corners.rates()
-    equal = crossing_of(hull).rate.item()
-    figure, axes = _roc_axes(title, on)
-    x, y = thinned(rates.p_fa, rates.p_miss)
-    area = area_under_roc(counts).item() if area is None else area
-    axes.plot(x, [1 - miss for miss in y], color=style.BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
-    label = f"convex hull, area {area_under_roc(corners).item():.4f}"
-    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=style.ORANGE, linewidth=1.0, label=label)
-    axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
-    return legend_below(figure, on=on)
-
-
-def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate of detectors. Arguments and errors are those of `det_curves`."""
     if not systems:
         raise ValueError("systems must hold at least one curve, but is empty.")
-    figure, axes = _roc_axes(title, on)
-    for name, rates, colour in coloured(systems):
-        x, y = thinned(rates.p_fa, rates.p_miss)
-        label = f"{literal(name, style.MOST_IN_SENTENCE)}, area {area_under_roc(rates.counts()).item():.4f}"
-        axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
-    return legend_below(figure, on=on)
-
-
-def _roc_axes(title: str, on: Place) -> tuple[Figure, Axes]:
     figure, axes = canvas(4.4, title, on=on, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal")
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     axes.plot([0, 1], [0, 1], color=style.LIGHT_GREY, linewidth=0.8)
     axes.plot([0, 1], [1, 0], color=style.LIGHT_GREY, linewidth=0.8, linestyle=":")
-    return figure, axes
+    for name, rates, colour in coloured(systems):
+        x, y = thinned(rates.p_fa, rates.p_miss)
+        below = area_under_roc(rates.counts()).item() if area is None else area
+        label = f"{literal(name, style.MOST_IN_SENTENCE) if len(systems) > 1 else 'ROC'}, area {below:.4f}"
+        axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
+    if len(systems) == 1:
+        corners = hull_of(rates.counts())
+        hull = corners.rates()
+        equal, label = crossing_of(hull).rate.item(), f"convex hull, area {area_under_roc(corners).item():.4f}"
+        axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=style.ORANGE, linewidth=1.0, label=label)
+        label = f"equal error rate {100 * equal:.2f} %"
+        axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=label)
+    return legend_below(figure, on=on)
 
 
 BINS = 100

@@ -43,22 +43,34 @@ def forest_figure(
     for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
         axes.set(yticks=range(len(effects)), yticklabels=[literal(row, most) for row in effects], xlabel=literal(name))
         if systems:
-            for number, (system, value, colour) in enumerate(coloured(systems)):
-                shift = APART * (number - (len(systems) - 1) / 2)
-                marker = style.MARKERS[number % 7]
-                draw_effects(axes, [values[number] for values in effects.values()], colour, shift, marker)
+            told = [
+                f"{literal(system, style.MOST_IN_SENTENCE)} (all: {value:.4g})" for system, value in systems.items()
+            ]
+            draw_models(axes, [*effects.values()], told)
+            for _, value, colour in coloured(systems):
                 axes.axvline(value, color=colour, linewidth=1, linestyle="--")
-                label = f"{literal(system, style.MOST_IN_SENTENCE)} (all: {value:.4g})"
-                axes.plot([], [], marker, color=colour, markersize=5, label=label)
         else:
-            draw_effects(axes, [values[place] for values in effects.values()], style.MPCS, 0.0, "o")
-            axes.axvline(0, color=style.GREY, linewidth=0.8)
+            draw_differences(axes, [values[place] for values in effects.values()], style.MPCS)
         axes.locator_params(axis="x", nbins=5)
         grid(axes)
     panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, MOST_NAME))
     if systems:
         legend_below(figure)
     return figure
+
+
+def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[str]) -> None:
+    """Draw the effects of several models in each row, one below the other."""
+    for number, label in enumerate(labels):
+        shift = APART * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
+        colour, marker = (each[number % len(each)] for each in (style.SYSTEMS, style.MARKERS))
+        draw_effects(axes, [values[number] for values in rows], colour, shift, marker, label)
+
+
+def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None:
+    """Draw differences, one a row, and a line at 0."""
+    draw_effects(axes, effects, colour, 0.0, "o")
+    axes.axvline(0, color=style.GREY, linewidth=0.8)
 
 
 def draw_effects(

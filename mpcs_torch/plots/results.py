@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
-from mpcs_torch.plots.forest import APART, MOST_NAME, Effect, draw_effects
+from mpcs_torch.plots.canvas import grid, legend_below, literal
+from mpcs_torch.plots.forest import MOST_NAME, Effect, draw_differences, draw_models
 
 PANELS = 3
 """Panels side by side."""
@@ -38,14 +38,10 @@ def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure 
     for place, panel in enumerate(panels):
         band, column = divmod(place, columns)
         above, *below = cells[band * len(heights) : (band + 1) * len(heights), column]
-        for number, (model, _, colour) in enumerate(coloured(dict.fromkeys(models))):
-            shift = APART * (number - (len(models) - 1) / 2) * min(1, 3 / len(models))
-            effects = [values[number] for values in panel.values.values()]
-            draw_effects(above, effects, colour, shift, style.MARKERS[number % len(style.MARKERS)], literal(model))
+        draw_models(above, [*panel.values.values()], [literal(model) for model in models])
         _name(above, list(panel.values), literal(panel.name, style.MOST_IN_SENTENCE), is_labelled=column == 0)
         if panel.differences:
-            draw_effects(below[0], list(panel.differences.values()), style.BLACK, 0.0, "o")
-            below[0].axvline(0, color=style.GREY, linewidth=0.8)
+            draw_differences(below[0], list(panel.differences.values()), style.BLACK)
             is_first = not any(other.differences for other in panels[place - column : place])
             _name(below[0], list(panel.differences), "difference", is_labelled=is_first)
     for axes in cells.flat:

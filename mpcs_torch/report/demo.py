@@ -12,7 +12,7 @@ from mpcs_torch.trainer.demonstration import CONFIDENCE, LIMIT, RECOMMENDED, WIT
 
 def write_demo_report(found: Demonstration, path: Path) -> None:
     """Write both results in a sentence each, their table, and the figures."""
-    concern, names = found.concern, list(found.concern.classes)
+    concern, names = found.concern, found.concern.classes
     both = {name: found.confusion(name) for name in (PLAIN, RECOMMENDED)}
     tallies = {name: found.tallies(name) for name in both}
     counts = {name: [tally.dangerous for tally in by_seed] for name, by_seed in tallies.items()}

@@ -7,31 +7,35 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.report.render import Drawing, draw, drawn_models, write_result
+from mpcs_torch.report.render import Drawing, draw, drawn_models, named, part, write_result
 
 MOST_TOLD = 3
 """The most detectors that have a sentence each."""
+REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets must score higher)."
 
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write a page with the metrics of detectors, their comparison and conditions, their curves, and the command."""
-    names = list(result.models)
+    names, title = list(result.models), named(result, "detectors")
     rates = {name: f"{100 * scores.values[EQUAL_ERROR.name]:.3g} %" for name, scores in result.models.items()}
+    facts = {f"equal error rate, {name}": rate for name, rate in rates.items() if len(names) <= 4}
     if len(names) == 1:
         facts = {"equal error rate": rates[names[0]]}
-    else:
-        facts = {f"equal error rate, {name}": rate for name, rate in rates.items() if len(names) <= 4}
+    det, *drawings = _drawings(result)
+    is_reversed = [f"{name}: {REVERSED}" for name, each in result.models.items() if each.summary.area.item() < 0.5]
     write_result(
-        "detection",
         path,
         result,
-        name=", ".join(names) if len(names) < 4 else f"{len(names)} detectors",
+        kind=f"Detection scores of {title}",
+        rows="trials of detectors",
         compared=summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title)),
         sentences=[_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MOST_TOLD],
-        summary=result.first.sizes() | facts,
-        reversed=[name for name, scores in result.models.items() if scores.summary.area.item() < 0.5],
-        metrics=result.table(),
-        drawings=_drawings(result),
+        lead=[part("cautions", is_reversed), part("facts", result.first.sizes() | facts)],
+        first=[part("section", "Misses against false alarms", part("figures", [det]))],
+        last=[
+            part("folded", "h2", "All metrics", part("table", result.table(), f"Metrics of {title}")),
+            part("folded", "h2", "More curves", part("figures", drawings)),
+        ],
         tables=lambda groups: [(groups.model, groups.table())],
         command=command,
     )
@@ -60,7 +64,7 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     drawings = [draw(det, f"DET curves, miss rate over false-alarm rate. {each}.", caption)]
     if len(rates) == 1:
         [curve] = rates.values()
-        drawings.append(draw(plots.roc_with_hull(curve, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
+        drawings.append(draw(plots.roc_curves(rates, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
         alt = "Histograms of the scores of targets and of non-targets, with the threshold of equal error rates."
         drawings.append(draw(plots.score_histograms(curve, "Scores"), alt))
     else:

@@ -1,79 +1,159 @@
-"""Confusions of systems, what they cost, and figures of how sure classifiers are."""
+"""Sections of pages on classifiers of the same rows: what became of each class, confusions, costs and certainty."""
 
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
+from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
-from mpcs_torch.evaluation.rows import KeptRows
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.outcomes import number_text
+from mpcs_torch.evaluation.rows import RowRisks
 from mpcs_torch.evaluation.verdict import Verdict, verdict_of
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure, verdict_figure
-from mpcs_torch.report.harm import number_text
-from mpcs_torch.report.render import Drawing, draw
+from mpcs_torch.plots import confusion_matrix, det_curves, reliability, risk_coverage_figure, verdict_figure
+from mpcs_torch.report.harm import TERMS, harm_table
+from mpcs_torch.report.render import Drawing, draw, part
+from mpcs_torch.tables import Table
 
 MOST = 8
 """The number of confusions that are listed: most of the cost is in a few."""
 MOST_CLASSES = 30
 """More classes do not fit a figure."""
+NOTHING_SHOWN = (
+    "Which model, or way of deciding, costs least is shown for none of the costs that were tried: no picture."
+)
 
 
-class Confused(NamedTuple):
-    """A true class that is mistaken for another."""
+class Classified(NamedTuple):
+    """Classifiers on the same rows, as a page shows them."""
 
-    true: str
-    predicted: str
-    concern: str
-    is_dangerous: bool
-    kind: str
-    counts: list[tuple[str, float]]
-    """By system: how often it happens, and its share of the cost of all errors."""
+    scores: Mapping[str, ClassifierScores]
+    """By name."""
+    rows: Mapping[str, RowRisks]
+    concern: ConcernSpec | None
+    system: str = "model"
+    """What they are called."""
+
+    def about(self, name: str) -> str:
+        """Return what a title says of one of several."""
+        return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
+
+    def sections(
+        self, caption: str, *between: Markup, title: str = "Confusion matrix{}", alone: str = ""
+    ) -> list[Markup]:
+        """Return the sections of errors.
+
+        Args:
+            caption: Of the table by class.
+            between: What follows this table.
+            title: Of confusion matrices, with a place for whose they are.
+            alone: The only one whose classes and costs are shown. Default: all.
+        """
+        shown = self if not alone else self._replace(scores={alone: self.scores[alone]}, rows={alone: self.rows[alone]})
+        table = harm_table(shown.scores, self.concern, system=self.system)
+        work = [self.work(name, told) for name, each in self.scores.items() for told in each.remarks_of_referrals()]
+        heading = "Costliest confusions" if self.concern is not None else "Most frequent confusions"
+        confusions = {name: each.confusion for name, each in self.scores.items() if each.confusion is not None}
+        names = next(iter(self.scores.values())).class_names
+        costs = costliest(confusions, self.concern, names, refers=bool(work)) if confusions else Markup()
+        saved = part("figures", self.referral())
+        return [
+            part("section", "By class", part("table", table, caption, terms=TERMS), part("sentences", work)),
+            *between,
+            part("section", "What referring samples to a person saves", saved),
+            part("section", heading, costs),
+            part("section", "What costs least if costs change", shown.cheapest()),
+            part("section", "Where the errors lie", self.matrices(title)),
+        ]
+
+    def work(self, name: str, told: str) -> str:
+        """Return a sentence about one of several."""
+        return f"{printable(name)}: {told}" if len(self.scores) > 1 else told
+
+    def matrices(self, title: str) -> Markup:
+        """Draw the confusion matrix of each, with a title that has a place for whose it is."""
+        drawings, notes = list[Drawing](), set[str]()
+        for name, scores in self.scores.items():
+            if len(scores.class_names) > MOST_CLASSES:
+                notes = {f"A confusion matrix of more than {MOST_CLASSES} classes is not drawn."}
+            elif scores.confusion is not None:
+                of = scores.confusion, self.concern, scores.class_names, title.format(self.about(name))
+                drawings.append(draw_confusion(*of, decisions=scores.decision_names))
+        return part("figures", drawings) + part("notes", notes)
+
+    def referral(self) -> list[Drawing]:
+        """Draw what referring the riskiest rows saves, if risks are known."""
+        risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
+        every = self.concern is None or not bool(self.concern.released().any())
+        return [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
+
+    def cheapest(self) -> Markup:
+        """Draw what costs least over the costs of other errors and of a referral, or say that nothing is shown."""
+        kept = {printable(name): rows.kept for name, rows in self.rows.items() if rows.kept is not None}
+        bits = max((each.bits for each in kept.values()), default=0)
+        rows = {name: read for name, each in kept.items() if (read := each.rows(bits)) is not None}
+        verdict = verdict_of(rows, self.concern) if rows and len(rows) == len(kept) and self.concern else None
+        if verdict is None:
+            return Markup()
+        if not verdict.is_shown.any():
+            return part("notes", [NOTHING_SHOWN])
+        return part("figures", [draw_verdict(verdict, is_several=len(rows) > 1)])
+
+    def certainty(self) -> Markup:
+        """Return a folded section of DET curves, of two classes, and reliability diagrams."""
+        trials = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.trials()) is not None}
+        names = next(iter(self.scores.values())).class_names
+        drawings = [draw_det(trials, printable(names[1]))] if trials else []
+        for name, scores in self.scores.items():
+            if scores.measured is None or scores.reported is None:
+                continue
+            figure = reliability(scores.measured, scores.reported, f"Reliability{self.about(name)}")
+            pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)
+            means = [f"{field.replace('_', ' ')} {a:.2f} reported and {b:.2f} measured" for field, a, b in pairs]
+            told = f"Reliability diagram{self.about(name)}: {', '.join(means)}."
+            drawings.append(draw(figure, printable(told)))
+        return part("folded", "h2", "How sure decisions are", part("figures", drawings))
 
 
-class Costliest(NamedTuple):
-    """The confusions with the highest cost."""
-
-    systems: list[str]
-    rows: list[Confused]
-    caption: str
-    has_concern: bool
-
-
-def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: list[str]) -> Costliest:
-    """Return the confusions that cost most, by the cost in the system where it is highest.
+def costliest(
+    confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str], *, refers: bool = False
+) -> Markup:
+    """Return a table of the confusions that cost most, by the cost in the system where it is highest.
 
     The matrices of the systems are (C, C), numbers or weights, rows true classes. Without a concern, errors cost 1.
     """
-    size = len(names)
+    table = costliest_table(confusions, concern, names)
+    if not table.rows:
+        return part("notes", ["There is no error." if concern is None else "No error costs anything."])
+    told = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
+    return part("table", table, f"{told}; referrals, which cost too, are left out" if refers else told, bars=True)
+
+
+def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
+    """Return a row for each of the confusions that cost most: numbers and shares by system, kind and cost."""
+    size, share = len(names), "share of the errors" if concern is None else "share of the cost"
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
     costs = costs.clone().fill_diagonal_(0)
-    dangerous = costs > 0 if concern is None else concern.dangerous_pairs()
     weighted = torch.stack([counts[:, :size].double() * costs for counts in confusions.values()])
-    totals = weighted.sum(dim=(1, 2)).clamp(min=torch.finfo(torch.float64).tiny)
+    shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
     highest = weighted.amax(dim=0).flatten()
-    order = highest.argsort(descending=True, stable=True)[:MOST].tolist()
-    rows = [
-        Confused(
-            printable(names[row]),
-            printable(names[column]),
-            f"{costs[row, column].item():g}",
-            bool(dangerous[row, column]),
-            kind_of(concern, row, column),
-            [
-                (number_text(counts[row, column].item()), (cost[row, column] / total).item())
-                for counts, cost, total in zip(confusions.values(), weighted, totals, strict=True)
-            ],
-        )
-        for row, column in (divmod(place, size) for place in order if highest[place] > 0)
-    ]
+    rows = list[list[str]]()
+    for place in highest.argsort(descending=True, stable=True)[:MOST].tolist():
+        row, column = divmod(place, size)
+        if highest[place] > 0:
+            rows.append([f"{printable(names[row])} → {printable(names[column])}"])
+            for counts, of_cost in zip(confusions.values(), shares, strict=True):
+                rows[-1] += [number_text(counts[row, column].item()), f"{100 * of_cost[row, column].item():.1f} %"]
+            rows[-1] += [] if concern is None else [kind_of(concern, row, column), f"{costs[row, column].item():g}"]
     systems = ["errors"] if len(confusions) == 1 else [printable(f"errors, {name}") for name in confusions]
-    caption = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
-    return Costliest(systems, rows, caption, concern is not None)
+    further = [] if concern is None else ["kind", "concern"]
+    return Table(["true → predicted", *(cell for name in systems for cell in (name, share)), *further], rows)
 
 
 def kind_of(concern: ConcernSpec | None, true: int, predicted: int) -> str:
@@ -90,7 +170,7 @@ def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, fl
 
 
 def draw_confusion(
-    confusion: Tensor, concern: ConcernSpec | None, names: list[str], title: str, *, decisions: Sequence[str] = ()
+    confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
 ) -> Drawing:
     """Draw a confusion matrix of at most `MOST_CLASSES` classes, with a description.
 
@@ -154,13 +234,6 @@ def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawin
         warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
     return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")
-
-
-def compare_costs(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Verdict | None:
-    """Compare the costs of models, or of ways of deciding of one; None if there is nothing to compare."""
-    bits = max((kept.bits for kept in models.values()), default=0)
-    rows = {name: kept for name, each in models.items() if (kept := each.rows(bits)) is not None}
-    return verdict_of(rows, concern) if rows and len(rows) == len(models) else None
 
 
 def draw_verdict(verdict: Verdict, *, is_several: bool) -> Drawing:

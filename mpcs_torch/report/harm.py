@@ -1,12 +1,22 @@
-"""The dangerous errors of each class, in the sentence that a report begins with, and in a table."""
+"""What became of each class: the dangerous errors, in the sentence that a report begins with, and in a table."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable, shown
+from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.outcomes import EVERY, Outcomes
+from mpcs_torch.evaluation.outcomes import (
+    DANGEROUS_ERRORS,
+    DECIDED_RIGHT,
+    EVERY,
+    FALSE_ALARMS,
+    MISSED,
+    PRECISION,
+    REFERRED,
+    Share,
+)
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.tables import Table
@@ -15,138 +25,144 @@ TOLD = 3
 """The most classes in a sentence."""
 MOST_LISTED = 16
 """The most classes in the table."""
-DANGEROUS, MISSED, FALSE_ALARMS, PRECISION = "dangerous errors", "missed", "false alarms", "right of those decided so"
-REFERRED, DECIDED_RIGHT = "referred", "right of the decided"
+WRONG, ACCURACY, COST = "wrong decisions", "accuracy of the decided", "cost of errors"
+TERMS = {
+    DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
+    MISSED: "rows of the class, or of a class of the group, that are decided as something else, of all its rows",
+    WRONG: "rows that are decided as another class; referred rows are none",
+    REFERRED: "rows that are not decided, but handed to a person, of all rows of the class",
+    FALSE_ALARMS: "rows of other classes that are decided as this one",
+    PRECISION: "precision: how many of the rows that are decided as the class are of the class",
+    DECIDED_RIGHT: "accuracy of the decided: how many of the decided rows of the class are decided as the class",
+    ACCURACY: "how many of the rows that are not referred are decided as their class",
+    "concern": "what the error costs, in the unit of the concern",
+    "95 %": "95 % confidence interval: where the value may be for new rows like these",
+    "p": "how often chance alone would show such a difference, or a larger one",
+    "p, corrected": "the same, allowing for all rows of this table",
+    "dangerous": "the number of dangerous errors",
+    "dangerous_rate": "dangerous errors, as a share of all rows",
+    "selective_dangerous_rate": "dangerous errors, as a share of the decided rows",
+    "destructive_rate": "dangerous errors, as a share of all errors: how bad an error is, not how frequent",
+    "mean_concern": "mean cost of the decisions and referrals of a row, in the unit of the concern",
+    "expected_concern": "mean cost of a row, divided by that of always deciding the class that then costs least",
+    "least_concern_cost": "the same, if rows were decided by the cost of each error, not for the most probable class",
+}
+"""By term: what a tile, a column or a metric is. Other metrics are explained by the first line of their documentation.
+"""
 
 
-class OfClass(NamedTuple):
-    """What became of the rows of a class, or of a group of classes."""
-
-    label: str
-    rows: Outcomes
-    """Numbers, or sums of weights."""
-    clusters: Outcomes | None
-    """The numbers of clusters with such rows; None if they are not known."""
-    units: str
-    """What clusters are called, such as "patients"."""
-    intervals: Mapping[str, Interval]
-    """By rate."""
-    dearest: float
-    """The cost of the dearest dangerous error of the class; 0 if none of its errors is dangerous."""
-    is_class: bool
-
-    def told(self, name: str, rate: str, counted: str) -> str:
-        """Return how many of the true rows are something, clusters first.
-
-        Such as ``18 of 40 patients with severe (33 of 81 rows, 40.7 % [25.1, 58.8])``, or ``33 of 81 severe (...)``.
-        """
-        part, whole = (getattr(self.rows, each).item() for each in (name, "true"))
-        of_rows, share = f"{number_text(part)} of {number_text(whole)}", percent(part, whole, self.intervals.get(rate))
-        if self.clusters is None:
-            return f"{of_rows} {counted} ({share})"
-        of_clusters = (number_text(getattr(self.clusters, each).item()) for each in (name, "true"))
-        beside = f" with {counted}" if counted != "rows" else ""
-        return f"{' of '.join(of_clusters)} {self.units}{beside} ({of_rows} rows, {share})"
-
-    def cell(self, part: float, whole: float, rate: str) -> str:
-        """Return a part of some rows with its share, for a table."""
-        share = percent(part, whole, self.intervals.get(rate)) if whole else ""
-        return f"{number_text(part)} of {number_text(whole)}: {share}" if whole else "no rows"
+def terms_of(result: Result[Any]) -> dict[str, str]:
+    """Return the explanation of each term that a page of a result may show."""
+    entries = {entry.name: entry for scores in result.models.values() for entry in scores.entries}
+    texts = {name: getattr(entry, "metric", None).__doc__ or "" for name, entry in entries.items()}
+    first_lines = {name: text.strip().partition("\n")[0].removeprefix("Compute ") for name, text in texts.items()}
+    return {**first_lines, **TERMS}
 
 
-def classes_of(scores: ClassifierScores, concern: ConcernSpec | None) -> list[OfClass]:
-    """Return the outcomes of each class, and of each group of classes. Without a concern, all errors are dangerous."""
-    size, names = len(scores.class_names), scores.class_names
-    costs = (dangerous_pairs_of(concern, size) * (1.0 if concern is None else concern.matrix())).amax(dim=1)
+def dearest_errors(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
+    """Return the cost of the dearest dangerous error of each class and group of classes, the worst of them first.
+
+    Classes come before groups; then decide the cost, which is 0 where no error is dangerous, and the share of dangerous
+    errors. Without a concern, all errors are dangerous, and cost 1.
+    """
+    names = scores.class_names
+    costs = dangerous_pairs_of(concern, len(names)) * (1.0 if concern is None else concern.matrix())
     members = {name: [label] for label, name in enumerate(names)}
     members |= {} if concern is None else {name: list(of) for name, of in concern.class_groups}
-    units, ends = scores.cluster_name, scores.class_intervals
-    return [
-        OfClass(name, of, scores.clusters.get(name), units, ends.get(name, {}), dearest, is_class=name in names)
-        for name, of in scores.named_outcomes().items()
-        for dearest in [costs[members[name]].max().item()]
-    ]
+    dearest = {name: costs.amax(dim=1)[members[name]].max().item() for name in scores.named_outcomes()}
+
+    def order(name: str) -> tuple[bool, float, float]:
+        of = scores.outcomes[name]
+        return name not in names, -dearest[name], -(of.dangerous / of.true.clamp(min=1)).item()
+
+    return {name: dearest[name] for name in sorted(dearest, key=order)}
 
 
-def all_rows(scores: ClassifierScores, ends: Interval | None) -> OfClass:
-    """Return the outcomes of all rows; the interval is that of the rate that is counted."""
-    clusters = scores.clusters.get(EVERY)
-    return OfClass("", scores.outcomes[EVERY], clusters, scores.cluster_name, {"": ends} if ends else {}, 0.0, False)
+def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str) -> list[str]:
+    """Return how many of the rows of a class, or of all, are something: clusters first, then rows and their share.
+
+    Such as ``18 of 40 patients with severe`` and ``33 of 81 rows, 40.7 % [25.1, 58.8]``; without clusters, such as
+    ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``.
+    """
+    rows, clusters = scores.outcomes[of], scores.clusters.get(of)
+    share = Share(getattr(rows, field).item(), rows.true.item(), ends)
+    if clusters is None:
+        return [f"{share.counts} {what}", share.told]
+    units = Share(getattr(clusters, field).item(), clusters.true.item())
+    whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
+    return [f"{units.counts} {whose}", f"{share.counts} rows, {share.told}"]
 
 
-def worst_first(classes: Sequence[OfClass]) -> list[OfClass]:
-    """Return classes, then groups, in the order of their dearest error, then of the share of dangerous errors."""
-    return sorted(
-        classes,
-        key=lambda each: (
-            not each.is_class,
-            -each.dearest,
-            -(each.rows.dangerous / each.rows.true.clamp(min=1)).item(),
-        ),
-    )
+def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
+    """Return what became of all rows of a model, by title: each number, and what else is known of it."""
+    facts = dict[str, list[str]]()
+    if EVERY not in scores.outcomes:
+        return facts
+    every, ends, what = scores.outcomes[EVERY], scores.intervals, rows_of(scores)
+    if concern is not None:
+        facts[DANGEROUS_ERRORS] = counted(scores, "dangerous", ends.get("dangerous_rate"), what=what)
+    facts[WRONG] = counted(scores, "missed", ends.get("misclassification_rate"), what=what)
+    if scores.refers:
+        decided = ends.get("coverage")
+        referred = None if decided is None else (1 - decided[1], 1 - decided[0])
+        facts[REFERRED] = counted(scores, "referred", referred, what=what)
+        right = Share(every.right.item(), (every.true - every.referred).item(), ends.get("selective_accuracy"))
+        facts[ACCURACY] = [right.percent, f"{right.counts} {what}"] if right.whole else ["none is decided"]
+    if scores.constant is not None and "expected_concern" in scores.values:
+        always = f"1 is the cost of always deciding {printable(scores.constant[0])}"
+        facts[COST] = [f"{scores.values['expected_concern']:.3g}", always]
+    return facts
 
 
-def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, counted: str = "rows") -> str:
+def rows_of(scores: ClassifierScores) -> str:
+    """Return what the rows are called."""
+    return "weighted rows" if scores.is_weighted else "rows"
+
+
+def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
     """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
 
     Clusters, such as patients, come before rows.
     """
-    wanted = [each for each in worst_first(classes_of(scores, concern)) if each.dearest > 0 and each.is_class]
-    parts = [each.told("dangerous", "dangerous_rate", _rows_of(each.label)) for each in wanted if each.rows.true]
-    told = ", ".join(parts[:TOLD]) + (" and on others" if len(parts) > TOLD else "")
-    absent = [_rows_of(each.label) for each in wanted if not each.rows.true]
-    unknown = f" No {counted.removesuffix('s')} is {' or '.join(absent[:TOLD])}: errors there are not known."
+    what, named = what or rows_of(scores), dict[bool, list[str]]({True: [], False: []})
+    for name, cost in dearest_errors(scores, concern).items():
+        if cost > 0 and name in scores.class_names:
+            named[bool(scores.outcomes[name].true)].append(name)
     verb, rate = (
-        ("is wrong on", "misclassification_rate") if concern is None else (f"makes {DANGEROUS} on", "dangerous_rate")
+        ("is wrong", "misclassification_rate") if concern is None else ("makes dangerous errors", "dangerous_rate")
     )
-    in_all = all_rows(scores, scores.intervals.get(rate)).told("dangerous", "", counted)
-    return f"{verb} {told or 'none'}; {in_all} in all.{unknown if absent else ''}"
+
+    def told(name: str, what: str, ends: Interval | None) -> str:
+        return "{} ({})".format(*counted(scores, "dangerous", ends, of=name, what=what))
+
+    parts = [
+        told(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate")) for name in named[True]
+    ]
+    of_classes = (", ".join(parts[:TOLD]) or "none") + (" and on others" if len(parts) > TOLD else "")
+    absent = " or ".join(map(_rows_of, named[False][:TOLD]))
+    unknown = f" No {what.removesuffix('s')} is {absent}: errors there are not known." if absent else ""
+    return f"{verb} on {of_classes}; {told(EVERY, what, scores.intervals.get(rate))} in all.{unknown}"
 
 
-def _rows_of(label: str) -> str:
+def _rows_of(name: str) -> str:
     """Return what the rows of a class are called: a class that is a number would be read as a count."""
-    return f"of class {label}" if label.isdecimal() else printable(label)
-
-
-def number_text(number: float) -> str:
-    """Return a number of rows, or a sum of weights."""
-    return f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
-
-
-def percent(count: float, total: float, ends: Interval | None = None) -> str:
-    """Return a share, with its interval if there is one: ``18.4 % [10.5, 29]``."""
-    share = f"{100 * count / total:.3g} %"
-    return share if ends is None else f"{share} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
+    return f"of class {name}" if name.isdecimal() else printable(name)
 
 
 def harm_table(
     by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
 ) -> Table | None:
     """Return what became of each class by each model, the dearest and worst class first; None for soft labels."""
-    classes = {name: {each.label: each for each in classes_of(scores, concern)} for name, scores in by_model.items()}
-    first = worst_first([*next(iter(classes.values())).values()])
-    if not first:
-        return None
-    is_several, refers = len(by_model) > 1, any(scores.refers for scores in by_model.values())
-    rows, listed = list[list[str]](), first[: max(TOLD, MOST_LISTED // len(by_model))]
-    for label in (each.label for each in listed):
-        for name, of_model in classes.items():
-            model = [printable(name)] if is_several else []
-            rows.append([shown(label, 40), *model, *_cells(of_model[label], refers=refers, is_wrong=concern is None)])
-    if len(first) > len(listed):
-        rows.append([f"and {len(first) - len(listed)} others", *[""] * (len(rows[0]) - 1)])
-    units = [first[0].units] if first[0].clusters is not None else []
-    header = ["class", *([system] if is_several else []), *units, "rows", *([] if concern is None else [DANGEROUS])]
-    referrals = ([REFERRED], [DECIDED_RIGHT]) if refers else ([], [])
-    return Table([*header, MISSED, *referrals[0], FALSE_ALARMS, PRECISION, *referrals[1]], rows)
-
-
-def _cells(of: OfClass, *, refers: bool, is_wrong: bool) -> list[str]:
-    true, right, predicted, referred, missed, dangerous = (each.item() for each in of.rows)
-    cells = [] if of.clusters is None else [number_text(of.clusters.true.item())]
-    cells.append(number_text(true))
-    if not is_wrong:
-        cells.append(of.cell(dangerous, true, "dangerous_rate") if of.dearest else "no error is dangerous")
-    cells += [of.cell(missed, true, "error_rate"), *([of.cell(referred, true, "referral_rate")] if refers else [])]
-    cells += [number_text(predicted - right), of.cell(right, predicted, "precision")]
-    return [*cells, *([of.cell(right, true - referred, "selective_accuracy")] if refers else [])]
+    dearest = dearest_errors(next(iter(by_model.values())), concern)
+    listed, rows = [*dearest][: max(TOLD, MOST_LISTED // len(by_model))], list[dict[str, str]]()
+    for name in listed:
+        for model, scores in by_model.items():
+            of_model = {system: printable(model)} if len(by_model) > 1 else {}
+            rows.append({"class": shown(name, 40), **of_model, **scores.outcome_cells(name)})
+            if concern is None:
+                del rows[-1][DANGEROUS_ERRORS]
+            elif not dearest[name]:
+                rows[-1][DANGEROUS_ERRORS] = "no error is dangerous"
+    if len(dearest) > len(listed):
+        rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(dearest) - len(listed)} others"})
+    return Table.of_records(rows) if rows else None

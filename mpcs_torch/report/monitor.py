@@ -1,8 +1,9 @@
 """The report of `mpcs monitor`, and its metrics for Prometheus."""
 
 from collections.abc import Iterator
-from math import isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -12,65 +13,70 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.monitor import evidence_beyond
 from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
-from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.report.render import Drawing, draw, part, render
 from mpcs_torch.tables import Table
 
 MOST_DRAWN = 12
 """Rates that are drawn over time: those with the most evidence."""
 SURE = 0.9
 """The chance that a rate that could be seen is meant with."""
+SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
-    "seen above": "a true rate above it would have raised an alarm by now, with a chance of 9 in 10",
-    "evidence of an excess": "what a bet that the limit is exceeded has won so far; it is no p-value",
-    "samples": "the labelled rows that count for the rate",
+    SEEN: "a true rate above it would have raised an alarm by now, with a chance of 9 in 10",
+    EVIDENCE: "what a bet that the limit is exceeded has won so far; it is no p-value",
+    "samples": "the labelled rows that count for the rate; rows that err together count as one",
     "mean": "the rate so far",
 }
 """By header of the tables: what it means."""
-EVIDENCE = "evidence of an excess"
 HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
+OF_HINTS = (
+    "Shares of decisions and the mean risk can change without any error, and errors without them: look at samples, and "
+    "label some."
+)
 
 
-def means_of(watch: Watch, kind: str) -> list[Watched]:
-    """Return what a monitor knows now, with alarms as they were raised."""
-    raised = {alarm.name for alarm in watch.alarms if alarm.kind == kind}
-    monitor = watch.monitors[kind]
-    return monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
+class Known(NamedTuple):
+    """What a monitor knows of a mean."""
+
+    mean: Watched
+    """With an alarm as it was raised."""
+    samples: float
+    evidence: float
+    seen: float
+    """The rate above which an alarm was to be expected by now; NaN if there is none."""
+
+
+def known_of(watch: Watch, kind: str) -> list[Known]:
+    """Return what a monitor knows now."""
+    raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
+    means = monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
+    level, known = 1 / (monitor.threshold * len(monitor.names)), list[Known]()
+    numbers = monitor.samples.tolist(), monitor.evidence_now().tolist(), monitor.limits[1].tolist(), monitor.scales
+    for mean, samples, evidence, limit, scale in zip(means, *numbers, strict=True):
+        is_limited = kind == RISK and 0 < limit < 1
+        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if is_limited else nan
+        known.append(Known(mean, samples, evidence, rate * float(scale)))
+    return known
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
-    rows = []
-    monitor = watch.monitors[kind]
-    evidence, seen = monitor.evidence_now().tolist(), seen_above(watch) if kind == RISK else []
-    for mean, samples, against in zip(means_of(watch, kind), monitor.samples.tolist(), evidence, strict=True):
-        limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < float("inf")]
-        cells = [mean.name, f"{samples:.6g}", "" if isnan(mean.rate) else f"{mean.rate:.3g}"]
-        cells += [f"{mean.low:.3g} to {mean.high:.3g}", " to ".join(limits), evidence_text(against) if limits else ""]
-        rows.append([*cells, "yes" if mean.is_alarm else "no"])
-    header = [HEADERS[kind], "samples", "mean", "at any time", "limit", EVIDENCE, "alarm"]
-    if seen:
-        header.insert(5, "seen above")
-        for row, rate in zip(rows, seen, strict=True):
-            row.insert(5, "nothing yet" if isnan(rate) else f"{rate:.3g}")
-    return Table(header, rows)
+    rows = list[dict[str, str]]()
+    for mean, samples, evidence, seen in known_of(watch, kind):
+        limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
+        cells = {HEADERS[kind]: mean.name, "samples": f"{samples:.6g}"}
+        cells |= {"mean": "" if isnan(mean.rate) else f"{mean.rate:.3g}"}
+        cells |= {"at any time": f"{mean.low:.3g} to {mean.high:.3g}", "limit": " to ".join(limits)}
+        cells |= {SEEN: "nothing yet" if isnan(seen) else f"{seen:.3g}"} if kind == RISK else {}
+        cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else "no"}
+        rows.append(cells)
+    return Table.of_records(rows)
 
 
 def evidence_text(evidence: float) -> str:
     """Return the evidence that a limit is exceeded as a bet: a small number would be read as a p-value."""
     return f"{evidence:.3g} for 1" if evidence > 1 else "none"
-
-
-def seen_above(watch: Watch) -> list[float]:
-    """Return for each limit the rate above which an alarm was to be expected by now; NaN if there is none."""
-    monitor = watch.monitors[RISK]
-    level = 1 / (monitor.threshold * len(monitor.names))
-    seen = []
-    for samples, limit, scale in zip(monitor.samples.tolist(), monitor.limits[1].tolist(), monitor.scales, strict=True):
-        is_limited = 0 < limit < 1
-        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if is_limited else float("nan")
-        seen.append(rate * float(scale))
-    return seen
 
 
 def terms_of(watch: Watch) -> str:
@@ -79,8 +85,8 @@ def terms_of(watch: Watch) -> str:
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     unit = "each row is taken as independent" if size == 1 else f"at most {size:g} rows are taken to err together"
     return (
-        f"Seen above: a true rate above it would have raised an alarm by now, with a chance of {SURE:.0%}; lower ones "
-        "may be there unseen. Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
+        f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
+        "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
         f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
         f"If all limits are kept, that ever happens with a probability "
         f"of at most {error:.3g} for this state. Labels are taken to be chosen without regard to the error, in the "
@@ -99,53 +105,67 @@ def alarm_sentence(alarm: Alarm) -> str:
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return cautions, and the first alarm; or that there is none, and which rates it could have been raised by."""
+    """Return cautions, and the first alarm; or which rates would have been seen, and that there is none."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
 
 
 def _verdict_of(watch: Watch) -> str:
-    alarms = [alarm for alarm in watch.alarms if alarm.kind != HINT]
-    if alarms:
-        more = f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
-        return alarm_sentence(alarms[0]) + more
+    if alarms := [alarm for alarm in watch.alarms if alarm.kind != HINT]:
+        return alarm_sentence(alarms[0]) + (f" And {len(alarms) - 1} more." if len(alarms) > 1 else "")
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
-    place = _least_known(watch)
-    mean, seen = means_of(watch, RISK)[place], seen_above(watch)[place]
-    quiet = f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
-    samples = f"{watch.monitors[RISK].samples[place].item():.6g} samples"
+    quiet = f"in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
-        return f"{quiet} With such labels, that shows nothing."
-    sure, limit = f"with {watch.settings.confidence:.4g}", f"its limit is {mean.highest:.3g}"
+        return f"That there is no alarm {quiet}, shows nothing with such labels."
+    mean, samples, _, seen = _least_known(watch)
+    known = f"by {samples:.6g} samples (with {watch.settings.confidence:.4g})"
     if mean.high <= mean.highest:
-        return (
-            f"{quiet} Limits are kept, {sure} each: '{mean.name}' is at most {mean.high:.3g} by {samples}, and {limit}."
-        )
-    could = "no rate could have been seen" if isnan(seen) else f"a rate above {seen:.3g} would have been seen"
-    may = f"'{mean.name}' may be as high as {mean.high:.3g} by {samples} ({sure}), and {limit}"
-    return f"{quiet} That does not show that limits are kept: {may}. By now, {could} (chance {SURE:.0%})."
+        least = f"'{mean.name}', the least known rate, is at most {mean.high:.3g} {known}, and its limit is"
+        return f"Limits are kept: {least} {mean.highest:.3g}. No alarm {quiet}."
+    limit, could = f"and its limit is {mean.highest:.3g}", f"Only a rate of '{mean.name}' above {seen:.3g} would"
+    could = f"No rate of '{mean.name}' could" if isnan(seen) else could
+    sure = f"have been seen by now (chance {100 * SURE:g} %), {limit}"
+    return f"{could} {sure}: it may be as high as {mean.high:.3g} {known}. No alarm {quiet}, so far."
+
+
+def _least_known(watch: Watch) -> Known:
+    """Return the rate that may exceed its limit most."""
+    return max(known_of(watch, RISK), key=lambda known: known.mean.high / known.mean.highest)
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
     """Write the verdict, figures of means and evidence over time, and all tables."""
-    risk = means_of(watch, RISK)
-    hints = means_of(watch, HINT)
-    has_reference = any(isfinite(mean.highest) for mean in hints)
+    hints = [known.mean for known in known_of(watch, HINT)]
     first = next((alarm for alarm in watch.alarms if alarm.kind != HINT), None)  # the verdict
-    drawings = [_draw_means(risk, "Rates against their limits"), *_over_time(watch)]
+    drawings = [_draw_means([known.mean for known in known_of(watch, RISK)], "Rates against their limits")]
+    about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
+    about += f"often one looks. {terms_of(watch)}"
+    titles = {
+        RISK: "Rates of labelled rows",
+        CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
+        HINT: "Shares of all rows",
+    }
+    tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
+    told = [alarm_sentence(alarm) for alarm in watch.alarms if alarm != first]
+    facts = {"rows with a label": f"{watch.labelled} of {watch.rows}"} | _power(watch)
+    has_reference = any(isfinite(mean.highest) for mean in hints)
+    drawn = [part("figures", [_draw_means(hints, "Hints without labels")]), part("notes", [OF_HINTS])]
     page = render(
-        "monitor",
-        name=", ".join(sorted({Path(log).name for log in watch.places})) or "no log",
+        "page",
+        kind=f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
         verdict=verdict_of(watch),
-        told=[alarm_sentence(alarm) for alarm in watch.alarms if alarm != first],
-        terms=terms_of(watch),
-        facts={"labelled": f"{watch.labelled} of {watch.rows} rows"} | _power(watch),
-        confidence=f"{watch.settings.confidence:g}",
-        meanings=TERMS,
-        drawings=drawings,
-        tables=[(_about(watch, kind), monitor_table(watch, kind)) for kind in watch.monitors],
-        hints=[_draw_means(hints, "Hints without labels")] if has_reference else [],
-        commands=[command] if command else [],
+        lead=[part("sentences", told), part("facts", facts)],
+        sections=[
+            part(
+                "section",
+                "Rates and their limits",
+                part("figures", [*drawings, *_over_time(watch)]),
+                part("notes", [about]),
+            ),
+            part("section", "Hints without labels", *(drawn if has_reference else [])),
+            part("section", "All values", *tables),
+            part("repeated", [command] if command else []),
+        ],
     )
     replace_text(path, page)
 
@@ -154,24 +174,9 @@ def _power(watch: Watch) -> dict[str, str]:
     """Return which rates of the limit that is known least would have been seen by now, for a tile."""
     if watch.cautions() or not watch.labelled:
         return {"rates that would have been seen": "none can be named"}
-    least = _least_known(watch)
-    seen, mean = seen_above(watch)[least], means_of(watch, RISK)[least]
+    mean, _, _, seen = _least_known(watch)
     told = "none yet" if isnan(seen) else f"above {seen:.3g} (limit {mean.highest:.3g})"
-    return {f"rates of '{mean.name}' that would have been seen": printable(told)}
-
-
-def _least_known(watch: Watch) -> int:
-    """Return the place of the rate that may exceed its limit most."""
-    means = means_of(watch, RISK)
-    return max(range(len(means)), key=lambda place: means[place].high / means[place].highest)
-
-
-def _about(watch: Watch, kind: str) -> str:
-    if kind == RISK:
-        return "Rates of labelled rows"
-    if kind == CHANGE:
-        return f"The same, started again and again: a false alarm in {watch.settings.run_length:g} labels on average"
-    return "Shares of all rows"
+    return {f"rates of '{printable(mean.name)}' that would have been seen": told}
 
 
 def _draw_means(means: list[Watched], title: str) -> Drawing:
@@ -182,10 +187,8 @@ def _draw_means(means: list[Watched], title: str) -> Drawing:
 
 def _over_time(watch: Watch) -> Iterator[Drawing]:
     """Draw the rates with the most evidence over the rows, those with an alarm first."""
-    monitor = watch.monitors[RISK]
-    now = means_of(watch, RISK)
-    evidence = monitor.evidence_now().tolist()
-    strongest = sorted(range(len(now)), key=lambda place: (not now[place].is_alarm, -evidence[place]))
+    monitor, now = watch.monitors[RISK], known_of(watch, RISK)
+    strongest = sorted(range(len(now)), key=lambda place: (not now[place].mean.is_alarm, -now[place].evidence))
     sums = [
         (point["rows"], *(torch.tensor(point[name]).double() for name in ("loss", "samples")))
         for point in watch.history
@@ -199,9 +202,8 @@ def _over_time(watch: Watch) -> Iterator[Drawing]:
     times = [time for point in (watch.history[:1] + watch.history[-1:]) if (time := point["time"])]
     for place in strongest[:MOST_DRAWN]:
         points = [Point(rows, means[place], against[place]) for rows, means, against in over_time]
-        drawn = [point for point in points if not isnan(point.mean.rate)]
+        drawn, title = [point for point in points if not isnan(point.mean.rate)], now[place].mean.name
         if drawn:
-            title = now[place].name
             figure = watched_over_time(drawn, threshold=monitor.threshold, times=times, title=title)
             bet = evidence_text(drawn[-1].evidence)
             alt = f"{title} over {watch.rows} rows: now {drawn[-1].mean.rate:.3g}, {EVIDENCE}: {bet}."
@@ -217,8 +219,8 @@ def write_prometheus(watch: Watch, path: Path) -> None:
         f"mpcs_monitor_labelled_rows_total {watch.labelled}",
     ]
     values: dict[str, list[str]] = {}
-    for kind, monitor in watch.monitors.items():
-        for mean, evidence in zip(means_of(watch, kind), monitor.evidence_now().tolist(), strict=True):
+    for kind in watch.monitors:
+        for mean, _, evidence, _ in known_of(watch, kind):
             name = mean.name.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
             label = f'{{kind="{kind}",name="{name}"}}'
             of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}

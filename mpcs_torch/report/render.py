@@ -4,10 +4,12 @@ import base64
 import io
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from math import isfinite, nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,6 +26,10 @@ from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal
 from mpcs_torch.plots.forest import MOST_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
+SHOWN = (
+    "A difference is called shown if its p-value, after Holm's correction for all rows, is at most 0.05. Intervals are "
+    "of one row alone."
+)
 WIDEST = 60
 """The highest end of an interval of a difference in percent that a figure has: others would make all else a point."""
 PIXELS = 96
@@ -73,71 +79,101 @@ def to_svg(figure: Figure) -> str:
     return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda found: f'var({_name(found[0])})', content)}"
 
 
+def part(name: str, *content: object, **named: object) -> Markup:
+    """Return a part of a page, by one of the macros of ``parts.html.j2``; empty if there is nothing to show."""
+    return Markup(str(getattr(environment().get_template("parts.html.j2").module, name)(*content, **named)).strip())
+
+
 def render(template: str, **content: object) -> str:
-    """Render a page from one of our templates."""
-    environment = Environment(
-        loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
-    )
-    environment.filters |= {
-        "numeric_columns": numeric_columns,
-        "whole": whole,
-        "breakable": breakable,
-        "in_parts": in_parts,
-    }
-    page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
+    """Render a page from one of our templates: ``page``, whose content is made of parts, or one with its text."""
+    page = environment().get_template(f"{template}.html.j2").render(content)
     return TIGHT.sub(
         lambda found: found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}"), page
     )
 
 
+@cache
+def environment() -> Environment:
+    """Return what templates are read with."""
+    made = Environment(
+        loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
+    )
+    made.globals["versions"] = versions()
+    made.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable, "in_parts": in_parts}
+    return made
+
+
 def write_result(
-    template: str,
     path: Path,
     result: Result[Any],
     *,
+    kind: str,
+    rows: str,
     compared: Sequence[str],
     sentences: Sequence[str],
+    lead: Sequence[Markup],
+    first: Sequence[Markup],
+    last: Sequence[Markup],
     tables: Callable[[GroupScores], list[tuple[str, Table]]],
+    terms: Mapping[str, str] = MappingProxyType({}),
     command: str,
-    **content: object,
 ) -> None:
     """Write the page of models or detectors, with what their pages share: comparisons, groups and the command.
 
-    Args:
-        template: Its name.
-        path: Of the page.
-        result: Of the evaluation.
-        compared: The sentences of the comparisons. The first is the title.
-        sentences: Of the models or detectors, below the title. Without comparisons the first is the title.
-        tables: Returns the titled tables of a model's groups.
-        command: Writes the page again; empty for none.
-        **content: More for the template.
+    The first sentence of the comparisons is the title, or without them that of the models or detectors. ``rows`` says
+    what is compared, of what, such as "rows of models"; sections stand before those of groups and the comparison, or
+    after them; ``tables`` returns the titled tables of a model's groups; the command writes the page again.
     """
     columns: dict[str, list[GroupScores]] = {}
     for groups in result.groups:
         columns.setdefault(groups.column, []).append(groups)
     title, *rest = [*compared[:1], *sentences]
-    drawn = drawn_models(result)
-    page = render(
-        template,
-        **content,
-        verdict=title,
-        verdicts=rest,
-        told=result.all_notes(),
-        comparisons=comparison_table(result.comparisons) if result.comparisons else None,
-        compared_drawings=_draw_comparisons(result.comparisons),
-        compared_told=compared[1:],
-        columns=[
-            {
-                "name": name,
-                "chart": _draw_groups(name, [groups for groups in models if groups.model in drawn]),
-                "tables": [table for model in models for table in tables(model)],
-            }
-            for name, models in columns.items()
-        ],
-        commands=[command] if command else [],
-    )
+    sections = [
+        *first,
+        *(_groups_section(name, models, drawn_models(result), tables, terms) for name, models in columns.items()),
+        comparison_section(result.comparisons, rows, compared[1:], _draw_comparisons(result.comparisons), terms),
+        *last,
+        part("section", "What to know about these numbers", part("notes", result.all_notes())),
+        part("repeated", [command] if command else []),
+    ]
+    page = render("page", kind=kind, verdict=title, lead=[part("sentences", rest), *lead], sections=sections)
     replace_text(path, page)
+
+
+def comparison_section(
+    comparisons: Sequence[Comparison],
+    rows: str,
+    told: Sequence[str] = (),
+    drawings: Sequence[Drawing] = (),
+    terms: Mapping[str, str] = MappingProxyType({}),
+    note: str = SHOWN,
+) -> Markup:
+    """Return the section of the differences of systems; empty if there are none."""
+    if not comparisons:
+        return Markup()
+    what, systems = rows.split(" of ")
+    table = part("table", comparison_table(comparisons), f"Differences of each pair of {systems}", terms=terms)
+    drawn, sentences = part("figures", drawings), part("sentences", told)
+    return part("section", f"Comparison on the same {what}", drawn, sentences, table, part("notes", [note]))
+
+
+def _groups_section(
+    column: str,
+    models: Sequence[GroupScores],
+    drawn: Sequence[str],
+    tables: Callable[[GroupScores], list[tuple[str, Table]]],
+    terms: Mapping[str, str],
+) -> Markup:
+    titled = [each for model in models for each in tables(model)]
+    values = [part("table", table, f"By {column}: {title}", terms=terms) for title, table in titled]
+    chart = _draw_groups(column, [groups for groups in models if groups.model in drawn])
+    folded = part("folded", "h3", f"All values by {column}", *values)
+    return part("section", f"By {column}", part("figures", [chart]), folded)
+
+
+def named(result: Result[Any], systems: str = "models") -> str:
+    """Return the names of models or detectors for a title, or their number if they are many."""
+    return ", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} {systems}"
 
 
 def drawn_models(result: Result[Any]) -> list[str]:

@@ -3,32 +3,19 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
-import torch
+from markupsafe import Markup
 
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
-from mpcs_torch.evaluation.result import comparison_table
-from mpcs_torch.evaluation.rows import KeptRows, Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.figures import (
-    MOST_CLASSES,
-    Costliest,
-    compare_costs,
-    costliest,
-    draw_confusion,
-    draw_det,
-    draw_referral,
-    draw_verdict,
-)
-from mpcs_torch.report.harm import harm_sentence, harm_table
+from mpcs_torch.report.figures import Classified
+from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence
 from mpcs_torch.report.judged import Judged, judge
-from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.run import dump_config
@@ -73,7 +60,7 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
 
 
 def _errors(run: TrainedRun, count: int) -> str:
-    kind = "test error" if _are_all(run.concern) else "dangerous test error"
+    kind = "dangerous test error" if bool(run.concern.released().any()) else "test error"
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
@@ -113,11 +100,9 @@ def is_same_test(runs: Mapping[str, Judged]) -> bool:
 def compare_runs(runs: Mapping[str, Judged]) -> Sequence[Comparison]:
     """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all."""
     first = next(iter(runs.values()))
-    names = ["misclassification_rate"]
-    if any(not torch.equal(judged.is_dangerous, judged.decisions != judged.labels) for judged in runs.values()):
-        names.insert(0, "dangerous_rate")
+    names = ["dangerous_rate"] if any(len({*judged.errors}) > 1 for judged in runs.values()) else []
     preds = {name: judged.probs for name, judged in runs.items()}
-    return evaluate(preds, first.labels, concern=first.concern, metrics=names).comparisons
+    return evaluate(preds, first.labels, concern=first.concern, metrics=[*names, "misclassification_rate"]).comparisons
 
 
 def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> str:
@@ -128,16 +113,6 @@ def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> s
         told = "errors not recorded" if errors is None else _errors(run, errors)
         counts.append(f"{name} (epoch {run.result.epoch}): {told} of {len(run.test.labels)} samples")
     return "; ".join(counts) + "."
-
-
-def harm_of(name: str, judged: Judged) -> str:
-    """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
-    return f"{name} {harm_sentence(judged.scores, judged.concern, counted='test samples')}"
-
-
-def _are_all(concern: ConcernSpec) -> bool:
-    """Return whether every error is dangerous."""
-    return not bool(concern.released().any())
 
 
 def last_picked(run: TrainedRun) -> list[str]:
@@ -158,6 +133,13 @@ MOST_COLUMNS = 8
 MOST_TOLD = 3
 """The most runs that have a sentence each."""
 PICKED = "picked"
+BY_CLASS = "On test data, the class with the most expensive error first; 95 % intervals in brackets"
+MATRIX, RANKED = "Confusion matrix{}, test data", "The epoch that each metric ranks first"
+WORST = "Wrong decisions with the highest confidence times concern."
+UNKEPT = (
+    "No checkpoint of the picked epoch was kept, so its predictions cannot be shown. A run keeps one with "
+    "selector: {by: mpcs} in its config."
+)
 APART = "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints."
 
 
@@ -172,103 +154,105 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     names = [run.config.name for run in runs]
     if len(set(names)) < len(names):
         names = [printable(str(run.folder)) for run in runs]
-    named = dict(zip(names, runs, strict=True))
-    parts = _of_one(runs[0]) if len(runs) == 1 else _of_several(named)
-    page = render(
-        "run",
-        **{"summary": {}, "samples": [], "comparisons": None, "by_class": None, **parts},
-        title=", ".join(names),
-        results=[(name, run.result.table()) for name, run in named.items()],
-        commands=[_command(run, data_root) for run in runs],
-        configs=[(name, dump_config(run.config)) for name, run in named.items()],
-    )
+    by_name = dict(zip(names, runs, strict=True))
+    kind, (verdict, *told), facts, sections, certainty = _of_one(runs[0]) if len(runs) == 1 else _of_several(by_name)
+    metrics = [
+        part("table", run.result.table(), f"Metrics of {name} at its picked epoch, on each split")
+        for name, run in by_name.items()
+    ]
+    sections += [
+        part("folded", "h2", "All metrics", *metrics),
+        certainty,
+        part("repeated", [_command(run, data_root) for run in runs]),
+        *(
+            part("folded", "h3", f"Config of {name}", part("config", name, dump_config(run.config)))
+            for name, run in by_name.items()
+        ),
+    ]
+    page = render("page", kind=kind, verdict=verdict, lead=[part("sentences", told), facts], sections=sections)
     replace_text(path, page)
 
 
-def _of_one(run: TrainedRun) -> dict[str, Any]:
+Parts = tuple[str, list[str], Markup, list[Markup], Markup]
+"""Of a page: its kind, the title and other sentences, tiles, sections, and that of certainty."""
+
+
+def _of_one(run: TrainedRun) -> Parts:
     """Return the parts of the page of a single run: its picked epoch beside the one of another metric."""
     name, epoch, other = run.config.name, run.result.epoch, other_pick(run)
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     tried = {number: judge(run, number) for number in marked.values()}
     judged = {number: predictions for number, predictions in tried.items() if predictions is not None}
-    named = {f"epoch\N{NO-BREAK SPACE}{number}": predictions for number, predictions in judged.items()}
+    of = _classified({f"epoch\N{NO-BREAK SPACE}{number}": each for number, each in judged.items()}, "epoch")
     picked, selector = judged.get(epoch), run.config.selector
     where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
-    cautions = [] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))
-    return {
-        "kind": f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}",
-        "verdict": harm_of(f"Epoch {epoch} of {name}", picked) if picked is not None else verdict_of_run(run, judged),
-        "verdicts": [
-            *([] if picked is None else [verdict_of_run(run, judged)]),
-            *last_picked(run),
-            f"Why epoch {epoch}: {run.result.reason}.",
-            *([] if run.result.stopped is None else [f"The run stopped {run.result.stopped}."]),
-            *unkept(run, judged),
-            *cautions,
-        ],
-        "summary": _summary(run, picked),
-        "by_class": _by_class({f"epoch {epoch}": picked}) if picked is not None else None,
-        "costs": _costs(named, run) if named else None,
-        "samples": [] if picked is None else picked.worst_samples(),
-        "picks": _picks_table(run),
-        "trends": _trends({name: run}, {name: marked}),
-        "matrices": _matrices(named, run),
-        "referral": [*_referral(named), *_verdict({} if picked is None else {f"epoch {epoch}": picked})],
-        "certainty": _certainty(named),
-        "has_predictions": picked is not None,
-    }
+    told = [
+        *([] if picked is None else [_harm_of(f"Epoch {epoch} of {name}", picked)]),
+        verdict_of_run(run, judged),
+        *last_picked(run),
+        f"Why epoch {epoch}: {run.result.reason}.",
+        *([] if run.result.stopped is None else [f"The run stopped {run.result.stopped}."]),
+        *unkept(run, judged),
+        *([] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))),
+    ]
+    sections = [part("notes", [] if picked is not None else [UNKEPT])]
+    if of is not None and picked is not None:
+        sections += of.sections(BY_CLASS, title=MATRIX, alone=f"epoch\N{NO-BREAK SPACE}{epoch}")
+        worst = part("samples", picked.worst_samples())
+        sections.append(part("section", "Worst test samples", part("notes", [WORST] if worst else []), worst))
+    sections += [
+        part("section", "What each metric picks", part("table", _picks_table(run), RANKED)),
+        part("section", "Trends over epochs", part("figures", _trends({name: run}, {name: marked}))),
+    ]
+    kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
+    facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
+    facts |= {"test samples": len(run.test.labels), **(facts_of(picked.scores, run.concern) if picked else {})}
+    return kind, told, part("facts", facts, TERMS), sections, Markup() if of is None else of.certainty()
 
 
-def _of_several(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
+def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
     """Return the parts of the page of runs that are compared, each at its picked epoch."""
     tried = {name: judge(run, run.result.epoch) for name, run in runs.items()}
     judged = {name: predictions for name, predictions in tried.items() if predictions is not None}
-    first = next(iter(runs.values()))
     is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
-    comparisons = compare_runs(judged) if is_comparable else []
+    comparisons, of = (compare_runs(judged), _classified(judged, "run")) if is_comparable else ([], None)
     verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
-    harms = [harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MOST_TOLD]
+    harms = [_harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MOST_TOLD]
     missing = [
         f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
         for name, run in runs.items()
         if name not in judged
     ]
     lasts = [f"{name}: {told}" for name, run in runs.items() for told in last_picked(run)]
-    return {
-        "kind": f"Training runs {', '.join(runs)}",
-        "verdict": verdict,
-        "verdicts": [*harms, *missing, *verdicts, *lasts, *([] if is_comparable else [APART])],
-        "by_class": _by_class(judged) if is_comparable else None,
-        "costs": _costs(judged, first) if is_comparable else None,
-        "comparisons": comparison_table(comparisons) if comparisons else None,
-        "picks": _runs_table(runs, judged),
-        "trends": _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
-        "matrices": [drawing for name in judged for drawing in _matrices({name: judged[name]}, runs[name])],
-        "referral": [*_referral(judged), *_verdict(judged)] if is_comparable else [],
-        "certainty": _certainty(judged) if is_comparable else [],
-        "has_predictions": bool(judged),
-    }
+    told = [verdict, *harms, *missing, *verdicts, *lasts, *([] if is_comparable else [APART])]
+    if of is not None:
+        sections = of.sections(BY_CLASS, title=MATRIX)
+    else:
+        alone = [_classified({name: each}, "run") for name, each in judged.items()]
+        drawn = [each.matrices(MATRIX) for each in alone if each is not None]
+        sections = [part("notes", [] if judged else [UNKEPT]), part("section", "Where the errors lie", *drawn)]
+    marked = {name: {PICKED: run.result.epoch} for name, run in runs.items()}
+    sections += [
+        part(
+            "section",
+            "Picked epochs",
+            part("table", _runs_table(runs, judged), "Picked epochs, and metrics on test data"),
+        ),
+        comparison_section(comparisons, "test samples of runs", note=f"{SHOWN} Samples are assumed to be independent."),
+        part("section", "Trends over epochs", part("figures", _trends(runs, marked))),
+    ]
+    return f"Training runs {', '.join(runs)}", told, Markup(), sections, Markup() if of is None else of.certainty()
 
 
-def _by_class(judged: Mapping[str, Judged]) -> Table | None:
-    """Return the dangerous errors and the recall of each class, with intervals for independent samples."""
-    concern = next(iter(judged.values())).concern
-    return harm_table({name: each.scores for name, each in judged.items()}, concern, system="run")
+def _harm_of(name: str, judged: Judged) -> str:
+    """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
+    return f"{name} {harm_sentence(judged.scores, judged.concern, what='test samples')}"
 
 
-def _costs(judged: Mapping[str, Judged], run: TrainedRun) -> Costliest:
-    confusions = {name: predictions.confusion for name, predictions in judged.items()}
-    return costliest(confusions, run.concern, run.class_names)
-
-
-def _summary(run: TrainedRun, picked: Judged | None) -> dict[str, object]:
-    facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
-    facts["test samples"] = len(run.test.labels)
-    if picked is not None:
-        errors, dangerous = picked.errors
-        facts["test accuracy"] = f"{100 * (1 - errors / len(picked.labels)):.2f} %"
-        facts |= {"test errors": errors, "dangerous test errors": dangerous}
-    return facts
+def _classified(judged: Mapping[str, Judged], system: str) -> Classified | None:
+    """Return what pages show of the predictions of epochs, or of runs with the same concern; None of none."""
+    scores, rows = ({name: getattr(each, of) for name, each in judged.items()} for of in ("scores", "rows"))
+    return Classified(scores, rows, next(iter(judged.values())).concern, system) if judged else None
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
@@ -319,41 +303,6 @@ def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, in
         figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
         drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
     return drawings
-
-
-def _matrices(judged: Mapping[str, Judged], run: TrainedRun) -> list[Drawing]:
-    if len(run.class_names) > MOST_CLASSES:
-        return []
-    return [
-        draw_confusion(predictions.confusion, run.concern, run.class_names, f"Confusion matrix of {name}, test data")
-        for name, predictions in judged.items()
-    ]
-
-
-def _referral(judged: Mapping[str, Judged]) -> list[Drawing]:
-    counted = "errors" if all(_are_all(each.concern) for each in judged.values()) else "dangerous errors"
-    risks = {name: predictions.risks for name, predictions in judged.items()}
-    return [draw_referral(risks, counted=counted)] if risks else []
-
-
-def _verdict(judged: Mapping[str, Judged]) -> list[Drawing]:
-    """Draw what costs least over the costs of released errors and of a referral, for the same test samples."""
-    rows = {name: KeptRows() for name in judged}
-    for name, predictions in judged.items():
-        rows[name].add(Rows(predictions.probs, predictions.labels, torch.arange(len(predictions.labels))))
-    verdict = compare_costs(rows, next(iter(judged.values())).concern) if judged else None
-    return [] if verdict is None or not verdict.is_shown.any() else [draw_verdict(verdict, is_several=len(rows) > 1)]
-
-
-def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:
-    if not judged:
-        return []
-    trials = {name: predictions.trials for name, predictions in judged.items() if predictions.trials is not None}
-    target = printable(next(iter(judged.values())).concern.classes[1])
-    return [
-        *([draw_det(trials, target)] if trials else []),
-        *(predictions.reliability(f" of {name}") for name, predictions in judged.items()),
-    ]
 
 
 def _command(run: TrainedRun, data_root: Path) -> str:

@@ -1,40 +1,30 @@
 """The report of files of predictions."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+
+from markupsafe import Markup
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.outcomes import EVERY
+from mpcs_torch.evaluation.outcomes import EVERY, number_text
+from mpcs_torch.evaluation.result import ABOUT_RANGES
 from mpcs_torch.evaluation.rows import RowRisks
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.plots import reliability
-from mpcs_torch.report.figures import (
-    MOST_CLASSES,
-    compare_costs,
-    costliest,
-    draw_confusion,
-    draw_det,
-    draw_referral,
-    draw_verdict,
-)
-from mpcs_torch.report.harm import DANGEROUS, all_rows, harm_sentence, harm_table, number_text, percent
-from mpcs_torch.report.render import Drawing, draw, write_result
-from mpcs_torch.report.terms import terms_of
+from mpcs_torch.report.figures import Classified
+from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence, terms_of
+from mpcs_torch.report.render import named, part, write_result
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 UNWEIGHTED = "DET curves and the picture of what costs least over other costs, which count rows alike, are left out."
 """Of weighted rows; all else on the page is weighted."""
-NOTHING_SHOWN = (
-    "Which model, or way of deciding, costs least is shown for none of the costs that were tried: no picture."
-)
+IN_BRACKETS = "In brackets: 95 % intervals, of where a rate may be for new rows like these."
 TOLD = 3
 """The most models that have a sentence."""
 
@@ -52,51 +42,33 @@ def write_score_report(
 
     The risks of the rows of each model are for figures of certainty. The requirements say which of them are met.
     """
-    drawn, notes = _verdict(concern, risks), list(result.notes)
-    result = replace(result, notes=[*notes, *([NOTHING_SHOWN] if drawn is not None and not drawn else [])])
-    if any(rows.is_weighted for rows in risks.values()):
-        result = replace(result, notes=[*result.notes, UNWEIGHTED])
-    names = result.first.class_names
-    confusions = {name: counts for name, scores in result.models.items() if (counts := scores.confusion) is not None}
+    title, terms, of = named(result), terms_of(result), Classified(result.models, risks, concern)
+    has_intervals = any(scores.class_intervals for scores in result.models.values())
+    notes = [IN_BRACKETS] if has_intervals else []
+    notes += [UNWEIGHTED] if any(rows.is_weighted for rows in risks.values()) else []
+    metrics = [
+        part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
+        for place, table in enumerate(result.sections())
+    ]
+    if len(result.models) == 1 and not result.first.refers:  # whose classes are all in the table by class
+        caption = "Samples, precision, recall and error rate of each class"
+        metrics.append(part("table", result.first.class_table(), caption, terms=terms))
+    bounds = "Bounds of 95 % intervals, which must keep the requirements"
     write_result(
-        "score",
         path,
         result,
-        name=", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} models",
+        kind=f"Scores of {title}",
+        rows="rows of models",
         compared=_compared(result),
-        sentences=[
-            told for name in result.models if len(result.models) <= TOLD for told in _told(name, result, concern)
+        sentences=[_sentence(name, result, concern) for name in result.models if len(result.models) <= TOLD],
+        lead=[*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
+        first=[
+            part("section", "Requirements", part("table", requirements, bounds)),
+            *of.sections(_caption(result, concern), _over_costs(result)),
         ],
-        has_intervals=any(scores.class_intervals for scores in result.models.values()),
-        summary=_summary(result, concern),
-        requirements=requirements,
-        costs=costliest(confusions, concern, names) if confusions else None,
-        terms=terms_of(result),
-        drawings=[
-            draw_confusion(
-                confusion,
-                concern,
-                names,
-                f"Confusion matrix{_of_model(result, name)}",
-                decisions=result.models[name].decision_names,
-            )
-            for name, confusion in confusions.items()
-            if len(names) <= MOST_CLASSES
-        ]
-        + (drawn or []),
-        by_class=harm_table(result.models, concern),
-        work=[f"{_about(result, name)}{told}" for name in result.models for told in _work(result, name)],
-        over_costs=result.over_costs,
-        by_class_caption=_caption(result, concern),
-        referral=_referral(concern, risks),
-        certainty=_certainty(result, risks),
-        is_several=len(result.models) > 1,
-        is_too_large=bool(confusions) and len(names) > MOST_CLASSES,
-        most=MOST_CLASSES,
-        sections=result.sections(),
-        warnings=score_warnings(result),
-        classes=result.first.class_table() if len(result.models) == 1 else None,
+        last=[part("folded", "h2", "All metrics", *metrics), of.certainty()],
         tables=_tables,
+        terms=terms,
         command=command,
     )
 
@@ -113,22 +85,26 @@ def _compared(result: Result[ClassifierScores]) -> list[str]:
     return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
 
 
-def _told(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[str]:
-    """Say how many rows of each class are dangerous errors, the class first where one costs most, and what else."""
-    scores, model = result.models[name], printable(name)
-    counted = "weighted rows" if scores.is_weighted else "rows"
+def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
+    """Say how many rows of each class are dangerous errors, the class first where one costs most."""
+    scores = result.models[name]
     if EVERY not in scores.outcomes:
-        return [f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."]
-    told = [f"{model} {harm_sentence(scores, concern, counted=counted)}"]
-    every = all_rows(scores, scores.intervals.get("misclassification_rate")).rows
-    if concern is not None and every.missed != every.dangerous:
-        wrong = all_rows(scores, scores.intervals.get("misclassification_rate"))
-        told.append(f"{model} is wrong on {wrong.told('missed', '', counted)}.")
-    if scores.refers and every.referred:
-        told.append(f"{model} refers {all_rows(scores, None).told('referred', '', counted)}.")
-    elif scores.refers:
-        told.append(f"{model} refers none.")
-    return told
+        return f"{printable(name)}: {scores.rows} rows with {len(scores.class_names)} classes."
+    return f"{printable(name)} {harm_sentence(scores, concern)}"
+
+
+def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
+    """Return tiles, of one model with what became of its rows, and a table of that for several."""
+    first, models = result.first, {name: facts_of(scores, concern) for name, scores in result.models.items()}
+    tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
+    if first.clusters:
+        tiles = {first.cluster_name: number_text(first.clusters[EVERY].true.item()), **tiles}
+    if len(models) == 1:
+        return [part("facts", tiles | next(iter(models.values())), TERMS)]
+    cells = {name: {title: ": ".join(told) for title, told in facts.items()} for name, facts in models.items()}
+    records = [{"model": printable(name), **of_model} for name, of_model in cells.items() if of_model]
+    table = Table.of_records(records) if records else None
+    return [part("facts", tiles), part("table", table, "What became of the rows by each model", terms=TERMS)]
 
 
 def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
@@ -140,81 +116,12 @@ def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> s
     return f"{order}, then groups of classes{beside}; rows as parts of rows{sure}"
 
 
-def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:
-    """Return the tiles: each number says what it is a part of."""
-    first = result.first
-    facts: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
-    if first.clusters:
-        facts = {first.cluster_name: number_text(first.clusters[EVERY].true.item())} | facts
-    for name, scores in result.models.items():
-        if EVERY not in scores.outcomes or len(result.models) > TOLD:
-            continue
-        of = "" if len(result.models) == 1 else f", {printable(name)}"
-        if not of and concern is not None and scores.constant and "expected_concern" in scores.values:
-            units = f"cost of errors, as a share of always deciding {printable(scores.constant[0])}"
-            facts[units] = f"{scores.values['expected_concern']:.3g}"
-        counted = {DANGEROUS: "dangerous"} if concern is not None else {}
-        counted |= {"referred": "referred"} if scores.refers else {}
-        for title, field in ({"wrong decisions": "missed"} | counted).items():
-            facts[f"{title}{of}"] = _tile(scores, field)
-        if scores.refers:
-            every = scores.outcomes[EVERY]
-            right, decided = every.right.item(), (every.true - every.referred).item()
-            facts[f"accuracy of the decided{of}"] = (
-                f"{percent(right, decided)} of {number_text(decided)} rows" if decided else "none is decided"
-            )
-    return facts
-
-
-def _tile(scores: ClassifierScores, field: str) -> str:
-    """Return how many rows are something, of how many, and clusters first."""
-    counts = [(scores.clusters[EVERY], scores.cluster_name)] if scores.clusters else []
-    counts.append((scores.outcomes[EVERY], "weighted rows" if scores.is_weighted else "rows"))
-    texts = [f"{number_text(getattr(of, field).item())} of {number_text(of.true.item())} {what}" for of, what in counts]
-    return f"in {', '.join(texts)}" if len(texts) > 1 else texts[0]
-
-
-def _of_model(result: Result[ClassifierScores], name: str) -> str:
-    return f" of {name}" if len(result.models) > 1 else ""
-
-
-def _referral(concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
-    risks = {printable(name): kept for name, rows in kept_risks.items() if (kept := rows.risks()) is not None}
-    return [draw_referral(risks, counted="errors" if concern is None else "dangerous errors")] if risks else []
-
-
-def _certainty(result: Result[ClassifierScores], kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
-    drawings = []
-    trials = {printable(name): kept for name, rows in kept_risks.items() if (kept := rows.trials()) is not None}
-    if trials:
-        drawings.append(draw_det(trials, printable(result.first.class_names[1])))
-    for name, scores in result.models.items():
-        of_model = _of_model(result, name)
-        if scores.measured is not None and scores.reported is not None:
-            figure = reliability(scores.measured, scores.reported, f"Reliability{of_model}")
-            pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)
-            means = ", ".join(
-                f"{field.replace('_', ' ')} {one:.2f} reported and {other:.2f} measured" for field, one, other in pairs
-            )
-            drawings.append(draw(figure, printable(f"Reliability diagram{of_model}: {means}.")))
-    return drawings
-
-
-def _work(result: Result[ClassifierScores], name: str) -> list[str]:
-    return result.models[name].remarks_of_referrals()
-
-
-def _about(result: Result[ClassifierScores], name: str) -> str:
-    return f"{printable(name)}: " if len(result.models) > 1 else ""
-
-
-def _verdict(concern: ConcernSpec | None, risks: Mapping[str, RowRisks]) -> list[Drawing] | None:
-    """Draw what costs least; nothing if that is shown nowhere, None if there is nothing to compare."""
-    kept = {printable(name): rows.kept for name, rows in risks.items() if rows.kept is not None}
-    verdict = compare_costs(kept, concern) if kept and concern is not None else None
-    if verdict is None:
-        return None
-    return [draw_verdict(verdict, is_several=len(kept) > 1)] if verdict.is_shown.any() else []
+def _over_costs(result: Result[ClassifierScores]) -> Markup:
+    if (over := result.over_costs) is None:
+        return Markup()
+    about = part("sentences", [ABOUT_RANGES, *over.sentences()])
+    table = part("table", over.table(), "Mean cost for each row, at the middle costs and over all of them")
+    return part("section", "Where costs are ranges", about, table)
 
 
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:

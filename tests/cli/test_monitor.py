@@ -32,12 +32,13 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     outputs = ("--html", page, "--prometheus", metrics, "--overwrite")
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
-    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nNo alarm in 300 rows')
+    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nOnly a rate of ')
     known = re.search(
-        r"'errors of bad, site (\w+)' may be as high as (0\.\d+) by \d+ samples \(with 0\.95\), and its limit is 0\.05",
+        r"'errors of bad, site (\w+)' above 0\.\d+ would have been seen by now \(chance 90 %\), and its limit is "
+        r"0\.05: it may be as high as (0\.\d+) by \d+ samples \(with 0\.95\)\. No alarm in 300 rows, ",
         told.out,
     )
-    could = re.search(r"By now, a rate above (0\.\d+) would have been seen \(chance 90%\)", told.out)
+    could = re.search(r"Only a rate of '.*' above (0\.\d+) would have been seen", told.out)
     assert known is not None
     assert could is not None
     assert 0.05 < float(known[2]) < float(could[1]) < 0.5
@@ -162,7 +163,7 @@ def test_limits_that_are_kept_are_said_to_be(rule: Path, tmp_path: Path, capsys:
     log = write(tmp_path / "log.csv", rows(2000, rate=0.0))
     assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--limit", "any <= 5 %") == 0
     assert re.search(
-        r"Limits are kept, with 0\.95 each: 'errors of samples' is at most 0\.00\d+", capsys.readouterr().out
+        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.00\d+", capsys.readouterr().out
     )
 
 
@@ -180,7 +181,7 @@ def test_labels_of_one_decision_alone_are_a_caution(
     first = capsys.readouterr().out.splitlines()[1]
     assert first.startswith("CAUTION: labels stand for 0 of ")
     assert "rates of rows with a label are not those of all rows" in first
-    assert first.endswith("With such labels, that shows nothing.")
+    assert first.endswith("shows nothing with such labels.")
     assert first in Page(page).text
     assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--json") == 3
     plain = json.loads(capsys.readouterr().out)

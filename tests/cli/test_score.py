@@ -154,6 +154,6 @@ def test_it_is_said_what_expected_concern_is_relative_to(tmp_path: Path, capsys:
     assert run("score", tmp_path / "p.csv", *given, "--html", tmp_path / "r.html") == 0
     told = "expected_concern: 1 is the cost of always deciding malignant, 0.8 for each row."
     assert told in one_line(capsys.readouterr().out)
-    assert "cost of errors, as a share of always deciding malignant" in (tmp_path / "r.html").read_text()
+    assert "1 is the cost of always deciding malignant" in Page(tmp_path / "r.html").facts["cost of errors"]
     assert run("score", tmp_path / "p.csv", "--metrics", "accuracy") == 0
     assert "always deciding" not in capsys.readouterr().out

@@ -136,6 +136,8 @@ def check_score(table: PageTable, plain: Any) -> None:
             ):
                 assert shows(cell, of_class[column], *of_class["intervals"].get(column, ())), (name, column)
         assert [row[0] for row in table.rows] == plain["classes"]
+    elif table.header[0] == "model":
+        assert [row[0] for row in table.rows] == list(models)
     elif table.header[0] == "class":
         check_harm(table, plain, models)
     elif table.header[0] == "true → predicted":
@@ -184,23 +186,28 @@ def test_scores_are_shown_under_their_names(
         dangerous = scores["metrics"]["dangerous"]
         assert 0 < dangerous < errors < plain["rows"] - errors, "else the counts are not told apart"
         if number == 1:
-            [units] = [fact for fact in facts if fact.startswith("cost of errors, as a share of always deciding ")]
-            assert facts.pop(units) == f"{scores['metrics']['expected_concern']:.3g}"
-            assert facts["wrong decisions"].endswith(f"{errors} of 150 rows")
-            assert facts["dangerous errors"].endswith(f"{dangerous} of 150 rows")
+            [relative] = [remark for remark in plain["notes"] if remark.startswith("expected_concern")]
+            assert facts["cost of errors"].startswith(f"{scores['metrics']['expected_concern']:.3g} 1 is the cost of")
+            assert facts["cost of errors"].split("always deciding ")[1] in relative
             shares = []
             for count, metric in ((dangerous, "dangerous_rate"), (errors, "misclassification_rate")):
                 low, high = (100 * end for end in scores["intervals"][metric])
                 shares.append(f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]")
             text = page.plain_text
             beside = (", ", "(") if options else (" (", "")
-            for count, share in zip((dangerous, errors), shares, strict=True):
-                assert f"{beside[1]}{count} of 150 rows{beside[0]}{share})" in text
+            assert f"{beside[1]}{dangerous} of 150 rows{beside[0]}{shares[0]})" in text
+            for title, count, share in zip(
+                ("dangerous errors", "wrong decisions"), (dangerous, errors), shares, strict=True
+            ):
+                assert facts[title].endswith(f"{count} of 150 rows{', ' if options else ' '}{share}")
             told_of = text.split("makes dangerous errors on ")[1].split(";")[0]
             of_classes = re.findall(r"(\d+) of \d+ rows" if options else r"(\d+) of \d+ \w+ \(", told_of)
             assert sum(map(int, of_classes)) == dangerous
         else:
-            assert facts.pop(f"dangerous errors, {name}").endswith(f"{dangerous} of {plain['rows']} rows")
+            [table] = [table for table in tables if table.caption.startswith("What became of the rows")]
+            [cells] = [dict(zip(table.header, row, strict=True)) for row in table.rows if row[0] == name]
+            assert f"{dangerous} of {plain['rows']} rows" in cells["dangerous errors"]
+            assert f"{errors} of {plain['rows']} rows" in cells["wrong decisions"]
         of_model = "" if number == 1 else f" of {name}"
         [alt] = [alt for alt in page.alts if alt.startswith(f"Reliability diagram{of_model}: ")]
         for field in ("geometric_accuracy", "decisiveness", "robustness"):

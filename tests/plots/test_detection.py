@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost_details
-from mpcs_torch.plots import bayes_error_curves, det_curves, roc_with_hull, score_histograms
+from mpcs_torch.plots import bayes_error_curves, det_curves, roc_curves, score_histograms
 from mpcs_torch.plots.detection import thinned
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -58,13 +58,13 @@ def test_on_probit_axes_gaussian_scores_lie_on_a_line() -> None:
 def test_perfect_and_tiny_sets_can_be_drawn() -> None:
     for scores, labels in ((torch.tensor([0.0, 1.0]), torch.tensor([0, 1])), (torch.zeros(4), torch.arange(4) % 2)):
         det_curves({"one": detection_curve(scores, labels)}, points=POINTS).canvas.draw()
-        roc_with_hull(detection_curve(scores, labels), "one").canvas.draw()
+        roc_curves({"one": detection_curve(scores, labels)}, "one").canvas.draw()
         bayes_error_curves({"one": detection_curve(scores, labels)}, "one").canvas.draw()
         score_histograms(detection_curve(scores, labels), "one").canvas.draw()
 
 
 def test_roc_shows_both_areas() -> None:
-    figure = roc_with_hull(detection_curve(torch.tensor([1.0, 3.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1])), "one")
+    figure = roc_curves({"one": detection_curve(torch.tensor([1.0, 3.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1]))}, "one")
     assert labels_of(figure) == ["ROC, area 0.7500", "convex hull, area 0.8750", "equal error rate 25.00 %"]
 
 
@@ -102,7 +102,7 @@ def test_special_characters_in_names_are_shown() -> None:
     figure = det_curves({"_a$_^$": rates, "b": rates})
     assert [label.split(",")[0] for label in labels_of(figure)[:2]] == [r" _a\$_^\$", "b"]
     figure.canvas.draw()
-    roc_with_hull(rates, "$x_^$").canvas.draw()
+    roc_curves({"x": rates}, "$x_^$").canvas.draw()
     score_histograms(rates, "$x_^$").canvas.draw()
     bayes_error_curves({"$x_^$": rates}, "$x_^$").canvas.draw()
 

@@ -10,24 +10,22 @@ COVERAGE = torch.arange(1, 1001, dtype=torch.float64) / 1000
 RISK = (COVERAGE - 0.5).clamp(min=0) / 10
 
 
-def test_curves_and_marks_are_drawn_in_percent_and_in_one_order_of_colours() -> None:
+def test_curves_are_drawn_in_percent_and_in_one_order_of_colours() -> None:
     curves = {"first": (COVERAGE, RISK), "second": (COVERAGE, 2 * RISK)}
-    figure = risk_coverage_figure(curves, marks={"a rule": (0.8, 0.03), "another": (0.9, 0.02)})
+    figure = risk_coverage_figure(curves)
     (axes,) = figure.axes
-    first, second, mark, other = axes.lines
+    first, second = axes.lines
     assert first.get_xydata()[-1].tolist() == pytest.approx([100, 5])
     assert second.get_xydata()[-1].tolist() == pytest.approx([100, 10])
-    assert mark.get_xydata().tolist() == [pytest.approx([80, 3])]
-    assert [line.get_color() for line in (first, second, mark, other)] == [BLUE, ORANGE, BLUE, ORANGE]
-    assert mark.get_marker() != other.get_marker()
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second", "a rule", "another"]
+    assert [line.get_color() for line in (first, second)] == [BLUE, ORANGE]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
     assert axes.get_ylim()[0] == 0
     figure.canvas.draw()
 
 
 def test_a_single_sample_and_names_with_special_characters_can_be_drawn() -> None:
     one = torch.ones(1)
-    risk_coverage_figure({"_a$_^$": (one, one)}, marks={"_b$": (1.0, 1.0)}).canvas.draw()
+    risk_coverage_figure({"_a$_^$": (one, one)}).canvas.draw()
     risk_coverage_figure({str(number): (COVERAGE, RISK) for number in range(9)}).canvas.draw()
 
 

@@ -25,7 +25,6 @@ from mpcs_torch.plots import (
     reliability,
     risk_coverage_figure,
     roc_curves,
-    roc_with_hull,
     score_histograms,
     verdict_figure,
 )
@@ -132,9 +131,7 @@ def by_group(size: int, is_long: bool) -> Figure:
 def referral(size: int, is_long: bool) -> Figure:
     curve = risk_coverage_curve(torch.rand(100, generator=GENERATOR), torch.arange(100) % 9 == 0)
     systems = names(size, is_long=is_long)
-    return risk_coverage_figure(
-        dict.fromkeys(systems, curve), marks=dict.fromkeys([f"{s} m" for s in systems], (0.8, 0.1))
-    )
+    return risk_coverage_figure(dict.fromkeys(systems, curve))
 
 
 def plans(size: int, is_long: bool) -> Figure:
@@ -200,7 +197,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
     det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
     roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
-    roc_with_hull: [(ONE, lambda _, is_long: roc_with_hull(CURVE, LONG if is_long else "ROC"))],
     verdict_figure: [((1, 2, 3, 7), verdicts)],
     score_histograms: [(ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))],
     bayes_error_curves: [(SYSTEMS, lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG))],

@@ -24,7 +24,7 @@ def test_the_report_of_a_file_draws_its_referral_without_intervals_too(tmp_path:
     given = ("--concern", tmp_path / "concern.yaml", "--no-intervals")
     assert run("score", tmp_path / "a.npz", *given, "--html", tmp_path / "r.html") == 0
     page = Page(tmp_path / "r.html")
-    assert "How sure the model is" in page.text
+    assert "How sure decisions are" in page.text
     assert sum(alt.startswith("Dangerous errors per decided sample against coverage.") for alt in page.alts) == 1
     assert "a dangerous error are referred first" in page.text
 
@@ -35,7 +35,7 @@ def test_models_of_two_classes_have_det_curves_too(tmp_path: Path) -> None:
         write(path, 2, seed)
     assert run("score", *paths, "--html", tmp_path / "r.html") == 0
     text, alts = Page(tmp_path / "r.html").text, Page(tmp_path / "r.html").alts
-    assert "How sure the models are" in text
+    assert "How sure decisions are" in text
     assert "estimated risk of an error are referred first" in text
     assert [alt for alt in alts if alt.startswith("DET curves with 1 as the target.")]
     assert [alt for alt in alts if alt.startswith("Errors per decided sample against coverage.")]

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from scipy.stats import binomtest
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation import evaluate, evaluate_confusion
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.report.harm import classes_of, harm_sentence, harm_table
+from mpcs_torch.report.harm import dearest_errors, harm_sentence, harm_table
 from tests.cli.test_cli import run
 from tests.report.page import Page
 
@@ -27,6 +28,13 @@ def test_errors_are_counted_in_the_rows_of_the_dangerous_class() -> None:
     told = harm_sentence(scores_of(CONFUSION, spec), spec)
     of_class, in_all = "14 of 76 malignant (18.4 % [10.5, 29])", "14 of 1600 rows (0.875 % [0.479, 1.46]) in all"
     assert told == f"makes dangerous errors on {of_class}; {in_all}."
+
+
+def test_none_of_a_few_is_not_read_as_never() -> None:
+    spec = ConcernSpec(CLASSES, dangerous=MISSED)
+    told = harm_sentence(scores_of(torch.diag(torch.tensor([100, 50, 20, 9])), spec), spec)
+    high = binomtest(0, 9).proportion_ci().high
+    assert f"on 0 of 9 malignant (but up to {100 * high:.3g} % may be); " in told
 
 
 def test_patients_are_counted_before_rows() -> None:
@@ -83,8 +91,10 @@ def test_nothing_is_claimed_of_a_dangerous_class_without_rows(tmp_path: Path) ->
 
 @pytest.mark.parametrize("concern", [None, ConcernSpec(CLASSES)])
 def test_where_every_error_is_dangerous_all_are_counted(concern: ConcernSpec | None) -> None:
-    classes = classes_of(scores_of(CONFUSION, concern), concern)
-    assert [each.rows.dangerous.item() for each in classes] == [24, 40, 15, 14]
+    scores = scores_of(CONFUSION, concern)
+    assert [scores.outcomes[name].dangerous.item() for name in CLASSES] == [24, 40, 15, 14]
+    assert [*dearest_errors(scores, concern)] == ["malignant", "keratosis", "naevus", "benign"]
+    assert {*dearest_errors(scores, concern).values()} == {1.0}
 
 
 def test_a_class_that_is_a_number_is_not_read_as_a_count() -> None:

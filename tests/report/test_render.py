@@ -12,7 +12,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.canvas import ON_DARK
-from mpcs_torch.report.figures import costliest, draw_confusion, errors_of
+from mpcs_torch.report.figures import costliest, costliest_table, draw_confusion, errors_of
 from mpcs_torch.report.render import breakable, numeric_columns, to_svg, whole
 from mpcs_torch.report.score import score_warnings
 from mpcs_torch.tables import Table
@@ -55,25 +55,26 @@ def test_names_with_hyphens_are_kept_whole_and_never_markup() -> None:
 
 
 def test_the_costliest_confusions_come_first_with_their_shares() -> None:
-    found = costliest({"one": CONFUSION}, CONCERN, NAMES)
-    told = [(row.true, row.predicted, row.counts[0][0], row.is_dangerous) for row in found.rows]
-    assert told == [
-        ("yellow", "red", "3", True),
-        ("green", "yellow", "2", True),
-        ("red", "yellow", "4", False),
-        ("red", "green", "1", True),
+    table = costliest_table({"one": CONFUSION}, CONCERN, NAMES)
+    assert table.header == ["true → predicted", "errors", "share of the cost", "kind", "concern"]
+    assert table.rows == [
+        ["yellow → red", "3", "42.9 %", "dangerous", "1"],
+        ["green → yellow", "2", "28.6 %", "dangerous", "1"],
+        ["red → yellow", "4", "14.3 %", "released", "0.25"],
+        ["red → green", "1", "14.3 %", "dangerous", "1"],
     ]
-    assert [row.counts[0][1] for row in found.rows] == pytest.approx([3 / 7, 2 / 7, 1 / 7, 1 / 7])
-    assert found.rows[2].concern == "0.25"
+    page = costliest({"one": CONFUSION}, CONCERN, NAMES)
+    assert page.count("◥") == 3, "dangerous errors are marked"
+    assert page.count('class="bar soft"') == 1
+    assert 'style="--share:42.9%"' in page
 
 
 def test_confusions_of_two_systems_are_ranked_by_the_worse_one() -> None:
     other = torch.tensor([[50, 0, 9], [0, 40, 0], [0, 0, 30]])
-    found = costliest({"one": CONFUSION, "two": other}, None, NAMES)
-    assert (found.rows[0].true, found.rows[0].predicted) == ("red", "green")
-    assert [count for count, _ in found.rows[0].counts] == ["1", "9"]
-    assert found.systems == ["errors, one", "errors, two"]
-    assert costliest({"one": torch.eye(3, dtype=torch.int64)}, None, NAMES).rows == []
+    table = costliest_table({"one": CONFUSION, "two": other}, None, NAMES)
+    assert table.header[1::2] == ["errors, one", "errors, two"]
+    assert table.rows[0] == ["red → green", "1", "10.0 %", "9", "100.0 %"]
+    assert "There is no error." in costliest({"one": torch.eye(3, dtype=torch.int64)}, None, NAMES)
 
 
 def test_a_confusion_matrix_is_described() -> None:

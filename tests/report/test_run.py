@@ -53,7 +53,7 @@ def opened(folder: Path) -> TrainedRun:
 def test_the_report_has_all_parts_and_says_how_to_repeat_the_run(folders: dict[str, Path], tmp_path: Path) -> None:
     write_run_report([opened(folders["all"])], tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
-    for heading in ("Costliest confusions", "Worst test samples", "How sure the model is", "Trends", "Repeat it"):
+    for heading in ("Costliest confusions", "Worst test samples", "How sure decisions are", "Trends", "Repeat it"):
         assert heading in text
     assert f"mpcs train {folders['all']}/config.yaml --data-root data" in text
     assert (tmp_path / "r.html").stat().st_size < 3_000_000

@@ -163,10 +163,8 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
 
 def draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
     """Draw the ROC of one detector with its hull, or those of classes."""
-    from mpcs_torch.plots.detection import roc_curves, roc_with_hull
+    from mpcs_torch.plots.detection import roc_curves
 
-    if len(curves) == 1:
-        return roc_with_hull(next(iter(curves.values())), title, on=on)
     return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
 
 
