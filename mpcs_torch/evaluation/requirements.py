@@ -166,7 +166,8 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
         found = {group: scores.find(metric) or unknown for group, scores in by_group.items()}
         return {"": result.find(metric, model), **found}
     result.scores(reference)
-    metrics = {each.by.metric for each in result.comparisons} | {each.by.metric for each in result.without}
+    by = [each.by for each in result.comparisons] + [each.by for each in result.without]
+    metrics = list(dict.fromkeys(measure.metric for measure in by))
     metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
     for row in result.comparisons:
         if row.by.metric == metric and {row.first, row.second} == {model, reference}:
@@ -175,6 +176,6 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
     for each in result.without:
         if each.by.metric == metric and {each.first, each.second} == {model, reference}:
             return {"": (nan, None, each.reason)}
-    compared = ", ".join(sorted(metrics)) or "nothing"
+    compared = ", ".join(metrics) or "nothing"
     way = ": add it to metrics (--metrics)" if "[" in metric else ""
     raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")

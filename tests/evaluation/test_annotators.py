@@ -151,7 +151,11 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
         (0.9 * SHARES, {"concern": None, "metrics": ["brier_score"]}, "target must hold shares of annotators"),
         (2 * SHARES, {}, "target must hold degrees of truth from 0 to 1"),
         (SHARES, {"preds": A.log()}, r"preds must be probabilities .*take logits.softmax\(1\)"),
-        (SHARES, {"metrics": ["calibration_slope"]}, "soft labels, which need metrics that take weights, which calibration_slope do not"),
+        (
+            SHARES,
+            {"metrics": ["calibration_slope"]},
+            "soft labels, which need metrics that take weights, which calibration_slope do not",
+        ),
         (
             SHARES,
             {"concern": ConcernRange([CONCERN], [DEARER])},

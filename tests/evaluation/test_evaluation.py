@@ -35,7 +35,8 @@ def test_a_result_answers_for_models_and_groups() -> None:
     assert len(frame) == 8 * len(alone.first.values) + classes + comparisons
     differences = frame[frame.column == "difference"]
     assert list(differences.value) == [row.paired.difference for row in result.comparisons]
-    assert list(differences.p_value) == [row.adjusted_p_value for row in result.comparisons]
+    assert list(differences.p_value) == [row.paired.p_value for row in result.comparisons]
+    assert list(differences.adjusted_p_value) == [row.adjusted_p_value for row in result.comparisons]
     chosen = frame[(frame.model == "A") & (frame.group == "s2") & (frame.metric == "mpcs")]
     assert chosen.value.item() == result.value("mpcs", "A", ("site", "s2"))
 
