@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import isclose, isfinite, isnan
 from operator import index, le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -300,9 +300,16 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
             if name in counts:
                 cells[name] += " [{:.3g}, {:.3g}]".format(*count_interval(epoch.values[name]))
         by, others = rivals[picker]
-        same = ", ".join(str(each.number) for each in alike(others, by, epoch)) if by in counts else ""
+        same = _in_runs([each.number for each in alike(others, by, epoch)]) if by in counts else ""
         rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([same] if counts else [])])
     return Table(["picked by", "epoch", *names, *([ALIKE] if counts else [])], rows)
+
+
+def _in_runs(numbers: Sequence[int]) -> str:
+    """Return numbers in order, those that follow each other as a run, such as ``1, 4 to 9``."""
+    by_run = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
+    runs = [[number for _, number in run] for _, run in by_run]
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:

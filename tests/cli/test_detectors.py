@@ -165,7 +165,7 @@ def test_a_report_shows_all_detectors(
     assert "Detection scores of 4 detectors" in text
     assert "<h1>By equal error rate" in text
     assert "clusters are independent of each other" in text
-    assert "<h4>fusion</h4>" in text
+    assert "By noisy: fusion" in text
 
 
 def changed(path: Path, old: str, new: str) -> None:

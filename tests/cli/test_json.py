@@ -92,7 +92,7 @@ def test_every_verb_is_tried() -> None:
 
 def test_decisions_are_counted_and_measured_only_with_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed(capsys, "decide", "fit", "p.csv", "--concern", "c.yaml", "--out", "rule.pt")
-    assert printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["coverage"] <= 1
+    assert printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["metrics"]["dangerous_rate"] <= 1
     Path("unlabelled.csv").write_text("red,green\n0.9,0.1\n")
     found = printed(capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv")
     assert found == {
