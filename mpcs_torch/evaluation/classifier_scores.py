@@ -54,11 +54,11 @@ class ClassifierScores(Scores):
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     """The 95 % intervals of the rates of classes and of groups of classes, by name and rate."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
-    """What became of the rows of classes, of groups of classes, of all, and of the classes dangerous to miss."""
+    """The outcomes of the rows of classes, of groups of classes, of all, and of the classes dangerous to miss."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
     """The numbers of clusters with such rows; empty without clusters, and where these are too many to be known."""
     cluster_name: str = ""
-    """What clusters are called, such as "patients"."""
+    """The name of clusters, such as "patients"."""
     weight: float = 0.0
     """The sum of the weights of all rows; without weights, their number."""
     constant: tuple[str, float] | None = None
@@ -77,7 +77,7 @@ class ClassifierScores(Scores):
             if rate != "samples"
         }
         sensitivity = {
-            name.replace("recall", "sensitivity", 1): found for name, found in rates.items() if name[:3] == "rec"
+            name.replace("recall", "sensitivity", 1): measured for name, measured in rates.items() if name[:3] == "rec"
         }
         return {**rates, **sensitivity}
 
@@ -88,7 +88,7 @@ class ClassifierScores(Scores):
 
     @property
     def of_class_groups(self) -> dict[str, Direction]:
-        """What is recalled, or missed, of each group of classes."""
+        """Return the rate of each group of classes that is shown, recall or misses, and which is better."""
         rate, names = rate_of_groups(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         groups = [name for name in self.outcomes if name in names]
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}

@@ -51,17 +51,13 @@ def crossed(ways: Iterable[Classified], columns: Iterable[str | None]) -> Classi
         for of, *others in zip(first.groups, second.groups, both.groups, strict=True)
     ]
     note = f"95 % intervals: {names} are crossed clusters, of which neither is a part of the other."
-    further = [each for each in first.notes if not each.startswith("95 %")]
-    cautions = {str(each): each for each in (*first.cautions, *second.cautions)}
     comparisons = _crossed_comparisons(first.comparisons, second.comparisons, both.comparisons)
-    return replace(
-        first,
-        models=models,
-        groups=groups,
-        comparisons=comparisons,
-        notes=[note, *further],
-        cautions=[*cautions.values()],
-    )
+    without = list({(each.first, each.second, each.by): each for each in (*second.without, *first.without)}.values())
+    known = {*map(str, first.without)}
+    further = [each for each in first.notes if not each.startswith("95 %") and each not in known]
+    cautions = {str(each): each for each in (*first.cautions, *second.cautions)}
+    changed: dict[str, Any] = {"notes": [note, *map(str, without), *further], "cautions": [*cautions.values()]}
+    return replace(first, models=models, groups=groups, comparisons=comparisons, without=without, **changed)
 
 
 def _crossed(*by_clusters: Scores) -> ClassifierScores:

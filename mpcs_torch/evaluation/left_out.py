@@ -2,10 +2,9 @@
 
 The delete-a-group jackknife (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17,
 1989): with independent parts, the spread of the values that leave out one estimates the standard error of the value of
-all. Parts are joined to fewer, wider folds, in which statistics for which that does not hold
-give themselves away, and get no interval: few folds make the whole spread (a maximum, rare rows), leaving out two folds
-is not the sum of leaving out each (quantiles, values at a threshold), or the value of a quarter of the rows is
-systematically another one (binned calibration errors).
+all. Statistics for which that does not hold give themselves away in fewer, wider folds of parts, and get no interval:
+few folds make the whole spread (a maximum, rare rows), leaving out two is not the sum of leaving out each (quantiles,
+values at a threshold), or the value of a quarter of the rows is systematically another one (binned calibration errors).
 """
 
 from collections.abc import Callable

@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 class Share(NamedTuple):
-    """How many of some rows, or of the sums of their weights, are something."""
+    """A number of rows, or the sum of their weights, among others."""
 
     part: float
     whole: float
@@ -139,7 +139,7 @@ class OutcomeCounter:
 
     @property
     def width(self) -> int:
-        """How many numbers `flags` has."""
+        """The number of columns of `flags`."""
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:

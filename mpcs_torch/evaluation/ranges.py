@@ -23,8 +23,8 @@ ROUNDING = 1e-12
 
 
 Decided = Mapping[str, Tensor]
-"""How many rows of each true class (row) get each decision (column): int64 (C, K) by the way of deciding of a model, of
-which the first is that of the other metrics."""
+"""The numbers of rows of each true class (row) with each decision (column): int64 (C, K) by the way of deciding of a
+model, of which the first is that of the other metrics."""
 
 
 class RangeSums:

@@ -51,7 +51,7 @@ class Result(Generic[ScoresT]):
     read: Sequence[str] = ()
     """How each file was read, in a line."""
     without: Sequence[NotCompared] = ()
-    """Which models are not compared by a metric, and why; `notes` say so, too."""
+    """Models that are not compared by a metric, and why; `notes` say so, too."""
 
     @property
     def first(self) -> ScoresT:
@@ -100,8 +100,8 @@ class Result(Generic[ScoresT]):
             return found
         known = [*scores.values, *scores.by_class()]
         rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
-        told = self._way_to(metric) or did_you_mean(metric, known) or self._way_to(metric.partition("[")[0])
-        raise ValueError(f"{rule}: {told}" if told else f"{rule}.")
+        hint = self._way_to(metric) or did_you_mean(metric, known) or self._way_to(metric.partition("[")[0])
+        raise ValueError(f"{rule}: {hint}" if hint else f"{rule}.")
 
     def _way_to(self, metric: str) -> str | None:
         """Say how a metric that exists is measured, too."""

@@ -38,7 +38,7 @@ class Classified(NamedTuple):
     rows: Mapping[str, RowRisks]
     concern: ConcernSpec | None
     system: str = "model"
-    """What they are called."""
+    """Their names."""
 
     def about(self, name: str) -> str:
         """Return what a title says of one of several."""

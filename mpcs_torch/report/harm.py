@@ -1,4 +1,4 @@
-"""What became of each class: the dangerous errors, in the sentence that a report begins with, and in a table."""
+"""The outcomes of each class: the dangerous errors, in the sentence that a report begins with, and in a table."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the model of one epoch decides on test samples, and its worst ones."""
+"""The decisions of the model of one epoch on test samples, and its worst ones."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.trained import TrainedRun
 
 MEASURED = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
-"""What sentences and reliability diagrams take."""
+"""The input of sentences and reliability diagrams."""
 MOST_SAMPLES = 12
 """The number of samples that are shown: a look at them takes a minute."""
 
@@ -46,7 +46,7 @@ class Judged:
 
     @cached_property
     def scores(self) -> ClassifierScores:
-        """What was counted by class, with intervals for independent samples."""
+        """The counts by class, with intervals for independent samples."""
         return evaluate(self.probs, self.labels, concern=self.concern, metrics=MEASURED).first
 
     @cached_property

@@ -37,7 +37,7 @@ OF_HINTS = (
 
 
 class Known(NamedTuple):
-    """What a monitor knows of a mean."""
+    """The knowledge of a monitor of a mean."""
 
     mean: Watched
     """With an alarm as it was raised."""

@@ -1,4 +1,4 @@
-"""What becomes of the rows of classes and groups of classes, counted by sets, and against scikit-learn and scipy."""
+"""Check the outcomes of classes and groups of classes: counted by sets, and against scikit-learn and scipy."""
 
 import pytest
 import torch

@@ -315,6 +315,7 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
         ("", (), "column w: a weight must be at least 0, but is nan"),
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
         (1, ("--weight", "v"), "--weight: is given more than once"),
+        (1, ("--frequency", "v"), "has no column 'v' of --frequency"),
         (0, ("--frequency", "w"), "column w: a frequency must be a whole number of at least 1, but is 0"),
         (1, ("--prevalence", "a=0.5"), "prevalence must name all classes, ['a', 'b', 'c'], but names ['a']"),
         (1, ("--prevalence", "a,b"), "must be a share for each class, such as ill=0.01,healthy=0.99"),
