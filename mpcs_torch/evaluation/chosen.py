@@ -14,7 +14,7 @@ from torchmetrics import Metric
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.evaluation.metric_states import OfRows
+from mpcs_torch.evaluation.metric_states import OfRows, takes_weights
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import sections_of
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
@@ -179,7 +179,9 @@ def choose_metrics(
         ]
     if entries is None:
         allowed += [entry for entry in ENTRIES if entry.takes == "costs" and has_costs]
-        allowed = [entry for entry in allowed if entry.takes_weights or not (is_weighted or has_shares)]
+        allowed = [
+            entry for entry in allowed if not (is_weighted or has_shares) or takes_weights(entry.make(num_classes))
+        ]
         entries = in_order(allowed, has_concern=concern is not None)
     entries = [_of_class(entry, class_names, concern) if entry.of else entry for entry in entries]
     given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
@@ -198,7 +200,7 @@ def choose_metrics(
         needs = "the probability of each class" if unscored else "a class for each row"
         raise ValueError(f"has {has}, but {', '.join(unfit)} must have {needs}")
     weighed = entries if is_weighted else [entry for entry in entries if has_shares and entry.takes_classes]
-    unweighted = [entry.name for entry in weighed if not entry.takes_weights]
+    unweighted = [entry.name for entry in weighed if not takes_weights(entry.make(num_classes))]
     if unweighted or (weighed and ranges is not None):
         has = "weights of rows" if is_weighted else "soft labels"
         needs = "costs that are known" if ranges is not None else "metrics that take weights"

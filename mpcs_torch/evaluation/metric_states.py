@@ -7,6 +7,7 @@ some parts is computed without the rows.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from inspect import signature
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, Self
@@ -69,13 +70,13 @@ class BinnedStates:
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
         """Whether the identifiers of rows are held, too, because its interval needs all clusters."""
 
-    def add(self, ids: Tensor, *inputs: Tensor) -> None:
-        """Add rows: their identifiers (n,), int64, and the inputs of the metric, (n, ...) each."""
+    def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
+        """Add rows: their identifiers (n,), int64, the inputs of the metric, (n, ...) each, and weights (n,)."""
         if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
             self.reason = "" if merges(self.metric, *inputs) else OF_OTHERS
         if self.reason in (OF_WRAPPERS, OF_OTHERS):
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
-            self._whole.update(*inputs)
+            self._whole.update(*inputs, **({} if weights is None else {"sample_weight": weights}))
             return
         if self._bits is None:
             known: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
@@ -84,10 +85,9 @@ class BinnedStates:
         order = parts.argsort(stable=True)
         codes, counts = parts[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
         for code, rows in zip(codes.tolist(), order.split_with_sizes(counts.tolist()), strict=True):
-            self.metric.reset()
-            self.metric.update(*(each[rows] for each in inputs))
-            self._join(code, self.metric.metric_state | ({IDS: [ids[rows]]} if self._ranks else {}))
-        self.metric.reset()
+            further = {} if weights is None else {"sample_weight": weights[rows]}
+            states = states_of_rows(self.metric, [each[rows] for each in inputs], further)
+            self._join(code, states | ({IDS: [ids[rows]]} if self._ranks else {}))
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
@@ -212,15 +212,42 @@ class OfRows(Metric):
         return torch.as_tensor(value, dtype=torch.float64)
 
 
+def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return the states of a metric after some rows alone, and reset it.
+
+    Sums of a metric that takes no ``sample_weight`` are those of the rows with each weight, multiplied by it.
+    """
+
+    def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
+        metric.reset()
+        metric.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
+        states = {name: _held(state) for name, state in metric.metric_state.items()}
+        metric.reset()
+        return states
+
+    weights = further.get("sample_weight")
+    if weights is None or "sample_weight" in signature(metric.update).parameters:
+        return measure(slice(None), further)
+    named = {name: each for name, each in further.items() if name != "sample_weight"}
+    parts = [(weight.double(), measure(weights == weight, named)) for weight in weights.unique()]  # type: ignore[no-untyped-call]
+    return {name: torch.stack([weight * states[name] for weight, states in parts]).sum(0) for name in parts[0][1]}
+
+
+def takes_weights(metric: Metric) -> bool:
+    """Return whether rows may have weights: its ``update`` takes them, or all its states are sums over rows."""
+    return "sample_weight" in signature(metric.update).parameters or {*metric._reductions.values()} == {dim_zero_sum}
+
+
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
-    """Return whether the states of two halves of some rows, merged, have the value of all: of a metric of others."""
-    whole, halves = deepcopy(metric), [deepcopy(metric) for _ in range(2)]
-    for measured, rows in ((whole, slice(PROBED)), *zip(halves, (slice(i, PROBED, 2) for i in range(2)), strict=True)):
-        named = {name: each[rows].contiguous() for name, each in further.items()}
-        measured.update(*(each[rows].contiguous() for each in inputs), **named)
+    """Return whether the states of two parts of some rows, merged, have the value of all: of a metric of others."""
+    whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
+    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # of unequal sizes: means of batches differ
+    named = {name: each for name, each in further.items() if name != "sample_weight"}
+    for measured, rows in zip((whole, *parts), rows_of, strict=True):
+        measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
     merged = deepcopy(metric)
     for name, join in joins_of(metric).items():
-        merged.__dict__[name] = join([half.metric_state[name] for half in halves])
+        merged.__dict__[name] = join([part.metric_state[name] for part in parts])
     merged._update_count = 1
     one, other = whole.compute(), merged.compute()
     both = [each.values() if isinstance(each, dict) else [each] for each in (one, other)]

@@ -207,7 +207,8 @@ class ModelSums:
         found = dict[str, tuple[float, Interval | Reason]]()
         for entry in self._others.entries:
             left, metric = self.left_out(entry.name, column, code), self._others.metrics()[entry.name]
-            if isinstance(left, LeftOut) and getattr(metric, "interval_rule", "") == "ranks":
+            is_of_ranks = getattr(metric, "interval_rule", "") == "ranks" and not self.layout.chosen.weighs
+            if isinstance(left, LeftOut) and is_of_ranks:
                 states = self._states_named(entry.name, column, code)
                 found[entry.name] = left.whole.item(), states.interval_of_ranks(cluster)
             elif isinstance(left, LeftOut):
@@ -268,7 +269,7 @@ class ModelSums:
                 for group, states in zip(self._others.groups, self._states_of(column, code), strict=True):
                     with works_for(*(f"metrics.{name}" for name in group.metrics)):
                         kept, *inputs, weights = given.of(group.takes)
-                        states.add(part.ids[kept], *inputs, *([] if weights is None else [weights]))
+                        states.add(part.ids[kept], *inputs, weights=weights)
 
     def _states_of(self, column: str, code: int) -> list[BinnedStates]:
         """Return the states of each group of metrics of a group of rows, which may be new."""

@@ -14,7 +14,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
 from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
 from mpcs_torch.evaluation.left_out import interval_of_left_out
-from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, joins_of, merges
+from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, joins_of, merges, states_of_rows, takes_weights
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -118,8 +118,11 @@ class WithInterval(Metric):
         if isinstance(self.metric, AdditiveMetric):
             self._add_sums(preds, target, clusters, **further)
             return
-        inputs = [preds] if target is None else [preds, target]
-        inputs = [as_tensor(each, "preds") for each in inputs]
+        inputs = [as_tensor(each, "preds") for each in ([preds] if target is None else [preds, target])]
+        if "sample_weight" in further and not takes_weights(self.metric):
+            raise ValueError(
+                f"sample_weight needs a metric of sums, but {type(self.metric).__name__} has other states."
+            )
         number, first = len(preds), int(self.rows.sum())
         is_known = first or number < 2 or isinstance(self.metric, SumMetric)
         if not is_known and not merges(self.metric, *inputs, **further):
@@ -132,9 +135,8 @@ class WithInterval(Metric):
         added, joins = dict[str, Any](self.metric_state), joins_of(self.metric)
         for part in places.unique().tolist():
             rows = (places == part).nonzero().squeeze(1).to(inputs[0].device)
-            self.metric.reset()
-            self.metric.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in further.items()})
-            for name, state in self.metric.metric_state.items():
+            named = {name: each[rows] for name, each in further.items()}
+            for name, state in states_of_rows(self.metric, [each[rows] for each in inputs], named).items():
                 known, join = added[f"of_parts_{name}"], joins[name]
                 if isinstance(state, list):
                     values = [each if each.ndim else each.unsqueeze(0) for each in state]
@@ -144,7 +146,6 @@ class WithInterval(Metric):
                 else:
                     joined = join([known[part], state]).unsqueeze(0)
                     added[f"of_parts_{name}"] = torch.cat([known[:part], joined, known[part + 1 :]])
-        self.metric.reset()
         added["rows"] = self.rows + places.bincount(minlength=PARTS).to(self.rows.device)
         added["clustered_rows"] = self.clustered_rows + number * (clusters is not None)
         for name, state in added.items():

@@ -95,11 +95,6 @@ class MetricEntry:
         return self.takes not in ("soft_labels", "costs")
 
     @property
-    def takes_weights(self) -> bool:
-        """Whether its ``update`` takes weights of rows."""
-        return "sample_weight" in inspect.signature(self.metric.update).parameters
-
-    @property
     def needs_matrix(self) -> bool:
         """Whether the metric holds or reads a number for each pair of classes."""
         return self.takes == "decisions" or issubclass(self.metric, (metrics.ExpectedConcern, metrics.RiskCoverageArea))

@@ -80,7 +80,8 @@ class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
 
     The score of a sample is the sum of the probabilities of its classes. The area is that of torchmetrics'
-    ``BinaryAUROC``, and NaN without samples of the group or of the rest.
+    ``BinaryAUROC``, with weights that of scikit-learn's ``roc_auc_score``, and NaN without samples of the group or of
+    the rest.
     """
 
     higher_is_better = True
@@ -89,15 +90,18 @@ class ClassAUROC(Metric):
     interval_rule = "ranks"
     scores: list[Tensor]
     in_group: list[Tensor]
+    weights: list[Tensor]
 
     def __init__(self, classes: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.classes = tuple(classes)
         self.add_state("scores", [], dist_reduce_fx="cat")
         self.add_state("in_group", [], dist_reduce_fx="cat")
+        self.add_state("weights", [], dist_reduce_fx="cat")
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: probabilities (N, C) and labels (N,)."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Add a batch: probabilities (N, C), labels (N,) and weights (N,)."""
+        self.weights += [] if sample_weight is None else [sample_weight]
         self.scores.append(preds[:, self.classes].sum(1))
         self.in_group.append(_is_in(target, self.classes))
 
@@ -108,7 +112,13 @@ class ClassAUROC(Metric):
 
     def compute(self) -> Tensor:
         """Return the area."""
-        return area_under_roc(count_errors(*self._samples()))
+        scores, in_group = self._samples()
+        if not len(self.weights):
+            return area_under_roc(count_errors(scores, in_group))
+        weights, levels = dim_zero_cat(self.weights).double(), scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        rest, group = (levels.bincount(weights * kind) for kind in (~in_group, in_group))
+        area: Tensor = group @ (rest.cumsum(0) - rest / 2) / (group.sum() * rest.sum())
+        return area
 
     def _samples(self) -> tuple[Tensor, Tensor]:
         return dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)

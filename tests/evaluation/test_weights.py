@@ -11,12 +11,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss, matthews_corrcoef
-from torchmetrics.classification import MulticlassCohenKappa
+from sklearn.metrics import (
+    accuracy_score,
+    cohen_kappa_score,
+    confusion_matrix,
+    f1_score,
+    jaccard_score,
+    log_loss,
+    matthews_corrcoef,
+    precision_score,
+    roc_auc_score,
+)
+from torchmetrics.classification import MulticlassAUROC, MulticlassCohenKappa, MulticlassJaccardIndex
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import ENTRIES
 from tests.cli.test_cli import run
@@ -51,6 +62,35 @@ def test_values_are_those_of_scikit_learn() -> None:
     expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
     torch.testing.assert_close(found.first.confusion, torch.from_numpy(expected))
     assert found.first.rows == 300
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
+def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None:
+    decided, referable = PROBS.argmax(1), TARGET > 0
+    concern = replace(CONCERN, class_groups={"referable": ["b", "c"]})
+    kappa = MulticlassCohenKappa(3, weights="quadratic")
+    named: list[Any] = ["quadratic_weighted_kappa", "auroc[referable]", "precision[referable]"]
+    named += [MulticlassJaccardIndex(3), MulticlassAUROC(3, thresholds=50)]
+    found = measured(weights=WEIGHTS, concern=concern, metrics=named, clusters=clusters)
+    assert found.value("quadratic_weighted_kappa") == pytest.approx(
+        cohen_kappa_score(TARGET, decided, weights="quadratic", sample_weight=WEIGHTS)
+    )
+    area = roc_auc_score(referable, PROBS[:, 1:].sum(1), sample_weight=WEIGHTS)
+    assert found.value("auroc[referable]") == pytest.approx(area)
+    assert found.value("precision[referable]") == pytest.approx(
+        precision_score(referable, decided > 0, sample_weight=WEIGHTS)
+    )
+    assert found.value("MulticlassJaccardIndex") == pytest.approx(
+        jaccard_score(TARGET, decided, average="macro", sample_weight=WEIGHTS), rel=1e-6
+    )
+    areas = [roc_auc_score(label == TARGET, PROBS[:, label], sample_weight=WEIGHTS) for label in range(3)]
+    assert found.value("MulticlassAUROC") == pytest.approx(np.mean(areas), abs=0.005)
+    assert found.first.without_interval == {}
+    wrapped = WithInterval(kappa, prefix="kappa")
+    wrapped.update(PROBS, TARGET, clusters, sample_weight=WEIGHTS)
+    assert wrapped.compute()["kappa"].item() == pytest.approx(found.value("quadratic_weighted_kappa"))
+    with pytest.raises(ValueError, match="sample_weight needs a metric of sums, but MulticlassAUROC has other states"):
+        WithInterval(MulticlassAUROC(3)).update(PROBS, TARGET, sample_weight=WEIGHTS)
 
 
 def test_weights_of_1_change_nothing_but_rates_have_bounds_of_sums() -> None:
@@ -143,8 +183,8 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
         ({"prevalence": [0.5, 0.5, 0.5]}, "prevalence must be 3 shares with the sum 1"),
         ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
         (
-            {"weights": WEIGHTS, "metrics": [MulticlassCohenKappa(3)]},
-            "weights, which MulticlassCohenKappa do not",
+            {"weights": WEIGHTS, "metrics": [MulticlassAUROC(3)]},
+            "weights, which MulticlassAUROC do not",
         ),
         ({"weights": torch.zeros(300)}, "result needs at least one row"),
         ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),
@@ -191,7 +231,7 @@ def test_frequencies_are_repeated_independent_rows(kind: str, clusters: Any, wei
     takes = {"soft_labels"} if kind == "soft_labels" else {"decisions"}
     takes |= {"probabilities", "log_probabilities"} if kind == "probabilities" else set()
     wanted: Any = [entry for entry in ENTRIES if entry.takes in takes and not entry.is_of_referrals]
-    wanted = [entry for entry in wanted if entry.takes_weights or weights is None]
+    wanted = [entry for entry in wanted if takes_weights(entry.make(3)) or weights is None]
     wanted = [MulticlassCohenKappa(3)] if kind == "torchmetrics" else wanted
     columns = {"clusters": clusters, "weights": weights}
     fixed: dict[str, Any] = {"metrics": wanted, "class_names": list("abc")}
