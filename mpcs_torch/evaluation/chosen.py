@@ -196,9 +196,14 @@ def choose_metrics(
     unscored = [entry.name for entry in entries if is_decided and entry.takes not in ("decisions", "costs")]
     unfit = unscored or [entry.name for entry in entries if refers and not takes_referrals(entry)]
     if unfit:
-        has = "predicted labels alone" if unscored else "referrals or coarse answers among its decisions"
-        needs = "the probability of each class" if unscored else "a class for each row"
-        raise ValueError(f"has {has}, but {', '.join(unfit)} must have {needs}")
+        if unscored:
+            raise ValueError(
+                f"has predicted labels alone, but {', '.join(unfit)} must have the probability of each class"
+            )
+        counted = "neither right nor wrong by them; coverage, selective_accuracy and dangerous_rate count it"
+        beside = "rates of a class, such as precision[CLASS] and error_rate[CLASS], are there without being named"
+        has, needs = "referrals or coarse answers among its decisions", "must have a class for each row"
+        raise ValueError(f"has {has}, but {', '.join(unfit)} {needs}: a referral is {counted}, and {beside}")
     weighed = entries if is_weighted else [entry for entry in entries if has_shares and entry.takes_classes]
     unweighted = [entry.name for entry in weighed if not takes_weights(entry.make(num_classes))]
     if unweighted or (weighed and ranges is not None):

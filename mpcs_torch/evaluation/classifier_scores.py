@@ -90,7 +90,8 @@ class ClassifierScores(Scores):
     def of_class_groups(self) -> dict[str, Direction]:
         """Return the rate of each group of classes that is shown, recall or misses, and which is better."""
         rate, names = rate_of_groups(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
-        groups = [name for name in self.outcomes if name in names]
+        named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
+        groups = [name for name in self.outcomes if name in names - named]
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
 
     def headline(self) -> str:

@@ -160,11 +160,13 @@ def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> di
     """Return what is known of a model by group, or of its difference from the reference."""
     metric, reference = requirement.metric, requirement.reference
     if reference is None:
-        unknown = (nan, None, "classes are not measured within groups")
-        groups = [each for each in result.groups if each.model == model]
-        by_group = {f"{each.column} = {name}": found for each in groups for name, found in each.groups.items()}
-        found = {group: scores.find(metric) or unknown for group, scores in by_group.items()}
-        return {"": result.find(metric, model), **found}
+        found: dict[str, Measured | None] = {"": result.find(metric, model)}
+        for column in (each for each in result.groups if each.model == model):
+            found |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
+        if None in found.values():
+            named = "only if it is a metric that is named, as in metrics=['recall[CLASS]'] (--metrics)"
+            raise ValueError(f"a rate of a class is measured within groups {named}, but {metric} is not.")
+        return {group: measured for group, measured in found.items() if measured is not None}
     result.scores(reference)
     by = [each.by for each in result.comparisons] + [each.by for each in result.without]
     metrics = list(dict.fromkeys(measure.metric for measure in by))

@@ -85,8 +85,6 @@ def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
     for name in rates:
         (low, high), (least, most) = found.interval(name, "A"), clustered(name, "A")  # type: ignore[misc]
         assert least < low < high < most
-    with pytest.raises(ValueError, match=r"weights, which auroc\[severe\] do not"):
-        measured(metrics=["auroc[severe]"], weights=WEIGHTS)
 
 
 def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> None:

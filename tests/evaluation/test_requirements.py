@@ -2,6 +2,7 @@
 
 import pickle
 from math import inf, nan
+from typing import Any
 
 import pytest
 import torch
@@ -24,14 +25,13 @@ WORD = (
 NAME = st.from_regex(r"[a-z][a-z_ ]{0,8}[a-z]", fullmatch=True)
 
 
-def drawn(groups: bool = False, clusters: bool = False) -> Result:
+def drawn(groups: bool = False, clusters: bool = False, metrics: Any = None) -> Result:
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(3, (600,), generator=generator)
     logits = torch.randn(600, 3, generator=generator) + 2 * torch.eye(3)[target]
     preds = {"old": logits.softmax(1), "new": (logits + torch.eye(3)[target]).softmax(1)}
-    return evaluate(
-        preds, target, concern=SPEC, groups={"site": SITES} if groups else None, clusters=PATIENTS if clusters else None
-    )
+    given: Any = {"groups": {"site": SITES} if groups else None, "clusters": PATIENTS if clusters else None}
+    return evaluate(preds, target, concern=SPEC, metrics=metrics, **given)
 
 
 RESULT = drawn()
@@ -133,8 +133,12 @@ def test_every_group_must_hold_too() -> None:
         result.require(f"misclassification_rate < {(pooled + bounds[0]) / 2}")
     assert "site = north" in {row.group for row in failure.value.outcomes if not row.holds}
     assert len(result.require(f"misclassification_rate <= {max(bounds)}")) == 6
-    with pytest.raises(RequirementError, match="classes are not measured within groups"):
+    with pytest.raises(
+        ValueError, match=r"measured within groups only if it is a metric that is named.*recall\[red\] is"
+    ):
         result.require("recall[red] > 0")
+    named = drawn(groups=True, metrics=["misclassification_rate", "recall[red]"])
+    assert len(named.require("recall[red] > 0")) == 6
 
 
 @pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
