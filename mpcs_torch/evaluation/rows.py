@@ -1,4 +1,4 @@
-"""Rows of a model, and what is held of them beside sums: a sample, and the risks of all."""
+"""Rows of a model, and their risks, which reports need beside sums."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import BITS, in_bits
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
@@ -17,8 +16,6 @@ from mpcs_torch.processes.world import World
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.chosen import ChosenMetrics
 
-MOST_ROWS, MOST_SCORES = 2**14, 2**18
-"""The most rows and scores of a model that a sample has: beyond, fewer rows, or clusters, are drawn."""
 REPEATED = 2**17
 """The scores of a part of rows that are repeated."""
 MOST_CLASSES = 1000
@@ -167,68 +164,29 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
     return number * shares / present.clamp(min=1e-300)
 
 
-class KeptRows:
-    """Keep rows of a model, or a sample: those whose identifier has a hash below a bound, the same in all models."""
-
-    def __init__(self) -> None:
-        self.bits = 0
-        """The number of times that the sample was halved."""
-        self._kept: list[Rows] = []
-
-    def add(self, rows: Rows) -> None:
-        """Add the next rows."""
-        self._kept.append(_sampled(rows, self.bits))
-        most = min(MOST_ROWS, MOST_SCORES // rows.probs.shape[1])
-        while sum(len(each.ids) for each in self._kept) > most and self.bits < BITS:
-            self.bits += 1
-            self._kept = [_sampled(each, self.bits) for each in self._kept]
-
-    def gather(self, world: World) -> None:
-        """Add the rows of other processes, who read other parts of the file."""
-        parts = world.told_by_all((self.bits, self._kept))
-        self.bits = max(bits for bits, _ in parts)
-        self._kept = [each for _, kept in parts for each in kept]
-
-    def rows(self, bits: int) -> Rows | None:
-        """Return the rows in the order of their identifiers, or None, for the highest `bits` of the models compared."""
-        rows = _sampled(Rows.joined(self._kept), bits) if self._kept else None
-        return rows.at(rows.ids.argsort(stable=True)) if rows is not None and len(rows.ids) else None
-
-
-def _sampled(rows: Rows, bits: int) -> Rows:
-    return rows.at(in_bits(rows.ids, None, bits) == 0)
-
-
 class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
     Held for a row are 5 bytes, and 9 more for two classes, or 8 for a weight. Nothing is held for soft labels, or for
-    more classes than `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the rows is
-    held as well, unless they are weighted.
+    more classes than `MOST_CLASSES`, of which the pairs would take much memory.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
         """Risks, whether decisions are dangerous, and weights, or for two classes scores and labels of the second."""
         self._pairs: Tensor | None = None
-        self.kept: KeptRows | None = None
-        """Rows for the picture of the verdict; None without a concern."""
         self.is_weighted = False
 
     def begin(self, chosen: "ChosenMetrics") -> None:
         """Learn which errors are dangerous, before the first row."""
         from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 
-        if chosen.concern is not None and not chosen.is_soft and chosen.num_classes <= MOST_CLASSES:
-            self.kept = KeptRows()
         if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
 
     def add(self, rows: Rows) -> None:
         """Add the next rows."""
         self.is_weighted = rows.weights is not None
-        if self.kept is not None and rows.weights is None:
-            self.kept.add(rows._replace(groups={}))
         if self._pairs is None:
             return
         decisions = rows.probs.argmax(dim=1)
@@ -241,8 +199,6 @@ class RowRisks:
 
     def gather(self, world: World) -> None:
         """Add the rows of other processes, who read other parts of the file."""
-        if self.kept is not None:
-            self.kept.gather(world)
         self._parts = [part for parts in world.told_by_all(self._parts) for part in parts]
 
     def risks(self) -> tuple[Tensor, ...] | None:

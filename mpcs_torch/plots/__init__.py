@@ -4,7 +4,7 @@ A function that takes ``on`` draws on axes of the caller, or fills an empty figu
 """
 
 from mpcs_torch.plots.confusion import confusion_matrix
-from mpcs_torch.plots.decisions import plan_figure, risk_coverage_figure, verdict_figure
+from mpcs_torch.plots.decisions import plan_figure, risk_coverage_figure
 from mpcs_torch.plots.detection import bayes_error_curves, det_curves, roc_curves, score_histograms
 from mpcs_torch.plots.reliability import mean_curves, reliability
 
@@ -18,5 +18,4 @@ __all__ = [
     "risk_coverage_figure",
     "roc_curves",
     "score_histograms",
-    "verdict_figure",
 ]

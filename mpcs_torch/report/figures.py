@@ -13,10 +13,9 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.evaluation.rows import RowRisks
-from mpcs_torch.evaluation.verdict import Verdict, verdict_of
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.plots import confusion_matrix, det_curves, reliability, risk_coverage_figure, verdict_figure
+from mpcs_torch.plots import confusion_matrix, det_curves, reliability, risk_coverage_figure
 from mpcs_torch.report.harm import TERMS, harm_table
 from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table
@@ -25,9 +24,6 @@ MOST = 8
 """The number of confusions that are listed: most of the cost is in a few."""
 MOST_CLASSES = 30
 """More classes do not fit a figure."""
-NOTHING_SHOWN = (
-    "Which model, or way of deciding, costs least is shown for none of the costs that were tried: no picture."
-)
 
 
 class Classified(NamedTuple):
@@ -68,7 +64,6 @@ class Classified(NamedTuple):
             *between,
             part("section", "What referring samples to a person saves", saved),
             part("section", heading, costs),
-            part("section", "What costs least if costs change", shown.cheapest()),
             part("section", "Where the errors lie", self.matrices(title)),
         ]
 
@@ -92,18 +87,6 @@ class Classified(NamedTuple):
         risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
         every = self.concern is None or not bool(self.concern.released().any())
         return [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
-
-    def cheapest(self) -> Markup:
-        """Draw what costs least over the costs of other errors and of a referral, or say that nothing is shown."""
-        kept = {printable(name): rows.kept for name, rows in self.rows.items() if rows.kept is not None}
-        bits = max((each.bits for each in kept.values()), default=0)
-        rows = {name: read for name, each in kept.items() if (read := each.rows(bits)) is not None}
-        verdict = verdict_of(rows, self.concern) if rows and len(rows) == len(kept) and self.concern else None
-        if verdict is None:
-            return Markup()
-        if not verdict.is_shown.any():
-            return part("notes", [NOTHING_SHOWN])
-        return part("figures", [draw_verdict(verdict, is_several=len(rows) > 1)])
 
     def certainty(self) -> Markup:
         """Return a folded section of DET curves, of two classes, and reliability diagrams."""
@@ -234,29 +217,3 @@ def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawin
         warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
     return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")
-
-
-def draw_verdict(verdict: Verdict, *, is_several: bool) -> Drawing:
-    """Draw what is shown to cost least over the costs of released errors and of a referral.
-
-    The costs of the concern are marked.
-    """
-    names, *of_grid = verdict[:5]
-    compared = "model" if is_several else "way of deciding"
-    told = [f"{names[place]} in {_share(verdict, place)}" for place in verdict.cheapest.unique().tolist()]  # type: ignore[no-untyped-call]
-    return draw(
-        verdict_figure(
-            names, *of_grid, now=verdict.now, against=verdict.against, title=f"The {compared} shown to cost least"
-        ),
-        printable(
-            f"The {compared} that is shown to have the lowest mean cost, over a grid of costs: {', '.join(told)}."
-        ),
-        f"Colour: this {compared} is shown to cost least on {verdict.rows} rows, for other costs of a referral (up) "
-        f"and of errors other than the {verdict.against} ones (right). White: these rows do not show which costs "
-        "least (by the paired 95 % interval, of that point alone). Decisions are made anew at each point.",
-    )
-
-
-def _share(verdict: Verdict, place: int) -> str:
-    """Return in how much of the grid something is shown to cost least."""
-    return f"{100 * ((verdict.cheapest == place) & verdict.is_shown).double().mean().item():.3g} % of the grid"

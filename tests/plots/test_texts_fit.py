@@ -26,7 +26,6 @@ from mpcs_torch.plots import (
     risk_coverage_figure,
     roc_curves,
     score_histograms,
-    verdict_figure,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.forest import forest_figure
@@ -159,16 +158,6 @@ def over_time(size: int, is_long: bool) -> Figure:
     return watched_over_time(points, threshold=20, times=times, title=LONG * is_long)
 
 
-def verdicts(size: int, is_long: bool) -> Figure:
-    costs = torch.logspace(-3, 0, 25, dtype=torch.float64)
-    cheapest = torch.randint(0, size, (25, 25), generator=GENERATOR)
-    now = (0.5, 0.0) if is_long else (0.01, None)
-    is_shown, against = cheapest % 2 == 0, "dangerous" if is_long else "dearest"
-    title = LONG * is_long
-    called = names(size, is_long=is_long)
-    return verdict_figure(called, costs, costs, cheapest, is_shown, now=now, against=against, title=title)
-
-
 Draw = Callable[[int, bool], Figure]
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
@@ -197,7 +186,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
     det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
     roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
-    verdict_figure: [((1, 2, 3, 7), verdicts)],
     score_histograms: [(ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))],
     bayes_error_curves: [(SYSTEMS, lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG))],
 }
