@@ -11,7 +11,7 @@ There are two rules, and each metric declares its rule (`AdditiveMetric.interval
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, isfinite, sqrt
+from math import inf, isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -26,6 +26,7 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.detection.interval import clopper_pearson_ends
 from mpcs_torch.functional.quality.confusion import ClassCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -281,14 +282,10 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
     if units.name == "clusters" and classes > MOST_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MOST_CLASS_BOUNDS} classes"
     value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
-    of_rows = bins.true.sum(-1)
-    for label in range(classes):
-        right, true, predicted = (each[:, label] for each in (bins.right, bins.true, bins.predicted))
-        rates = rate_interval(right, true, units), rate_interval(predicted - right, of_rows - true, units)
-        share = rate_interval(true, of_rows, units)
-        if None in rates or share is None:
+    for label, ends in enumerate(_class_rate_ends(bins, units)):
+        if ends.isnan().any():
             continue
-        (recall, alarms, share) = torch.tensor([*rates, share], dtype=torch.float64)
+        recall, alarms, share = ends
         moved = whole.counts.repeat(6, 1, 1)
         moved[:2, 0, label] = recall * whole.true[label]
         moved[2:4, 2, label] = whole.right[label] + alarms * (rows - whole.true[label])
@@ -305,6 +302,20 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
     least, most = metric.plot_lower_bound, metric.plot_upper_bound
     low, high = value.item() - below, value.item() + above
     return low if least is None else max(low, least), high if most is None else min(high, most)
+
+
+def _class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
+    """Return the intervals of the recall, of the false alarms, and of the share of each class: (C, 3, 2), or NaN."""
+    of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
+    rates = (bins.right, bins.true), (bins.predicted - bins.right, of_rows - bins.true), (bins.true, of_rows)
+    if units.are_rows:
+        sums = ((torch.tensordot(units.counts, each, 1).round() for each in rate) for rate in rates)
+        return torch.stack([clopper_pearson_ends(*each, confidence=CONFIDENCE) for each in sums], dim=1)
+    by_rate = [
+        [rate_interval(*each, units) or (nan, nan) for each in zip(part.T, total.T, strict=True)]
+        for part, total in rates
+    ]
+    return torch.tensor(by_rate, dtype=torch.float64).transpose(0, 1)
 
 
 def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:

@@ -1,6 +1,9 @@
 """Confidence intervals of error rates and of detection costs."""
 
-from math import hypot
+from math import hypot, nan
+
+import torch
+from torch import Tensor
 
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
@@ -35,17 +38,24 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tu
         >>> print(f"{low:.3f} {high:.3f}")
         0.000 0.308
     """
-    from scipy.special import betaincinv  # scipy.stats takes longer to import
-
     if trials < 1:
         raise ValueError(f"trials must be at least 1, but got {trials}.")
     if not 0 <= errors <= trials:
         raise ValueError(f"errors must be from 0 to trials ({trials}), but got {errors}.")
     check_confidence(confidence)
-    tail = (1 - confidence) / 2
-    low = betaincinv(errors, trials - errors + 1, tail) if errors > 0 else 0.0
-    high = betaincinv(errors + 1, trials - errors, 1 - tail) if errors < trials else 1.0
-    return float(low), float(high)
+    counted = (torch.tensor(number, dtype=torch.float64) for number in (errors, trials))
+    low, high = clopper_pearson_ends(*counted, confidence=confidence).tolist()
+    return low, high
+
+
+def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = 0.95) -> Tensor:
+    """Return the intervals of `clopper_pearson` for counts (...), float64: (..., 2), NaN without trials."""
+    from scipy.special import betaincinv  # scipy.stats takes longer to import
+
+    tail, right = (1 - confidence) / 2, trials - errors
+    low = torch.as_tensor(betaincinv(errors.numpy(), (right + 1).numpy(), tail)).where(errors > 0, 0.0)
+    high = torch.as_tensor(betaincinv((errors + 1).numpy(), right.numpy(), 1 - tail)).where(right > 0, 1.0)
+    return torch.stack([low, high], dim=-1).where((trials > 0).unsqueeze(-1), nan)
 
 
 def meets_rule_of_30(errors: int) -> bool:
