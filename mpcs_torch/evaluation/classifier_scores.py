@@ -163,7 +163,7 @@ class ClassifierScores(Scores):
             if self.refers:
                 cells.append({"class": name, **self.outcome_cells(name)})
                 continue
-            cells.append({"class": name, "samples": f"{row['samples']:.6g}"})
+            cells.append({"class": name, "weight" if self.is_weighted else "samples": f"{row['samples']:.6g}"})
             if self.clusters:
                 cells[-1][self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
             for rate, title in OF_DECISIONS.items():

@@ -317,8 +317,8 @@ class Evaluation:
                 groups.append(GroupScores(name, column, models[name], of_groups))
         if self._intervals and self._cluster is not None:
             table = next(iter(self._models.values())).tables[ALL]
-            number = f"{len(table.ids)} clusters" if table.bits is None else "clusters"
-            note = f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
+            number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
+            note = f"95 % intervals: {number} are independent, the rows of a cluster are not."
             notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)
@@ -331,7 +331,8 @@ class Evaluation:
             compare(self._models, self._cluster, is_default=self._is_default) if is_compared else ([], [])
         )
         has_concern = self.chosen.concern is not None
-        notes += [*map(str, without), *([REPEATED] if comparisons and not has_concern else [])]
+        is_repeated = not has_concern and any(each.section == "concern" for each in self.chosen.entries)
+        notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
         counted = {
             name: sums.over_costs.counted() for name, sums in self._models.items() if sums.over_costs is not None
         }
@@ -357,7 +358,7 @@ class Evaluation:
                 found += told or ([] if by_cost is None or usual is None else dearer_by_cost(by_cost, usual, about))
         units, counts = "samples", None if sums.confusion is None else sums.class_rows
         if self._cluster is not None and self._clusters_of:
-            units = f"clusters ({self._cluster}) with samples"
+            units = f"{_clusters(self._cluster)} with samples"
             counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
         if counts is not None:
             found += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
@@ -382,6 +383,11 @@ class Evaluation:
         clusters = scores.clusters if sums.tables[column].bits is None else {}  # else a bin has several
         scores = replace(scores, clusters=clusters, cluster_name=plural_of(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
+
+
+def _clusters(column: str) -> str:
+    """Return what clusters are called, with the column that names them unless it says no more."""
+    return "clusters" if column == "clusters" else f"clusters ({column})"
 
 
 def _weighs(concern: ConcernSpec) -> bool:

@@ -95,7 +95,7 @@ def test_rare_classes_are_counted_in_clusters(preds: Tensor) -> None:
     """Of shares, and of decisions that may be referrals."""
     target = SHARES if preds.ndim == 2 else TRUTH
     found = measured(target, preds, clusters=torch.arange(240) // 24)
-    assert "few clusters (clusters) with samples" in "".join(found.warnings())
+    assert "few clusters with samples" in "".join(found.warnings())
 
 
 def test_annotators_who_agree_are_one_class_for_each_row() -> None:
