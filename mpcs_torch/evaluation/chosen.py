@@ -29,8 +29,8 @@ from mpcs_torch.metrics.metric_set import MetricSet
 Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
 
 SHARES = (
-    "Soft labels are shares of annotators: a row counts for each class by its share. Rows are independent, the "
-    "annotators of a row are not. Metrics of degrees of truth, such as soft_f1_macro, are measured if they are named."
+    "Soft labels are shares of annotators: a row counts for each class by its share, and as one row, whose annotators "
+    "are not independent. Metrics of degrees of truth, such as soft_f1_macro, are measured if they are named."
 )
 DEGREES = (
     "Soft labels are degrees of truth. With a concern, or with named metrics of classes, such as "
@@ -123,7 +123,8 @@ class ChosenMetrics(NamedTuple):
             return []
         notes = []
         if self.weighs:
-            notes.append("metrics that take no weights, such as measured probabilities, are left out")
+            given = "weights" if self.is_weighted else "shares of annotators"
+            notes.append(f"metrics that take no {given}, such as measured probabilities, are left out")
         if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.refers and has_free_errors(self.concern):
@@ -185,7 +186,9 @@ def choose_metrics(
         entries = in_order(allowed, has_concern=concern is not None)
     entries = [_of_class(entry, class_names, concern) if entry.of else entry for entry in entries]
     given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
-    entries = [each if given is None or each.is_registered else replace(each, takes=given) for each in entries]
+    if given is not None:  # metrics of others take what there is
+        is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
+        entries = [each if fixed else replace(each, takes=given) for each, fixed in zip(entries, is_fixed, strict=True)]
     wrong = [entry.name for entry in entries if entry.takes == "soft_labels" and not is_soft]
     if wrong:
         raise ValueError(f"has one class for each row, but {', '.join(wrong)} must have soft labels")
@@ -207,10 +210,9 @@ def choose_metrics(
     weighed = entries if is_weighted else [entry for entry in entries if has_shares and entry.takes_classes]
     unweighted = [entry.name for entry in weighed if not takes_weights(entry.make(num_classes))]
     if unweighted or (weighed and ranges is not None):
-        has = "weights of rows" if is_weighted else "soft labels"
-        needs = "costs that are known" if ranges is not None else "metrics that take weights"
-        without = "" if ranges is not None else f", which {', '.join(unweighted)} do not: leave them out"
-        raise ValueError(f"has {has}, which need {needs}{without}")
+        has = "weights of rows" if is_weighted else "soft labels, which are shares of annotators"
+        needs = "costs must be known, not ranges" if ranges is not None else f"{', '.join(unweighted)} takes none"
+        raise ValueError(f"has {has}, but {needs}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
@@ -223,11 +225,11 @@ def choose_metrics(
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:
     """Return whether metrics count classes, so that soft labels are shares of annotators for these.
 
-    Other people's metrics are given soft labels as they are.
+    Metrics of others that count no classes, such as those of torchmetrics.regression, take soft labels as they are.
     """
     if entries is None:
         return concern is not None
-    return any(entry.is_registered and entry.takes_classes for entry in entries)
+    return any(entry.counts_classes for entry in entries)
 
 
 def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
@@ -306,8 +308,8 @@ def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
 
 def entries_of(metrics: Metrics) -> list[MetricEntry]:
     """Return the entries of metrics that are given in any way that `Evaluation` takes."""
-    if isinstance(metrics, str) or not metrics:
-        raise ValueError(f"metrics must be a list of one or more names, but got {quoted(metrics)}.")
+    if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
+        raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
     entries = [_entry_of(metric, name) for name, metric in named]
     repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]

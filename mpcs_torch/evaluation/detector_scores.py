@@ -42,8 +42,8 @@ CHOSEN_HERE = (
 )
 UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
-FURTHER_BITS = -0.5 * log2(1e-7)
-"""The part in Cllr of a further trial that its interval allows for, whose kind is given the probability 1e-7."""
+FURTHER_BITS = -0.5 * log2(1e-12)
+"""The part in Cllr of a further trial that its interval allows for, whose kind is given the probability 1e-12."""
 BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
 
 
@@ -256,7 +256,7 @@ class Detector:
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
         yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
-        area = area_of(self.misranked, self.clusters_by_kind)
+        area = area_of(self.misranked, clusters=self.clusters_by_kind)
         yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), area
         if has_cllr:
             yield Measure(CLLR.title, metric=CLLR.name), self.bits
@@ -293,7 +293,9 @@ class Detector:
 
     def _area_interval(self) -> Interval | Reason:
         clusters = self.clusters_by_kind
-        return area_interval(misranked_shares(self.summary.counts) if clusters is None else self.misranked, clusters)
+        return area_interval(
+            misranked_shares(self.summary.counts) if clusters is None else self.misranked, clusters=clusters
+        )
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""

@@ -199,10 +199,15 @@ class Evaluation:
             )
             for name, given in by_model.items()
         }
-        if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
-            wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
-            raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
-        rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
+        groups = {} if groups is None else groups
+        if not checked or not isinstance(groups, Mapping) or "" in groups:
+            by_name = "groups must be a dictionary by column, such as {'site': sites}"
+            wrong = "preds must hold at least one model" if not checked else by_name
+            got = (
+                quoted(preds) if not checked else quoted(groups) if isinstance(groups, dict) else type(groups).__name__
+            )
+            raise ValueError(f"{wrong}, but got {got}.")
+        rows = {column: row_names(column, names, len(labels)) for column, names in groups.items()}
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         names_of_clusters = None if clusters is None else row_names("clusters", clusters, len(labels))

@@ -149,18 +149,33 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
     return max(limits[0], value - below), min(limits[1], value + above)
 
 
-def area_of(misranked: Sequence[Tensor], clusters: Sequence[Tensor] | None) -> Influences:
-    """Return the area under the ROC by the shares of `misranked_shares`."""
-    area, lost = 1 - misranked[0].mean().item(), [-shares for shares in misranked]
-    return Influences(area, lost, [(-1.0, 0.0)] * 2, clusters=clusters)
+def area_of(
+    misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
+) -> Influences:
+    """Return the area under the ROC by the shares of `misranked_shares`, with weights (N_k,) of trials of each kind.
+
+    A weighted mean is, near its value, the mean of what trials add: the deviation of each, times its weight by the
+    mean weight.
+    """
+    if weights is None:
+        lost = [-shares for shares in misranked]
+        return Influences(1 - misranked[0].mean().item(), lost, [(-1.0, 0.0)] * 2, clusters=clusters)
+    kinds, possible = list[Tensor](), list[Interval]()
+    for shares, ratios in zip(misranked, (each / each.mean() for each in weights), strict=True):
+        mean, most = -(shares @ ratios).item() / len(shares), ratios.max().item()
+        kinds.append(mean - ratios * (shares + mean))
+        possible.append((mean - most * (1 + mean), mean - most * mean))
+    return Influences(1 + kinds[0].mean().item(), kinds, possible, clusters=clusters)
 
 
-def area_interval(misranked: Sequence[Tensor], clusters: Sequence[Tensor] | None) -> Interval | Reason:
-    """Return the interval of the area under the ROC, of detectors and of classes, by the shares of `misranked_shares`.
+def area_interval(
+    misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
+) -> Interval | Reason:
+    """Return the interval of the area under the ROC, of detectors and of classes; arguments are those of `area_of`.
 
     That of DeLong, DeLong and Clarke-Pearson on the logit scale, of many independent trials; else Gaffke's bounds.
     """
-    area = area_of(misranked, clusters)
+    area = area_of(misranked, weights, clusters)
     return area.jackknife("logit") if clusters is None and area.effective() >= FEWEST_MISRANKED else area.bounds()
 
 

@@ -11,7 +11,7 @@ There are two rules, and each metric declares its rule (`AdditiveMetric.interval
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, isfinite, nan, sqrt
+from math import inf, isclose, isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -135,12 +135,13 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
         is_rare = _seen(apart != 0, units) < FEWEST
         is_rare |= metric.interval_rule == "bounded" and _few_make_the_spread(apart, ratios[0][1], units)
         is_rate = metric.interval_rule == "bounded" and list(metric.row_ratios(whole[0])) == RATE and units.are_rows
-        if (is_rate or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
+        slope = _slope(metric, whole[0])
+        if (is_rate or (is_rare and possible)) and slope and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
             numbers, counts, per = _counted(apart, ratios[0][1], both, units)
-            (low, high), p_value = _gaffke(numbers, counts, per), bounded_mean_test(numbers, counts)
-            at = [metric.of_ratio(ratio, whole[0]) - metric.of_ratio(0.0, whole[0]) for ratio in (low, high)]
-            return PairedDifference(first_value, second_value, difference, min(at), max(at), p_value)
+            low, high = sorted(slope * ratio for ratio in _gaffke(numbers, counts, per))
+            p_value = bounded_mean_test(numbers, counts)
+            return PairedDifference(first_value, second_value, difference, low, high, p_value)
         if is_rare:
             return f"few {units.name} make it, so rare ones may be missing here"
     if reason := _too_few(metric, first, units) or _too_few(metric, second, units):
@@ -153,6 +154,14 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     if spread <= 1e-12 * abs(difference) or spread == 0:
         return f"all {units.name} agree, which does not tell how far it may be off"
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
+
+
+def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
+    """Return by how much a value changes with its ratio; None if that is not the same everywhere."""
+    ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
+    width = (ends[-1] - ends[0]) / 4
+    low, middle, high = (metric.of_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
+    return (high - low) / (2 * width) if isclose(middle - low, high - middle, rel_tol=1e-9) else None
 
 
 class NotCompared(NamedTuple):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 
 FOLDS = 32
 """Parts are joined to so many: wide enough that medians and thresholds show their steps."""
-MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.02, 1.0
+MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
 """Of smooth statistics, folds count like a share of about 0.6 of equal ones, pairs differ from sums by 0.001 of the
 squared spread, and the values of quarters by 0.1 to 0.4 standard errors. Beyond these limits intervals of medians,
 thresholds, maxima and calibration errors held 0 to 90 %: see `tests/benchmarks/any_metric.py`."""
@@ -39,7 +39,7 @@ class LeftOut(NamedTuple):
     singles: Tensor
     """(G, ...): without each of G folds of the parts."""
     pairs: Tensor
-    """(G // 2, ...): without two folds."""
+    """(G, ...): without each fold and the next."""
     quarters: Tensor
     """(...): the mean of the values of a quarter of the parts each."""
 
@@ -98,9 +98,9 @@ def _spread(left: LeftOut, unit: str) -> float | Reason:
     change = left.singles - left.singles.mean()
     if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
         return f"few {unit} make the value, so rare ones may be missing here"
-    alone = (left.singles[: 2 * len(left.pairs)] - left.whole).reshape(-1, 2)
-    both = alone.sum(1) * (folds - 1) / (folds - 2)  # of means, which have fewer rows left
-    if (left.pairs - left.whole - both).square().sum() > MAX_STEPS * alone.square().sum():
+    alone = left.singles - left.whole
+    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # of means, which have fewer rows left
+    if (left.pairs - left.whole - both).square().sum() > 2 * MAX_STEPS * alone.square().sum():
         return f"it changes in steps as {unit} are left out, as quantiles and values at a threshold do"
     if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:
         return f"it depends on the number of {unit}: a quarter of them has another value on average"

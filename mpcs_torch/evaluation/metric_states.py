@@ -73,7 +73,10 @@ class BinnedStates:
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
         """Add rows: their identifiers (n,), int64, the inputs of the metric, (n, ...) each, and weights (n,)."""
         if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
-            self.reason = "" if merges(self.metric, *inputs) else OF_OTHERS
+            if isinstance(self.metric, OfRows):
+                self.metric.check_weights(inputs, weights)
+            else:
+                self.reason = "" if merges(self.metric, *inputs) else OF_OTHERS
         if self.reason in (OF_WRAPPERS, OF_OTHERS):
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
             self._whole.update(*inputs, **({} if weights is None else {"sample_weight": weights}))
@@ -101,7 +104,8 @@ class BinnedStates:
         self._fold(other._bits)
         codes = torch.tensor([*other._parts]) + (first if other._bits is None else 0)
         for code, states in zip(in_bits(codes, other._bits, self._bits).tolist(), other._parts.values(), strict=True):
-            self._join(code, states)
+            ids = {IDS: [each + first for each in states[IDS]]} if self._ranks else {}
+            self._join(code, {**states, **ids})
         self._fold(self._most if len(self._parts) > 2**self._most else None)
         self._limit()
 
@@ -144,7 +148,7 @@ class BinnedStates:
         singles = torch.stack([without(folds, fold) for fold in range(number)])
         each = torch.arange(len(parts))
         alone = singles[folds] if number == len(parts) else torch.stack([without(each, part) for part in each.tolist()])
-        pairs = torch.stack([without(folds, fold, fold + 1) for fold in range(0, number - 1, 2)])
+        pairs = torch.stack([without(folds, fold, (fold + 1) % number) for fold in range(number)])
         quarters = torch.stack([without(folds % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
@@ -153,11 +157,11 @@ class BinnedStates:
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
             return "without a value, there is none"
-        in_group = dim_zero_cat(metric.in_group)
         ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
-        clusters = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        by_kind = None if cluster is None else [clusters[in_group], clusters[~in_group]]
-        return area_interval(metric.misranked(), by_kind)
+        codes = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # shares make several rows of one
+        shares, weights = metric.misranked()
+        return area_interval(shares, weights, None if is_alone else metric.by_kind(codes))
 
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
         known = self._parts.get(code)
@@ -207,7 +211,19 @@ class OfRows(Metric):
     def compute(self) -> Tensor:
         """Return the value of the function."""
         probs, target = (dim_zero_cat(part) for part in (self.probs, self.target))
-        weights = dim_zero_cat(self.weights) if len(self.weights) else None
+        return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
+
+    def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
+        """Refuse a function that has the same value for any weights, where rows have some."""
+        if weights is None or len(weights) < 2:
+            return
+        (probs, target), others = inputs, weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
+        if self._value(probs, target, weights).equal(self._value(probs, target, others)):
+            raise ValueError(
+                "a function of rows that have weights must use them, rows.weights, but they change nothing."
+            )
+
+    def _value(self, probs: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
         value = self.function(Rows(probs, target, torch.arange(len(target)), weights=weights))
         return torch.as_tensor(value, dtype=torch.float64)
 
@@ -239,7 +255,12 @@ def takes_weights(metric: Metric) -> bool:
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
-    """Return whether the states of two parts of some rows, merged, have the value of all: of a metric of others."""
+    """Return whether the states of two parts of some rows, merged, have the value of all: of a metric of others.
+
+    Fewer than three rows do not show it.
+    """
+    if len(inputs[0]) < 3:
+        return True
     whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
     rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # of unequal sizes: means of batches differ
     named = {name: each for name, each in further.items() if name != "sample_weight"}

@@ -207,8 +207,7 @@ class ModelSums:
         found = dict[str, tuple[float, Interval | Reason]]()
         for entry in self._others.entries:
             left, metric = self.left_out(entry.name, column, code), self._others.metrics()[entry.name]
-            is_of_ranks = getattr(metric, "interval_rule", "") == "ranks" and not self.layout.chosen.weighs
-            if isinstance(left, LeftOut) and is_of_ranks:
+            if isinstance(left, LeftOut) and getattr(metric, "interval_rule", "") == "ranks":
                 states = self._states_named(entry.name, column, code)
                 found[entry.name] = left.whole.item(), states.interval_of_ranks(cluster)
             elif isinstance(left, LeftOut):

@@ -91,6 +91,7 @@ class Rows(NamedTuple):
 
 def names_in(values: Any) -> list[Any]:
     """Return the values of labels or decisions that are names; empty if they are numbers."""
+    values = values.to_numpy() if hasattr(values, "to_numpy") else values  # a frame of pandas lists its columns
     plain = [] if isinstance(values, Tensor) else values.tolist() if hasattr(values, "tolist") else values
     return list(plain) if any(isinstance(each, str) for each in plain) else []
 

@@ -140,9 +140,9 @@ def _class_intervals(
 def compare(
     models: Mapping[str, ModelSums], cluster: str | None, *, is_default: bool
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of models by the metrics that the register names for it, and say why there are no others.
+    """Compare each pair of models by the metrics that were named, and say why there are no others.
 
-    Groups of classes are compared, too, if the metrics are the default ones.
+    Of the default metrics, by those that the register names for it, and by groups of classes.
 
     Without a concern, dangerous errors and expected concern say what wrong decisions say, so they are left out: more
     comparisons would need lower p-values.
@@ -162,11 +162,12 @@ def compare(
     has_errors = any(entry.section == "main" and entry.takes == "decisions" for entry in chosen.entries)
     for entry in chosen.entries:
         is_repeated = has_errors and chosen.concern is None and entry.section == "concern"
-        if not entry.compared_as or is_repeated or entry.repeats in names:
+        is_wanted = entry.compared_as if is_default else entry.direction and not entry.is_count
+        if not is_wanted or is_repeated or entry.repeats in names:
             continue
+        measure = Measure(entry.compared_as or entry.name, entry.direction == "min", metric=entry.name)
         for a, b in combinations(by_model, 2):
             if entry.name not in by_model[a]:
-                measure = Measure(entry.compared_as, entry.direction == "min", metric=entry.name)
                 one, other = (models[name].left_out(entry.name) for name in (a, b))
                 if not isinstance(one, LeftOut) or not isinstance(other, LeftOut):
                     rows.append(
@@ -176,9 +177,9 @@ def compare(
                     rows.append((a, b, measure, difference_of_left_out(one, other, units.name)))
                 continue
             (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
-            is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
-            measure = Measure(entry.compared_as, entry.direction == "min", is_rate, entry.name)
-            rows.append((a, b, measure, difference_of(metric, one, other, units)))
+            measure = measure._replace(is_rate=list(metric.row_ratios(whole_of(one, units))) == RATE)
+            difference = entry.no_interval or difference_of(metric, one, other, units)
+            rows.append((a, b, measure, difference))
     rows += _rates_of_groups(models, tables, units) if is_default else []
     return judged(rows)
 

@@ -95,6 +95,12 @@ class MetricEntry:
         return self.takes not in ("soft_labels", "costs")
 
     @property
+    def counts_classes(self) -> bool:
+        """Whether it is a metric of classification, ours or of torchmetrics, that needs one class for each row."""
+        is_ours_or_theirs = self.is_registered or self.metric.__module__.startswith("torchmetrics.classification")
+        return is_ours_or_theirs and self.takes_classes
+
+    @property
     def needs_matrix(self) -> bool:
         """Whether the metric holds or reads a number for each pair of classes."""
         return self.takes == "decisions" or issubclass(self.metric, (metrics.ExpectedConcern, metrics.RiskCoverageArea))

@@ -8,7 +8,6 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, misranked_shares
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.metrics.quality.confusion import DecisionMetric
 
@@ -105,23 +104,29 @@ class ClassAUROC(Metric):
         self.scores.append(preds[:, self.classes].sum(1))
         self.in_group.append(_is_in(target, self.classes))
 
-    def misranked(self) -> list[Tensor]:
-        """Return, for each sample of the group and of the rest, the share of others that are ranked wrongly with it."""
-        scores, in_group = self._samples()
-        return misranked_shares(count_errors(scores, in_group), (scores, in_group))
+    def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
+        """Return, for each sample of the group and of the rest, the share of others that are ranked wrongly with it.
+
+        Ties count 1/2. The second are the weights of these samples, None if all count alike.
+        """
+        scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
+        weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)
+        levels = scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        rest, group = (levels.bincount(weights * kind) for kind in (~in_group, in_group))
+        above = 1 - (rest.cumsum(0) - rest / 2) / rest.sum()
+        below = (group.cumsum(0) - group / 2) / group.sum()
+        shares = [above[levels[in_group]], below[levels[~in_group]]]
+        return shares, self.by_kind(weights) if len(self.weights) else None
+
+    def by_kind(self, values: Tensor) -> list[Tensor]:
+        """Return values of all samples, (N,), for those of the group and of the rest."""
+        in_group = dim_zero_cat(self.in_group)
+        return [values[in_group], values[~in_group]]
 
     def compute(self) -> Tensor:
         """Return the area."""
-        scores, in_group = self._samples()
-        if not len(self.weights):
-            return area_under_roc(count_errors(scores, in_group))
-        weights, levels = dim_zero_cat(self.weights).double(), scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        rest, group = (levels.bincount(weights * kind) for kind in (~in_group, in_group))
-        area: Tensor = group @ (rest.cumsum(0) - rest / 2) / (group.sum() * rest.sum())
-        return area
-
-    def _samples(self) -> tuple[Tensor, Tensor]:
-        return dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
+        (shares, _), weights = self.misranked()
+        return 1 - (shares.mean() if weights is None else shares @ weights[0] / weights[0].sum())
 
 
 def _is_in(labels: Tensor, classes: Sequence[int]) -> Tensor:

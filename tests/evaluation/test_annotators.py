@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from torch import Tensor
+from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score, MulticlassMatthewsCorrCoef
+from torchmetrics.regression import MeanSquaredError
 
 from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import model_sums
@@ -154,12 +156,12 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
         (
             SHARES,
             {"metrics": ["calibration_slope"]},
-            "soft labels, which need metrics that take weights, which calibration_slope do not",
+            "shares of annotators, but calibration_slope takes none",
         ),
         (
             SHARES,
             {"concern": ConcernRange([CONCERN], [DEARER])},
-            "soft labels, which need costs that are",
+            "shares of annotators, but costs must be known",
         ),
         (SHARES, {"prevalence": [0.5, 0.3, 0.2]}, "prevalence needs one class for each row"),
     ],
@@ -237,3 +239,19 @@ def test_shares_of_thirds_have_no_negative_rates() -> None:
     found = evaluate(probs, thirds, concern=concern, clusters=torch.arange(200) // 4, metrics=["accuracy"])
     low, high = found.interval("specificity[ill]")
     assert 0 <= low <= found.value("specificity[ill]") <= high <= 1
+
+
+def test_metrics_of_torchmetrics_count_shares_as_weights_and_annotators_who_agree_are_labels() -> None:
+    sure = torch.nn.functional.one_hot(TRUTH, 3).double()
+    metrics = {"f1": MulticlassF1Score(3), "mcc": MulticlassMatthewsCorrCoef(3), "squares": MeanSquaredError()}
+    hard = evaluate(A, TRUTH, metrics={name: metrics[name] for name in ("f1", "mcc")})
+    agreed = evaluate(A, sure, metrics=metrics)
+    for name in ("f1", "mcc"):
+        assert agreed.value(name) == pytest.approx(hard.value(name))
+        assert agreed.interval(name) == pytest.approx(hard.interval(name), rel=1e-6)
+    assert agreed.value("squares") == pytest.approx(float((A - sure).square().mean()))
+    shared = evaluate(A, SHARES, metrics=metrics)
+    expected = f1_score(CLASSES, A.argmax(1)[PLACES], average="macro", sample_weight=WEIGHTS)
+    assert shared.value("f1") == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(ValueError, match="shares of annotators, but MulticlassAUROC takes none"):
+        evaluate(A, SHARES, metrics=[MulticlassAUROC(3)])

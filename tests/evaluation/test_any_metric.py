@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -251,3 +252,36 @@ def test_a_batch_that_a_metric_refuses_adds_nothing() -> None:
         metric.update(PROBS, TARGET + 1)
     metric._computed = None
     assert metric.compute() == before
+
+
+def test_a_group_of_one_row_has_its_value() -> None:
+    groups = ["one" if row == 7 else "many" for row in range(len(TARGET))]
+    found = evaluate(PROBS, TARGET, metrics={"f1": MulticlassF1Score(3)}, groups={"site": groups})
+    assert found.value("f1", group=("site", "one")) in (0.0, 1.0)
+    assert found.interval("f1", group=("site", "one")) is None
+
+
+def test_a_metric_that_averages_over_batches_does_not_merge() -> None:
+    class OfBatches(MeanSize):
+        def __init__(self) -> None:
+            Metric.__init__(self)
+            for name in ("total", "batches"):
+                self.add_state(name, torch.tensor(0.0), dist_reduce_fx="sum")
+
+        def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
+            self.total += (preds.argmax(1) == target).float().mean()
+            self.batches += 1
+
+        def compute(self) -> torch.Tensor:
+            return self.total / self.batches
+
+    found = evaluate(PROBS, TARGET, metrics={"m": OfBatches()})
+    assert found.interval("m") is None
+    assert "do not merge" in found.find("m")[2]
+
+
+def test_frames_of_pandas_are_arrays() -> None:
+    found = evaluate(pd.DataFrame(PROBS.numpy()), pd.Series(TARGET.numpy()), metrics=["accuracy"])
+    assert found.value("accuracy") == evaluate(PROBS, TARGET, metrics=["accuracy"]).value("accuracy")
+    with pytest.raises(ValueError, match=r"groups must be a dictionary by column, such as .*but got DataFrame"):
+        evaluate(PROBS, TARGET, groups=pd.DataFrame({"site": TARGET.numpy()}))  # type: ignore[arg-type]

@@ -143,8 +143,8 @@ def test_areas_and_cllr_have_the_jackknife() -> None:
         for sign, kind in ((-1, labels), (1, ~labels))
     ]
     above = 0.0
-    for of_kind in bits:  # a trial of each kind that is given the probability 1e-7 may be missing by chance
-        values = torch.cat([of_kind, torch.tensor([0.0, -log(1e-7) / (2 * log(2))])]).double()
+    for of_kind in bits:  # a trial of each kind that is given the probability 1e-12 may be missing by chance
+        values = torch.cat([of_kind, torch.tensor([0.0, -log(1e-12) / (2 * log(2))])]).double()
         counts = torch.cat([torch.ones(len(of_kind)), torch.zeros(2)]).double()
         above += (bounded_mean_interval(values, counts)[1] - of_kind.mean().item()) ** 2
     low, high = result.interval(CLLR, model="A")

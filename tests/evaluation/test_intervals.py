@@ -151,7 +151,7 @@ def test_a_mean_that_rare_rows_may_make_has_the_bound_of_a_row_where_that_is_of_
     found = evaluate(preds, target)
     squares = (preds - torch.eye(4, dtype=torch.float64)[target]).square().sum(1)
     losses = -preds[torch.arange(len(target)), target].log()
-    for name, of_rows, largest in (("brier_score", squares, 2.0), ("cross_entropy", losses, -log(1e-7))):
+    for name, of_rows, largest in (("brier_score", squares, 2.0), ("cross_entropy", losses, -log(1e-12))):
         values = torch.cat([of_rows, torch.tensor([0.0, largest])])
         counts = torch.cat([torch.ones(len(of_rows)), torch.zeros(2)])
         assert found.interval(name) == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3), name
@@ -214,7 +214,7 @@ def test_a_mean_that_few_rows_make_has_its_bound() -> None:
     probs[:100] = probs[:100].flip(1)
     probs[:2] = torch.tensor([1 - 1e-9, 1e-9], dtype=torch.float64)
     found = evaluate(probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"])
-    losses, counts = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()], [0, 900, 98, 2]
+    losses, counts = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9, 1e-12]).double().log()).tolist()], [0, 900, 98, 2, 0]
     expected = bounded_mean_interval(torch.tensor(losses).double(), torch.tensor(counts).double())
     assert found.interval("cross_entropy") == pytest.approx(expected, rel=1e-6)
     assert found.interval("brier_score") is not None
@@ -223,7 +223,7 @@ def test_a_mean_that_few_rows_make_has_its_bound() -> None:
 def test_the_upper_end_of_a_loss_allows_for_saturated_rows() -> None:
     losses = -PROBS[torch.arange(len(TARGET)), TARGET].log()
     counts = torch.cat([torch.ones(len(losses)), torch.zeros(2)]).double()
-    bound = bounded_mean_interval(torch.cat([losses, torch.tensor([0.0, -log(1e-7)])]), counts)
+    bound = bounded_mean_interval(torch.cat([losses, torch.tensor([0.0, -log(1e-12)])]), counts)
     low, high = evaluate(PROBS, TARGET, metrics=["cross_entropy"]).interval("cross_entropy")
     assert high == pytest.approx(bound[1], rel=1e-2)
     logs = torch.stack([losses[torch.arange(len(losses)) != row].mean() for row in range(len(losses))]).log()

@@ -28,6 +28,7 @@ from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.metric_states import takes_weights
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import ENTRIES
 from tests.cli.test_cli import run
@@ -91,6 +92,27 @@ def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None
     assert wrapped.compute()["kappa"].item() == pytest.approx(found.value("quadratic_weighted_kappa"))
     with pytest.raises(ValueError, match="sample_weight needs a metric of sums, but MulticlassAUROC has other states"):
         WithInterval(MulticlassAUROC(3)).update(PROBS, TARGET, sample_weight=WEIGHTS)
+
+
+def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
+    def off(rows: Rows) -> torch.Tensor:
+        wrong = (rows.probs.argmax(1) != rows.target).double()
+        return wrong.mean() if rows.weights is None else wrong @ rows.weights / rows.weights.sum()
+
+    found = measured(weights=WEIGHTS, metrics={"off": off, "misclassification_rate": "misclassification_rate"})
+    assert found.value("off") == pytest.approx(found.value("misclassification_rate"))
+    with pytest.raises(ValueError, match=r"must use them, rows\.weights, but they change nothing"):
+        measured(weights=WEIGHTS, metrics={"off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()})
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
+def test_areas_keep_their_interval_with_weights_of_1_and_with_annotators_who_agree(clusters: Any) -> None:
+    few = torch.where((TARGET == 2) & (torch.arange(300) > 30), 0, TARGET)  # of which bounds hold
+    plain = measured(target=few, metrics=["auroc[c]"], clusters=clusters).interval("auroc[c]")
+    shares = torch.nn.functional.one_hot(few, 3).double()
+    for given in ({"weights": torch.full((300,), 2.0)}, {"target": shares}):
+        found = measured(**{"target": few, **given}, metrics=["auroc[c]"], clusters=clusters)
+        assert found.interval("auroc[c]") == pytest.approx(plain)
 
 
 def test_weights_of_1_change_nothing_but_rates_have_bounds_of_sums() -> None:
@@ -184,7 +206,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
         ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
         (
             {"weights": WEIGHTS, "metrics": [MulticlassAUROC(3)]},
-            "weights, which MulticlassAUROC do not",
+            "has weights of rows, but MulticlassAUROC takes none",
         ),
         ({"weights": torch.zeros(300)}, "result needs at least one row"),
         ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),

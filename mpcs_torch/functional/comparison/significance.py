@@ -267,8 +267,10 @@ def verdict_of(
         sentence = f"{nothing}{corrected}: {against(one, other)}"
         alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
         apart = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, leaves out 0"
-        likely = number(_likely_shown(high - low, level, comparisons))
-        could = f" One of about {likely}{points} would have been shown with a chance of 9 in 10." if low < high else ""
+        likely = _likely_shown(high - low, level, comparisons)
+        could = f" One of about {number(likely)}{points} would have been shown with a chance of 9 in 10."
+        could = " These data can hardly show any difference." if measure.is_rate and likely > 1 else could
+        could = could if low < high else ""
         return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{apart}.{could}"
     if difference < 0:
         low, high = -high, -low

@@ -79,7 +79,7 @@ class BrierScore(ProbabilityMetric):
         return {**super()._references(), "uniform guess": guess}
 
 
-FURTHER_LOSS = -log(1e-7)
+FURTHER_LOSS = -log(1e-12)
 """The loss of a further row that intervals of the cross entropy allow for: samples often have no saturated one."""
 
 
@@ -127,11 +127,11 @@ class CrossEntropy(ProbabilityMetric):
         return sums.entropy / sums.samples
 
     def row_ratios(self, whole: EntropySums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the losses of probabilities 1 and 1e-7 of the true class."""
+        """Return the losses of probabilities 1 and 1e-12 of the true class."""
         return [(0.0, 1.0), (FURTHER_LOSS, 1.0)]
 
     def bin_ratios(self, bins: EntropySums, whole: EntropySums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return those of a row of 1e-7, or of the largest loss of a bin."""
+        """Return those of a row of 1e-12, or of the largest loss of a bin."""
         largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=FURTHER_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 
