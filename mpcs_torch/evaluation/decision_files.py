@@ -38,7 +38,7 @@ OTHER_FREQUENCIES = (
 
 
 PARTLY_LABELLED = (
-    "Of {} rows, {} have a label: all values are of these, which count alike. If some rows were more likely to be labelled "
+    "Of {} rows, {} have a label: all values are of these, which count alike. If some were more likely to be labelled "
     "than others, such as one of each patient, give each its weight: mpcs score --missing drop --weight COLUMN."
 )
 

@@ -150,8 +150,8 @@ class PilotPlan(NamedTuple):
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then limits let {many} be decided in "
-            f"{100 * self.chance:.3g} % of fits. This takes the pilot for the truth, with {self.errors} of the errors that "
-            "are limited: few of them make the plan too high or too low."
+            f"{100 * self.chance:.3g} % of fits. This takes the pilot for the truth, with {self.errors} of the errors "
+            "that are limited: few of them make the plan too high or too low."
         )
         return text.replace("_", " ")
 
@@ -223,8 +223,8 @@ def plan_like(
         low, high = (low, middle) if share_of_fits(middle, SCOUTING, middle) >= chance else (middle, high)
     while (attained := share_of_fits(high, COUNTED, high + 1)) < chance:
         high += high // 32 + 1
-    best = DecisionRule(rule.concern, calibration=None).assess(preds).best
-    wrong = min(int((limit.losses(rule.concern)[target, best] > 0).sum()) for limit in rule.limits)
+    decided = DecisionRule(rule.concern, calibration=None).assess(preds).best
+    wrong = min(int((limit.losses(rule.concern)[target, decided] > 0).sum()) for limit in rule.limits)
     unit = SAMPLES if clusters is None else "clusters"
     return PilotPlan(high, attained, pilot, wrong, coverage, unit)
 
