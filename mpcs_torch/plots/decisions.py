@@ -129,7 +129,7 @@ def verdict_figure(
 ) -> Figure:
     """Draw which model, or way of deciding, is shown to cost least over a grid of costs.
 
-    A cell is white where the data do not show which. Both axes are logarithmic.
+    A cell is empty where the data do not show which. Both axes are logarithmic.
 
     Args:
         names: What is compared; the legend names what is shown to cost least in most cells.
@@ -147,7 +147,7 @@ def verdict_figure(
         >>> cheapest, is_shown = torch.tensor([[0, 0], [0, 1]]), torch.tensor([[True, False], [True, True]])
         >>> figure = verdict_figure(["small", "large"], costs, costs, cheapest, is_shown, now=(0.5, 0.5))
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
-        ['small', 'large', 'white: not shown', 'this concern']
+        ['small', 'large', 'empty: not shown', 'this concern']
     """
     figure, axes = canvas(
         3.2, title, xlabel=f"cost of other errors ({against}: 1)", ylabel=f"cost of a referral ({against}: 1)"
@@ -174,7 +174,7 @@ def verdict_figure(
         Patch(color=SYSTEMS[place % len(SYSTEMS)], label=literal(names[place])) for place in most if counts[place]
     ]
     if not is_shown.all():
-        handles.append(Patch(facecolor="none", edgecolor=DARK_GREY, linewidth=0.6, label="white: not shown"))
+        handles.append(Patch(facecolor="none", edgecolor=DARK_GREY, linewidth=0.6, label="empty: not shown"))
     if (line := _mark(axes, *now)) is not None:
         handles.append(line)
     return legend_below(figure, handles=handles)

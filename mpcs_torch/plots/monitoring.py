@@ -97,12 +97,7 @@ def _draw_means(axes: Axes, points: Sequence[Point]) -> None:
     places = [point.place for point in points]
     means = [point.mean for point in points]
     axes.fill_between(
-        places,
-        [m.low for m in means],
-        [m.high for m in means],
-        color=style.SKY,
-        alpha=0.5,
-        label="interval at any time",
+        places, [m.low for m in means], [m.high for m in means], color=style.SKY, alpha=0.5, label="at any time"
     )
     axes.plot(places, [m.rate for m in means], color=style.BLUE, linewidth=1.5, label="mean")
     limits = [*[means[-1].lowest] * (means[-1].lowest > 0), *[means[-1].highest] * isfinite(means[-1].highest)]

@@ -252,7 +252,7 @@ def draw_verdict(verdict: Verdict, *, is_several: bool) -> Drawing:
             f"The {compared} that is shown to have the lowest mean cost, over a grid of costs: {', '.join(told)}."
         ),
         f"Colour: this {compared} is shown to cost least on {verdict.rows} rows, for other costs of a referral (up) "
-        f"and of errors other than the {verdict.against} ones (right). White: these rows do not show which costs "
+        f"and of errors other than the {verdict.against} ones (right). Empty: these rows do not show which costs "
         "least (by the paired 95 % interval, of that point alone). Decisions are made anew at each point.",
     )
 

@@ -85,12 +85,8 @@ def terms_of(watch: Watch) -> str:
     """Explain what the tables say and what it rests on, in sentences."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
-    shared = "of rows that share a patient or a day, label one, with its chance, or give the cluster size"
-    unit = (
-        f"each row is taken as independent ({shared})"
-        if size == 1
-        else f"at most {size:g} rows are taken to err together"
-    )
+    alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
+    unit = f"{alone}cluster size)" if size == 1 else f"at most {size:g} rows are taken to err together"
     return (
         f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "

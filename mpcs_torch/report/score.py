@@ -44,9 +44,8 @@ def write_score_report(
     """
     title, terms, of = named(result), terms_of(result), Classified(result.models, risks, concern)
     has_intervals = any(scores.class_intervals for scores in result.models.values())
-    notes = (
-        [IN_BRACKETS.format(result.first.cluster_name if result.first.clusters else "rows")] if has_intervals else []
-    )
+    unit = result.first.cluster_name if result.first.clusters else "rows"
+    notes = [IN_BRACKETS.format(unit)] if has_intervals else []
     notes += [UNWEIGHTED] if any(rows.is_weighted for rows in risks.values()) else []
     metrics = [
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
@@ -55,9 +54,7 @@ def write_score_report(
     if len(result.models) == 1 and not result.first.refers:  # whose classes are all in the table by class
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
-    bounds = (
-        "The bound, the worse end of a 95 % interval, must keep each requirement; [class]: of the rows of the class"
-    )
+    bounds = "Bound: the worse end of a 95 % interval, which must keep the requirement; [class]: of its rows"
     write_result(
         path,
         result,
