@@ -37,6 +37,12 @@ OTHER_FREQUENCIES = (
 )
 
 
+PARTLY_LABELLED = (
+    "Of {} rows, {} have a label: all values are of these, which count alike. If some were more likely to be labelled "
+    "than others, such as one of each patient, give each its weight: mpcs score --missing drop --weight COLUMN."
+)
+
+
 class Decided(NamedTuple):
     """The decisions for the rows of a file."""
 
@@ -175,6 +181,9 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         shared = None if cluster is None else [rows.texts[cluster][place] for place in places]
         decided = assessed.decision[is_labelled], rows.target[is_labelled]
         result = _evaluated(rule, *decided, shared, predictions, out.name)
+        if not is_labelled.all():
+            told = PARTLY_LABELLED.format(len(is_labelled), len(places))
+            result = replace(result, notes=[*result.notes, told])
     return Decided(len(rows.logits), int((assessed.decision < 0).sum()), result, note)
 
 

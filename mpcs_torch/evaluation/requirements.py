@@ -111,9 +111,9 @@ class RequirementError(MpcsError, AssertionError):
     Example:
         >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))
         1 of 1 tests of requirements failed:
-        | requirement | model | group    | value | bound | holds |
-        |-------------|-------|----------|-------|-------|-------|
-        | mpcs < 0.3  |       | all rows | 0.25  | 0.34  | no    |
+        | requirement | holds | value | bound | model | group    |
+        |-------------|-------|-------|-------|-------|----------|
+        | mpcs < 0.3  | no    | 0.25  | 0.34  |       | all rows |
     """
 
     exit_status = 3
@@ -133,8 +133,8 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:
         numbers = [f"{number:{'.4g' if requirement.reference is None else '+.4g'}}" for number in (value, bound)]
         told = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
-        rows.append([printable(cell) for cell in (str(requirement), model, group or "all rows", *numbers, told)])
-    return Table(["requirement", "model", "group", "value", "bound", "holds"], rows)
+        rows.append([printable(cell) for cell in (str(requirement), told, *numbers, model, group or "all rows")])
+    return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)
 
 
 def outcomes_of(result: "Result[Any]", requirements: Sequence[Requirement | str]) -> list[Outcome]:

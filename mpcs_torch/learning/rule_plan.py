@@ -141,7 +141,7 @@ class PilotPlan(NamedTuple):
     pilot: int
     """The number of samples or clusters of the pilot."""
     errors: int
-    """The wrong samples of the pilot, without any referral."""
+    """The errors in the pilot that a limit counts, without any referral: of several limits, the fewest."""
     coverage: float
     unit: str
 
@@ -150,8 +150,8 @@ class PilotPlan(NamedTuple):
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then limits let {many} be decided in "
-            f"{100 * self.chance:.3g} % of fits. This takes the pilot for the truth, with {self.errors} wrong samples: "
-            "few of them make the plan too high or too low."
+            f"{100 * self.chance:.3g} % of fits. This takes the pilot for the truth, with {self.errors} of the errors "
+            "that are limited: few of them make the plan too high or too low."
         )
         return text.replace("_", " ")
 
@@ -223,7 +223,8 @@ def plan_like(
         low, high = (low, middle) if share_of_fits(middle, SCOUTING, middle) >= chance else (middle, high)
     while (attained := share_of_fits(high, COUNTED, high + 1)) < chance:
         high += high // 32 + 1
-    wrong = int((DecisionRule(rule.concern, calibration=None)(preds) != target).sum())
+    decided = DecisionRule(rule.concern, calibration=None).assess(preds).best
+    wrong = min(int((limit.losses(rule.concern)[target, decided] > 0).sum()) for limit in rule.limits)
     unit = SAMPLES if clusters is None else "clusters"
     return PilotPlan(high, attained, pilot, wrong, coverage, unit)
 

@@ -205,9 +205,7 @@ def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Seque
     are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
     require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
     by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
-    rule = (
-        "limits must be per sample, with a chance of 1 by the size of the cluster where one sample of each is labelled"
-    )
+    rule = "limits must be per sample: where that of the rule is per cluster, give another one (`--limit`)"
     require(by_cluster is None, rule, by_cluster)
     watched, first = list[_Watched](), 0
     for limit in limits:

@@ -115,7 +115,7 @@ def confusion_matrix(
         dangerous = Line2D([], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS)
         dangerous.set_label("dangerous error (bold)")
         frame = Patch(fill=False, edgecolor=style.RELEASED, **FRAME, label="released pair (tolerable)")
-        cost = Patch(facecolor=to_rgba(style.DANGEROUS, STRONGEST), label="darker: costs more in all")
+        cost = Patch(facecolor=to_rgba(style.DANGEROUS, STRONGEST), label="stronger: costs more in all")
         legend_below(figure, 2, handles=[dangerous, frame if costs is None else cost], on=on)
     return figure
 

@@ -55,7 +55,7 @@ class Point(NamedTuple):
     """A mean at one time."""
 
     place: float
-    """The number of samples so far."""
+    """The number of rows so far."""
     mean: Watched
     evidence: float
 
@@ -63,7 +63,7 @@ class Point(NamedTuple):
 def watched_over_time(
     points: Sequence[Point], *, threshold: float, times: Sequence[str] = (), title: str = ""
 ) -> Figure:
-    """Draw a mean with its interval and its limits over the samples, and the evidence below.
+    """Draw a mean with its interval and its limits over the rows, and the evidence below.
 
     Args:
         points: In their order, at least one.
@@ -80,10 +80,10 @@ def watched_over_time(
     evidence = [min(max(point.evidence, 1 / most), most) for point in points]
     below.plot(places, evidence, color=style.BLUE, linewidth=1.5)
     below.axhline(threshold, color=style.RED, linestyle="--", linewidth=1.2, label=f"alarm from {threshold:g} on")
-    below.set(yscale="log", ylabel="won by a bet\non an excess", xlabel="samples")
+    below.set(yscale="log", ylabel="won by a bet\non an excess", xlabel="rows")
     below.set_ylim(min(0.5, *evidence) / 2, max(2 * threshold, *evidence) * 2)
     if times:
-        below.set_xlabel(f"samples, {times[0]} to {times[-1]}")
+        below.set_xlabel(f"rows, {times[0]} to {times[-1]}")
     below.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     for axes in (above, below):
         axes.tick_params(labelsize=style.SMALL)
@@ -97,7 +97,7 @@ def _draw_means(axes: Axes, points: Sequence[Point]) -> None:
     places = [point.place for point in points]
     means = [point.mean for point in points]
     axes.fill_between(
-        places, [m.low for m in means], [m.high for m in means], color=style.SKY, alpha=0.5, label="holds at any time"
+        places, [m.low for m in means], [m.high for m in means], color=style.SKY, alpha=0.5, label="at any time"
     )
     axes.plot(places, [m.rate for m in means], color=style.BLUE, linewidth=1.5, label="mean")
     limits = [*[means[-1].lowest] * (means[-1].lowest > 0), *[means[-1].highest] * isfinite(means[-1].highest)]

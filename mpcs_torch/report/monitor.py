@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from mpcs_torch.errors import printable
+from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.monitor import evidence_beyond
@@ -25,8 +26,9 @@ TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
     SEEN: "a true rate above it would have raised an alarm by now, with a chance of 9 in 10",
     EVIDENCE: "what a bet that the limit is exceeded has won so far; it is no p-value",
-    "samples": "the labelled rows that count for the rate; rows that err together count as one",
+    "samples": "the rows that count for the rate; with chances, or rows that err together, each is a part of one",
     "mean": "the rate so far",
+    "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
 """By header of the tables: what it means."""
 HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
@@ -65,7 +67,7 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     rows = list[dict[str, str]]()
     for mean, samples, evidence, seen in known_of(watch, kind):
         limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
-        cells = {HEADERS[kind]: mean.name, "samples": f"{samples:.6g}"}
+        cells = {HEADERS[kind]: mean.name, "samples": number_text(samples)}
         cells |= {"mean": "" if isnan(mean.rate) else f"{mean.rate:.3g}"}
         cells |= {"at any time": f"{mean.low:.3g} to {mean.high:.3g}", "limit": " to ".join(limits)}
         cells |= {SEEN: "nothing yet" if isnan(seen) else f"{seen:.3g}"} if kind == RISK else {}
@@ -83,7 +85,8 @@ def terms_of(watch: Watch) -> str:
     """Explain what the tables say and what it rests on, in sentences."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
-    unit = "each row is taken as independent" if size == 1 else f"at most {size:g} rows are taken to err together"
+    alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
+    unit = f"{alone}cluster size)" if size == 1 else f"at most {size:g} rows are taken to err together"
     return (
         f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
@@ -118,14 +121,15 @@ def _verdict_of(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
     mean, samples, _, seen = _least_known(watch)
-    known = f"by {samples:.6g} samples (with {watch.settings.confidence:.4g})"
+    known = f"by {number_text(samples)} samples (with {watch.settings.confidence:.4g})"
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {mean.high:.3g} {known}, and its limit is"
         return f"Limits are kept: {least} {mean.highest:.3g}. No alarm {quiet}."
-    limit, could = f"and its limit is {mean.highest:.3g}", f"Only a rate of '{mean.name}' above {seen:.3g} would"
-    could = f"No rate of '{mean.name}' could" if isnan(seen) else could
-    sure = f"have been seen by now (chance {100 * SURE:g} %), {limit}"
-    return f"{could} {sure}: it may be as high as {mean.high:.3g} {known}. No alarm {quiet}, so far."
+    could = "no rate could" if isnan(seen) else f"only a rate above {seen:.3g} would"
+    return (
+        f"Not shown: that '{mean.name}' keeps its limit, {mean.highest:.3g}. It may be as high as {mean.high:.3g} "
+        f"{known}; {could} have raised an alarm by now (chance {100 * SURE:g} %). No alarm {quiet}, so far."
+    )
 
 
 def _least_known(watch: Watch) -> Known:

@@ -22,9 +22,9 @@ from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
-UNWEIGHTED = "DET curves and the picture of what costs least over other costs, which count rows alike, are left out."
+UNWEIGHTED = "DET curves, which count rows alike, are left out."
 """Of weighted rows; all else on the page is weighted."""
-IN_BRACKETS = "In brackets: 95 % intervals, of where a rate may be for new rows like these."
+IN_BRACKETS = "In brackets: 95 % intervals, of where a rate may be for new {} like these."
 TOLD = 3
 """The most models that have a sentence."""
 
@@ -44,7 +44,8 @@ def write_score_report(
     """
     title, terms, of = named(result), terms_of(result), Classified(result.models, risks, concern)
     has_intervals = any(scores.class_intervals for scores in result.models.values())
-    notes = [IN_BRACKETS] if has_intervals else []
+    unit = result.first.cluster_name if result.first.clusters else "rows"
+    notes = [IN_BRACKETS.format(unit)] if has_intervals else []
     notes += [UNWEIGHTED] if any(rows.is_weighted for rows in risks.values()) else []
     metrics = [
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
@@ -53,7 +54,7 @@ def write_score_report(
     if len(result.models) == 1 and not result.first.refers:  # whose classes are all in the table by class
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
-    bounds = "Bounds of 95 % intervals, which must keep the requirements"
+    bounds = "Bound: the worse end of a 95 % interval, which must keep the requirement; [class]: of its rows"
     write_result(
         path,
         result,
@@ -111,9 +112,9 @@ def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> s
     """Say how the table by class is read."""
     first = result.first
     order = "The worst class first" if concern is None else "The class with the most expensive error first"
-    beside = f"; {first.cluster_name}: those with such rows" if first.clusters else ""
+    beside = f"; {first.cluster_name}: those with such rows; all else counts rows" if first.clusters else ""
     sure = ", 95 % intervals in brackets" if any(first.class_intervals.values()) else ""
-    return f"{order}, then groups of classes{beside}; rows as parts of rows{sure}"
+    return f"{order}, then groups of classes{beside}{sure}"
 
 
 def _over_costs(result: Result[ClassifierScores]) -> Markup:

@@ -260,7 +260,9 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-def test_every_column_keeps_its_name_order_and_text(tmp_path: Path, concern: Path) -> None:
+def test_every_column_keeps_its_name_order_and_text(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rule, out, new = tmp_path / "rule.pt", tmp_path / "out.csv", tmp_path / "new.csv"
     DecisionRule(load_concern(concern), calibration=None).save(rule)
     new.write_text(
@@ -274,6 +276,7 @@ def test_every_column_keeps_its_name_order_and_text(tmp_path: Path, concern: Pat
     assert [row.startswith(line) for row, line in zip(rows, lines_of(new)[1:], strict=True)] == [True, True]
     assert [row.split(";")[-5] for row in rows] == ["red", "blue"], "a row without a label is decided, too"
     assert [row.split(";")[-4] for row in rows] == ["0,2", "0,6"]
+    assert "Of 2 rows, 1 have a label: all values are of these, which count alike." in capsys.readouterr().out
 
 
 def test_rows_without_scores_are_left_out_and_stay_in_the_file(

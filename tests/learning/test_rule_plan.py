@@ -180,6 +180,15 @@ def test_plans_by_a_pilot_are_attained_as_often_by_fits_to_other_samples() -> No
     assert str(plan).startswith(f"Collect {plan.given} samples like these 20 000: then limits let at least 90 % be")
 
 
+def test_a_plan_by_a_pilot_tells_the_errors_of_its_rarest_limit_and_no_referrals() -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(0, 2, (400,), generator=generator)
+    logits = torch.randn(400, 2, generator=generator) + 3 * torch.nn.functional.one_hot(target, 2)
+    rule = DecisionRule(ConcernSpec(2, refer=0.05), [Limit(0.3, "any", of="1"), Limit(0.3, "any")], calibration=None)
+    plan = plan_like(rule, logits, target, coverage=0.1)
+    assert 0 < plan.errors == int(((logits.argmax(1) == 0) & (target == 1)).sum()) < int((rule(logits) < 0).sum())
+
+
 @pytest.mark.parametrize(
     ("limits", "arguments", "said"),
     [
