@@ -18,7 +18,7 @@ class MpcsError(Exception):
 
     exit_status = 2
     """Of the command."""
-    is_told_elsewhere = False
+    is_printed_elsewhere = False
     """Whether another process of the same run prints the message."""
 
 

@@ -185,7 +185,7 @@ class KeptRows:
 
     def gather(self, world: World) -> None:
         """Add the rows of other processes, who read other parts of the file."""
-        parts = world.told_by_all((self.bits, self._kept))
+        parts = world.gather(lambda: (self.bits, self._kept))
         self.bits = max(bits for bits, _ in parts)
         self._kept = [each for _, kept in parts for each in kept]
 
@@ -243,7 +243,7 @@ class RowRisks:
         """Add the rows of other processes, who read other parts of the file."""
         if self.kept is not None:
             self.kept.gather(world)
-        self._parts = [part for parts in world.told_by_all(self._parts) for part in parts]
+        self._parts = [part for parts in world.gather(lambda: self._parts) for part in parts]
 
     def risks(self) -> tuple[Tensor, ...] | None:
         """Return the risks, float32 (N,), which decisions are dangerous errors, bool, and weights; None if not held."""

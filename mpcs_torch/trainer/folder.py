@@ -96,17 +96,17 @@ def run_in_folder(
         StoppedError: If the process was asked to terminate; the run can be resumed.
     """
     with ExitStack() as stack:
-        world.told_by_first(lambda: stack.enter_context(held(folder)))
+        world.from_first(lambda: stack.enter_context(held(folder)))
         # Not before: another process may have finished a run while this one waited for the folder.
-        world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
+        world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
         # What is wrong with the config must show before an old run is deleted.
         prepared = prepare_run(config, data, world)
-        saved = world.told_by_first(lambda: read_state(folder) if resume else None)
+        saved = world.from_first(lambda: read_state(folder) if resume else None)
         if saved is not None:
             restore(prepared, saved)
         elif resume and not overwrite and (folder / "config.yaml").exists():
             check_goes_on((folder / "config.yaml").read_text(encoding="utf-8"), prepared.config)
-        world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
+        world.from_first(lambda: _begin(prepared, folder, is_new=saved is None))
         selector = open_selector(config, folder, flush=flush) if world.is_first else None
         saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
@@ -117,7 +117,7 @@ def run_in_folder(
             stack.enter_context(keeper.watching())
         prepared.start(hooks if world.is_first else saving, keeper)
         result = measure_result(prepared, selector)
-        world.told_by_first(lambda: _write_result(result, folder, selector))
+        world.from_first(lambda: _write_result(result, folder, selector))
     return prepared, result
 
 

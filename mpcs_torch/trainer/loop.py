@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.errors import quoted, require, works_for
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
-from mpcs_torch.processes.world import ALONE, World, told_by_backend
+from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import raised_by_part
@@ -224,7 +224,7 @@ class PreparedRun:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
             require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
         given = next((reason for reason in reasons if reason is not None), None)
-        self.state.stopped = self.state.world.told_by_first(lambda: given)
+        self.state.stopped = self.state.world.from_first(lambda: given)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -239,7 +239,7 @@ class PreparedRun:
             yield
         except Exception as error:
             theirs = raised_by_part(error, self.config.own_parts)
-            if theirs is None or (isinstance(error, RuntimeError) and told_by_backend(error)):
+            if theirs is None or is_of_backend(error):
                 raise
             raise theirs from error
         finally:

@@ -16,7 +16,7 @@ from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.processes.world import ALONE, LostProcessError, World
+from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -133,9 +133,9 @@ def _config_errors(place: str) -> Iterator[None]:
     """Report whatever a part raises, ours or the user's own, as an error of the config; it remains as the cause."""
     try:
         yield
-    except LostProcessError:
-        raise
     except Exception as error:
+        if is_of_backend(error):
+            raise
         kind = "" if isinstance(error, TypeError | ValueError | MpcsError) else f"{type(error).__name__}: "
         raise ConfigError(f"{place}: {kind}{shown(str(error), 500)}") from error
 

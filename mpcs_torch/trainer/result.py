@@ -93,7 +93,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     # Buffers, such as those of batch norm, differ between processes; so do their devices.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
-    epoch, reason, picked = world.told_by_first(lambda: _pick(run, selector, last))
+    epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
     splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
     with run.running():
@@ -102,7 +102,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     values = {name: evaluation.values for name, evaluation in measured.items()}
     diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
     stopped = run.state.stopped and f"after epoch {run.state.epochs} of {run.config.epochs.count}: {run.state.stopped}"
-    return RunResult(epoch, reason, values, any(world.told_by_all(diverged)), stopped)
+    return RunResult(epoch, reason, values, any(world.gather(lambda: diverged)), stopped)
 
 
 def _pick(

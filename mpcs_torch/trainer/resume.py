@@ -111,20 +111,20 @@ class RunKeeper:
             "order": state.order,
             "taken": state.taken,
             "stopped": state.stopped,
-            "random": state.world.told_by_all(random),
+            "random": state.world.gather(lambda: random),
         }
 
         def write() -> None:
             flush_paths([self.folder / "records.csv"])  # the state must not be newer than the records
             replace_whole(self.folder / FILE, lambda file: torch.save(content, file))
 
-        state.world.told_by_first(write)
+        state.world.from_first(write)
         self._saved_at = monotonic()
         if stop:
             place = f"after epoch {state.epochs}, step {state.steps}"
             error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` goes on from there")
             error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have been asked
-            error.is_told_elsewhere = not state.world.is_first
+            error.is_printed_elsewhere = not state.world.is_first
             raise error
 
     @contextmanager
