@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.errors import works_for
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.inputs.ties import highest_class
 from mpcs_torch.functional.quality.confusion import confusion_matrix
@@ -91,7 +90,7 @@ def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes
         PartError: If the model returns anything else.
     """
     is_mixed = precision == "bf16-mixed"
-    with works_for("model", "data"), torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
+    with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)
     shape = (len(inputs), classes)
     if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():

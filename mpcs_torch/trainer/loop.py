@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from mpcs_torch.errors import quoted, require, works_for
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
 from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
-from mpcs_torch.trainer.config.parts import raised_by_part
+from mpcs_torch.trainer.config.parts import error_of_parts
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits, Split
@@ -161,20 +161,20 @@ class PreparedRun:
         and at its end, so that it can be trained longer.
         """
         epochs, state = self.config.epochs, self.state
-        with self.running():
-            for step, batch in self._remaining_batches():
-                is_epoch = self._ends_epoch(step)
-                if is_epoch and epochs.when == "before":
-                    self._take_epoch(hooks)
+        for step, batch in self._remaining_batches():
+            is_epoch = self._ends_epoch(step)
+            if is_epoch and epochs.when == "before":
+                self._take_epoch(hooks)
+            with self.running():
                 asked = train_step(state, *batch, () if keeper is None else keeper.asks(), of=self._summed_up(step))
-                if is_epoch and epochs.when == "after":
-                    self._take_epoch(hooks)
-                if state.epochs == epochs.count or state.stopped is not None:
-                    break
-                if keeper is not None and any(asked):
-                    keeper.save(self, stop=asked[1])
-            if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
-                keeper.save(self, stop=False)
+            if is_epoch and epochs.when == "after":
+                self._take_epoch(hooks)
+            if state.epochs == epochs.count or state.stopped is not None:
+                break
+            if keeper is not None and any(asked):
+                keeper.save(self, stop=asked[1])
+        if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
+            keeper.save(self, stop=False)
         return state
 
     def _ends_epoch(self, step: int) -> bool:
@@ -205,15 +205,15 @@ class PreparedRun:
 
     def _take_epoch(self, hooks: Sequence[Hook]) -> None:
         self.state.epochs += 1
-        evaluation = self.evaluator(self.state.measured)
-        values = dict(evaluation.values)
-        if self.test_evaluator is not None:
-            on_test = self.test_evaluator(self.state.measured).values
-            values |= {f"{TEST}{name}": value for name, value in on_test.items()}
-        epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
-        if self.scheduler is not None:
-            with works_for("scheduler"):
+        with self.running():
+            evaluation = self.evaluator(self.state.measured)
+            values = dict(evaluation.values)
+            if self.test_evaluator is not None:
+                on_test = self.test_evaluator(self.state.measured).values
+                values |= {f"{TEST}{name}": value for name, value in on_test.items()}
+            if self.scheduler is not None:
                 self.scheduler(values)
+        epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
         if self.state.ramp is not None:
             self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
@@ -228,20 +228,19 @@ class PreparedRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Make PyTorch use the kernels that the config allows, and tell errors of the user's own parts as theirs.
+        """Make PyTorch use the kernels that the config allows, and name the user's own parts in errors.
 
         Raises:
-            PartError: From an error of such a part.
+            PartError: From an error that is raised while such a part is at work.
         """
         backend: Any = torch.backends.mkldnn  # its own context manager sets more than this, with a warning
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
             yield
         except Exception as error:
-            theirs = raised_by_part(error, self.config.own_parts)
-            if theirs is None or is_of_backend(error):
+            if is_of_backend(error) or (of_parts := error_of_parts(error, self.config.own_parts)) is None:
                 raise
-            raise theirs from error
+            raise of_parts from error
         finally:
             backend.enabled = before
 
@@ -268,16 +267,13 @@ def train_step(
     with world.summing(state.engine) if state.summed else nullcontext():
         logits = forward_pass(state.engine, inputs[own], state.precision, state.classes)
         logits, asked = world.gather_rows(logits, len(target), asked)
-        with works_for("loss"):
-            loss = state.loss_scale(state.loss(logits, target))
-        with works_for("loss", "model"):
-            world.backward(loss if of == 1 else loss / of)
+        loss = state.loss_scale(state.loss(logits, target))
+        world.backward(loss if of == 1 else loss / of)
     if state.summed:
         return tuple(False for _ in asked)
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
-    with works_for("training.optimizer"):
-        state.optimizer.step()
+    state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mpcs_torch.errors import MpcsError, shown, works_for
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, dump_config
@@ -103,9 +103,11 @@ class RunKeeper:
         """
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+        with run.running():
+            parts = {name: part.state_dict() for name, part in _parts(run).items()}
         content = {
             "config": dump_config(run.config),
-            "parts": {name: _state_of(name, part) for name, part in _parts(run).items()},
+            "parts": parts,
             "epochs": state.epochs,
             "steps": state.steps,
             "order": state.order,
@@ -224,12 +226,6 @@ def cut_records(path: Path, epochs: int) -> None:
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must hold the {epochs} epochs of the saved run, but holds {max(len(lines) - 1, 0)}")
     replace_text(path, "".join(lines))
-
-
-def _state_of(name: str, part: Any) -> dict[str, Any]:
-    with works_for({"average": "model", "optimizer": "training.optimizer"}.get(name, name)):
-        state: dict[str, Any] = part.state_dict()
-        return state
 
 
 def _parts(run: PreparedRun) -> dict[str, Any]:

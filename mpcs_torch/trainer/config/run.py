@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
 import yaml
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mpcs_torch.concern.rules import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
@@ -25,7 +25,7 @@ from mpcs_torch.trainer.config.learning import (
     TrainingConfig,
 )
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
-from mpcs_torch.trainer.config.parts import PartConfig, Section, defers_imports
+from mpcs_torch.trainer.config.parts import PartConfig, Section
 from mpcs_torch.trainer.config.sections import (
     ConfigError,
     DataConfig,
@@ -102,9 +102,7 @@ class RunConfig(Section):
         return metrics
 
     @model_validator(mode="after")
-    def _columns_exist(self, info: ValidationInfo) -> Self:
-        if defers_imports(info) and any(metric.path is not None for metric in self.metrics):
-            return self  # the direction of a metric can be that of its class
+    def _columns_exist(self) -> Self:
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
         followers = [follower for section in sections for follower in section.followers()]
@@ -126,8 +124,7 @@ class RunConfig(Section):
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run config from YAML and apply overrides like ``training.batch_size=32`` (values are YAML too).
 
-    Modules that it names by import path are imported, once all of its other settings are found right. This runs their
-    code: load only configs that you trust.
+    Modules that it names by import path are imported. This runs their code: load only configs that you trust.
 
     Raises:
         ConfigError: With every place that breaks a rule.
@@ -150,8 +147,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
             return "override "
         return f"{path}:{document.place(steps)[0]}: "
 
-    config = _validated(tree, path, place, problems, imports=False)
-    return _validated(tree, path, place, [], imports=True) if config.own_parts else config
+    return _validated(tree, path, place, problems)
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -171,12 +167,9 @@ def changed_keys(saved: str, config: RunConfig) -> list[str]:
     Keys that the dump lacks have their defaults, so that a run of an older version goes on.
 
     Raises:
-        ValueError: If the dump is no config. No code that it names is run.
+        ValueError: If the dump is no config.
     """
-    old, new = (
-        flat(RunConfig.model_validate(parse_yaml(text), context={"folder": Path(), "imports": False}).model_dump())
-        for text in (saved, dump_config(config))
-    )
+    old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
 
@@ -188,16 +181,14 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return settings
 
 
-def _validated(
-    tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str], *, imports: bool
-) -> RunConfig:
+def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str]) -> RunConfig:
     """Return the config of a tree, or raise a `ConfigError` with all problems, of which some are known already.
 
     `place` writes where the user set a key.
     """
     cause = None
     try:
-        config = RunConfig.model_validate(tree, context={"folder": path.parent, "imports": imports})
+        config = RunConfig.model_validate(tree, context={"folder": path.parent})
         if not problems:
             return config
     except ValidationError as error:
