@@ -292,13 +292,3 @@ def test_all_other_modules_write_through_the_one_that_flushes() -> None:
         module for module, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Call) and writes(node)
     }
     assert found == set(MAY_WRITE)
-
-
-def test_flushes_are_forgone_only_for_runs_that_are_repeated() -> None:
-    found = {
-        module
-        for module, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.keyword) and node.arg == "flush" and isinstance(node.value, ast.Constant)
-    }
-    assert found == {"trainer/folder.py"}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +21,13 @@ from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 
+if TYPE_CHECKING:
+    from mpcs_torch.trainer.resume import RunKeeper
+
 
 @dataclass(frozen=True)
 class ShuffledBatches:
-    """The batches of a split in random order; each iteration is a pass over the split in an order of its own.
+    """The batches of a split in random order; each iteration is a pass over the split in a new order.
 
     Order and draws from the global random generator are those of ``DataLoader(TensorDataset(...), batch_size,
     shuffle=True, drop_last=...)``, by which published runs replay. A DataLoader fetches and stacks the samples of a
@@ -51,8 +54,8 @@ class ShuffledBatches:
         size, device = len(self.split.labels), self.split.labels.device
         order = torch.empty(size, dtype=torch.int64)
         if self.world.is_first:  # drawn as DataLoader and RandomSampler do, when its first batch is asked for
-            _drawn_seed()  # of the workers, which a DataLoader draws even if it has none
-            order = torch.randperm(size, generator=torch.Generator().manual_seed(_drawn_seed()))
+            _random_seed()  # of the workers, which a DataLoader draws even if it has none
+            order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
         order = order.to(device)
         self.world.copy_from_first([order])
         return order
@@ -64,7 +67,7 @@ class ShuffledBatches:
             yield inputs.index_select(0, index), labels.index_select(0, index)
 
 
-def _drawn_seed() -> int:
+def _random_seed() -> int:
     return int(torch.empty((), dtype=torch.int64).random_())
 
 
@@ -123,18 +126,8 @@ class LoopState:
 Hook = Callable[[MeasuredEpoch, LoopState], str | None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks.
 
-A hook that returns a text stops the run after this epoch; the text is the reason, which `RunResult.stopped` tells. What
+A hook that returns a text stops the run after this epoch; the text is the reason, as `RunResult.stopped`. What
 a hook remembers is not saved: after a kill it is called again for the epochs since the last saved state."""
-
-
-class Keeper(Protocol):
-    """Saves runs between two steps, so that they can be resumed."""
-
-    def asks(self) -> tuple[bool, bool]:
-        """Tell whether to save after the next step, and whether to stop then."""
-
-    def save(self, run: "PreparedRun", *, stop: bool) -> None:
-        """Save a run, and raise an error if it has to stop."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +147,7 @@ class PreparedRun:
     scheduler: Step | None = None
     """The step of the config's scheduler, which may have a state."""
 
-    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
+    def start(self, hooks: Sequence[Hook] = (), keeper: "RunKeeper | None" = None) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
 
         Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps,
@@ -223,8 +216,8 @@ class PreparedRun:
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
             require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
-        given = next((reason for reason in reasons if reason is not None), None)
-        self.state.stopped = self.state.world.from_first(lambda: given)
+        first_reason = next((reason for reason in reasons if reason is not None), None)
+        self.state.stopped = self.state.world.from_first(lambda: first_reason)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -238,7 +231,7 @@ class PreparedRun:
         try:
             yield
         except Exception as error:
-            if is_of_backend(error) or (of_parts := error_of_parts(error, self.config.own_parts)) is None:
+            if is_of_backend(error) or (of_parts := error_of_parts(error, self.config.custom_parts)) is None:
                 raise
             raise of_parts from error
         finally:
@@ -262,10 +255,10 @@ def train_step(
     """
     if state.summed == 0:
         state.optimizer.zero_grad()
-    world, own = state.world, state.world.rows(len(target))
+    world, share = state.world, state.world.rows(len(target))
     state.summed = (state.summed + 1) % of
     with world.summing(state.engine) if state.summed else nullcontext():
-        logits = forward_pass(state.engine, inputs[own], state.precision, state.classes)
+        logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
         logits, asked = world.gather_rows(logits, len(target), asked)
         loss = state.loss_scale(state.loss(logits, target))
         world.backward(loss if of == 1 else loss / of)

@@ -98,16 +98,18 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
 
 
-def class_weights(given: Sequence[float] | Literal["balanced"], data: DataSplits) -> Tensor:
+def class_weights(weights: Sequence[float] | Literal["balanced"], data: DataSplits) -> Tensor:
     """Return the weight of each class in the loss, (C,), float64.
 
     Raises:
         ValueError: If there is not one for each class, or a class has no training samples to balance.
     """
     classes = len(data.class_names)
-    if given != "balanced":
-        require(len(given) == classes, f"training.class_weights must be {classes} numbers, one for each class", given)
-        return torch.tensor(given, dtype=torch.float64)
+    if weights != "balanced":
+        require(
+            len(weights) == classes, f"training.class_weights must be {classes} numbers, one for each class", weights
+        )
+        return torch.tensor(weights, dtype=torch.float64)
     counts = data.train.labels.bincount(minlength=classes)
     absent = [data.class_names[index] for index in (counts == 0).nonzero().flatten().tolist()]
     require(not absent, "training.class_weights: balanced needs training samples of each class", f"no {quoted(absent)}")
@@ -149,8 +151,8 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)
-        own = concern.concession if score.t is None else None
-        t = chosen_intervals(score.t, own if score.concession is None else score.concession)
+        of_concern = concern.concession if score.t is None else None
+        t = chosen_intervals(score.t, of_concern if score.concession is None else score.concession)
         k = default_k(classes) if score.k is None else score.k
         check_pattern_settings(k=k, t=t, num_classes=classes)
     except ValueError as error:

@@ -22,7 +22,7 @@ FOLDER = "checkpoints"
 """Inside the run's folder."""
 
 
-def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) -> CheckpointSelector | None:
+def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
     """Open the selector of a run, new or with the ledger of a finished one; None if the config has none."""
     selector = config.selector
     if selector is None:
@@ -36,7 +36,6 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
         keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
         patience=selector.patience,
         resume=True,  # the trainer has cleared the folder of a new run
-        flush=flush,
     )
 
 

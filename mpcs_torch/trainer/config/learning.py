@@ -93,10 +93,6 @@ class OptimizerConfig(PartConfig):
     gives = Optimizer
 
 
-MAX_RATE = 1e30
-"""Far above any use; the steps of Adam, which are up to ten times as long, must be float32 numbers."""
-
-
 class TrainingConfig(Section):
     """Optimizer steps on the mean loss of a batch."""
 
@@ -107,7 +103,7 @@ class TrainingConfig(Section):
     class_weights: list[Annotated[Number, Field(gt=0)]] | Literal["balanced"] | None = None
     """The weight of each class in the loss, or ``balanced``: in inverse proportion to its training samples, as in
     scikit-learn. For losses with a buffer ``weight``, as PyTorch's have it. Default: the loss has none."""
-    learning_rate: Annotated[Number, Field(gt=0, le=MAX_RATE)] = 0.01
+    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
     accumulate: Annotated[int, Field(ge=1, lt=2**31)] = 1
     """The number of batches whose gradients are averaged for an optimizer step; if epochs end with a pass, the batches

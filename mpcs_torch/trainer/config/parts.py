@@ -30,7 +30,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class _OwnArguments(Section):
+class _CustomArguments(Section):
     """Keyword arguments of a user's own part, which may default to infinity."""
 
     model_config = ConfigDict(allow_inf_nan=True, protected_namespaces=())
@@ -40,7 +40,7 @@ class PartError(MpcsError, RuntimeError):
     """A part of the user's own that raised an error, which is the cause, or that breaks a rule."""
 
 
-def error_of_parts(error: Exception, own_parts: Mapping[str, str]) -> PartError | None:
+def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
     """Return what to raise for an error that is raised while parts of the user's own are at work.
 
     It names those whose package is in the traceback, with the line, or else all of them. None without such parts, and
@@ -48,12 +48,12 @@ def error_of_parts(error: Exception, own_parts: Mapping[str, str]) -> PartError 
 
     Args:
         error: The error.
-        own_parts: By the key of a config, such as ``model``, the import path of each part of the user's own.
+        custom_parts: By the key of a config, such as ``model``, the import path of each part of the user's own.
     """
-    if isinstance(error, MpcsError) or not own_parts:
+    if isinstance(error, MpcsError) or not custom_parts:
         return None
-    lines = {key: line for key, path in own_parts.items() if (line := _line_in_package(path, error))}
-    parts = ", ".join(f"{key}.path: your {own_parts[key]}" for key in lines or own_parts)
+    lines = {key: line for key, path in custom_parts.items() if (line := _line_in_package(path, error))}
+    parts = ", ".join(f"{key}.path: your {custom_parts[key]}" for key in lines or custom_parts)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
     return PartError(f"{parts} raised {problem}{next(iter(lines.values()), '')}")
 
@@ -95,7 +95,7 @@ class PartConfig(Section):
         source = {key: value[key] for key in ("name", "path") if value.get(key) is not None}
         fields = {key: value[key] for key in cls.model_fields if key in value}
         keywords = {key: entry for key, entry in value.items() if key not in fields}
-        arguments = cls._arguments(cls._find(source), _OwnArguments if "path" in source else Section)
+        arguments = cls._arguments(cls._find(source), _CustomArguments if "path" in source else Section)
         return {**fields, **source, **arguments.model_validate(keywords).model_dump()}
 
     @classmethod

@@ -77,7 +77,7 @@ class RunConfig(Section):
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
     @property
-    def own_parts(self) -> dict[str, str]:
+    def custom_parts(self) -> dict[str, str]:
         """Return the import paths of parts, whose code runs when the config is loaded, by their keys."""
         parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
         paths = {part.key: part.path for part in parts if part is not None}
@@ -194,7 +194,7 @@ def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], 
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
         problems = [*problems, *(_line(place, detail["loc"], detail["msg"]) for detail in details[: MAX_PROBLEMS + 1])]
-        cause = next((found.__cause__ for detail in details if (found := detail.get("ctx", {}).get("error"))), None)
+        cause = next((origin.__cause__ for detail in details if (origin := detail.get("ctx", {}).get("error"))), None)
     more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
     raise ConfigError("\n".join([*problems[:MAX_PROBLEMS], *more])) from cause
 
@@ -231,19 +231,19 @@ def _sections_in(annotation: Any) -> list[type[Section]]:
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
     """Set the key in the tree, or return the reason why that is impossible."""
-    given = quoted(override)
+    text_of_override = quoted(override)
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
     if not separator or not all([*parents, key]):
-        return f"override {given} must read dotted.key=value"
+        return f"override {text_of_override} must read dotted.key=value"
     if len(parents) > MAX_DEPTH:
-        return f"override {given}: nested more than {MAX_DEPTH} deep"
+        return f"override {text_of_override}: nested more than {MAX_DEPTH} deep"
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            return f"override {given}: {shown(parent)} holds a value, not keys"
+            return f"override {text_of_override}: {shown(parent)} holds a value, not keys"
     try:
         tree[key] = parse_yaml(text)
     except ValueError as error:
-        return f"override {given}: {error}"
+        return f"override {text_of_override}: {error}"
     return None

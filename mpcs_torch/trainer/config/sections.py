@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import torch
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from torch import nn
 
@@ -15,9 +14,6 @@ from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.splits import check_splits, hold_out_validation
 from mpcs_torch.trainer.models import MODELS
-
-MAX_PARAMETERS = 100_000_000
-"""Of a model of ours: with Adam, more would take gigabytes, and the largest of the paper has 0.4 million."""
 
 
 class ConfigError(MpcsError, ValueError):
@@ -68,16 +64,10 @@ class ModelConfig(PartConfig):
         """Make a model that fits the data, with weights drawn from the global random generator.
 
         Raises:
-            ValueError: If a model of ours does not fit the data or has too many parameters.
+            ValueError: If a model of ours does not fit the data.
             PartError: If a model of the user's own fails, or is no module.
         """
-        positional = (data.train.inputs.shape[1:], len(data.class_names))
-        if self.path is None:
-            with torch.device("meta"):  # which takes no memory and draws no weights
-                size = sum(parameter.numel() for parameter in self.make(*positional).parameters())
-            if size > MAX_PARAMETERS:
-                raise ValueError(f"model {self} must have at most {MAX_PARAMETERS} parameters, but has {size}")
-        model: nn.Module = self.make(*positional)
+        model: nn.Module = self.make(data.train.inputs.shape[1:], len(data.class_names))
         return model
 
 
