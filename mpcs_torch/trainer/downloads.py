@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import DataError
 
@@ -56,24 +56,17 @@ def get(name: str, root: Path) -> None:
     _check_values(name, root)
 
 
-class Status(NamedTuple):
-    """The state of a data set in a data root."""
-
-    name: str
-    state: str
-
-
-def status(root: Path) -> Iterator[Status]:
-    """Give the state of the sets that the paper's experiments use, and of every other UCR set in the data root."""
+def status(root: Path) -> Iterator[tuple[str, str]]:
+    """Give name and state of the sets that the paper's experiments use, and of every other UCR set in the data root."""
     for name in ("iris", "digits", "breast_cancer", "wine"):
-        yield Status(name, "inside scikit-learn")
+        yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
     for name in dict.fromkeys([*CHECKSUMS, *filter(is_known, ucr)]):
         try:
             state = _check_values(name, root) if _folder(name, root).exists() else "not there"
         except DataError as error:
             state = str(error)
-        yield Status(name, state)
+        yield name, state
 
 
 def checksum(data: "DataSplits") -> str:

@@ -153,7 +153,7 @@ def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_the_published_files_have_the_published_checksums(data_root: Path) -> None:
-    states = {entry.name: entry.state for entry in status(data_root)}
+    states = dict(status(data_root))
     for name in ("mnist", "add", "ucr/Chinatown", "ucr/SmoothSubspace"):
         assert states[name] == "there, checksum right"
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_in_a_data_root_is_listed(tmp_path: Path) -> None:
         (tmp_path / "UCR" / name).mkdir(parents=True)
         for part in parts:
             (tmp_path / "UCR" / name / f"{name}_{part}.ts").write_text(SERIES)
-    states = {entry.name: entry.state for entry in status(tmp_path)}
+    states = dict(status(tmp_path))
     assert states["iris"] == "inside scikit-learn"
     assert states["mnist"] == states["ucr/Chinatown"] == "not there"
     assert "ADD does not hold the published values" in states["add"]

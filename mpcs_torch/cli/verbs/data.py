@@ -49,5 +49,5 @@ def show(data_root: DataRoot = Path("data")) -> None:
     from mpcs_torch.tables import Table
     from mpcs_torch.trainer.downloads import status
 
-    rows = [[entry.name, entry.state] for entry in status(data_root)]
+    rows = [[*entry] for entry in status(data_root)]
     print_result(Table(["name", "state"], rows).records(), Table(["data set", "state"], rows))

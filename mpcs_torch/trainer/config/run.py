@@ -16,14 +16,6 @@ from mpcs_torch.errors import did_you_mean, quoted, shown
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.config import learning
-from mpcs_torch.trainer.config.learning import (
-    LossConfig,
-    RecommendedConfig,
-    SchedulerConfig,
-    SelectorConfig,
-    TrainingConfig,
-)
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import PartConfig, Section
 from mpcs_torch.trainer.config.sections import (
@@ -31,8 +23,14 @@ from mpcs_torch.trainer.config.sections import (
     DataConfig,
     DeviceConfig,
     EpochsConfig,
+    LossConfig,
     ModelConfig,
+    RecommendedConfig,
+    SchedulerConfig,
     ScoreConfig,
+    SelectorConfig,
+    TrainingConfig,
+    follower_problems,
 )
 
 __all__ = ["ConfigError", "RunConfig", "changed_keys", "dump_config", "flat", "load_config", "load_packaged_config"]
@@ -106,7 +104,7 @@ class RunConfig(Section):
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
         followers = [follower for section in sections for follower in section.followers()]
-        problems = list(learning.follower_problems(followers, measured, self.directions))
+        problems = list(follower_problems(followers, measured, self.directions))
         if unknown := [name for name in self.epochs.test if name not in measured]:
             names = ", ".join(measured[:30])
             problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
