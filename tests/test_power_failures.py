@@ -177,8 +177,8 @@ def of_a_selector() -> Moments:
 
 
 @cache
-def of_a_run(*, flush: bool) -> Moments:
-    return moments_of(lambda folder, _: run_in_folder(RUN, toy_data(), folder, flush=flush), 1)
+def of_a_run() -> Moments:
+    return moments_of(lambda folder, _: run_in_folder(RUN, toy_data(), folder), 1)
 
 
 def visible(image: Image) -> Image:
@@ -224,7 +224,7 @@ def best_of(scores: tuple[float, ...]) -> int:
 
 
 def test_a_run_goes_on_from_what_is_left(tmp_path: Path) -> None:
-    moments = of_a_run(flush=True)
+    moments = of_a_run()
     states = [image for image in moments.during[0] if "resume.pt" in image]
     assert len(states) > 4
     for number, image in enumerate(states):
@@ -233,10 +233,8 @@ def test_a_run_goes_on_from_what_is_left(tmp_path: Path) -> None:
         assert moments.written[0].items() <= image_of(folder).items()
 
 
-@pytest.mark.parametrize("flush", [True, False])
-def test_a_run_that_has_a_result_has_all_that_belongs_to_it(flush: bool) -> None:
-    """Without flushes, too: a run that is found finished is not repeated."""
-    moments = of_a_run(flush=flush)
+def test_a_run_that_has_a_result_has_all_that_belongs_to_it() -> None:
+    moments = of_a_run()
     finished = [image for image in moments.during[0] if "result.json" in image]
     assert finished
     for image in [*finished, *moments.after[0]]:
@@ -249,7 +247,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_every_module_that_replaces_files_was_cut_off_above() -> None:
-    found = [of_a_selector(), of_a_run(flush=True), *map(of_whole_files, WHOLE_FILES)]
+    found = [of_a_selector(), of_a_run(), *map(of_whole_files, WHOLE_FILES)]
     writing = {
         module
         for module, tree in trees()
