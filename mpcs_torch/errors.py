@@ -2,8 +2,7 @@
 
 import re
 import reprlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_QUOTED = 100
@@ -18,7 +17,7 @@ class MpcsError(Exception):
 
     exit_status = 2
     """Of the command."""
-    is_told_elsewhere = False
+    is_printed_elsewhere = False
     """Whether another process of the same run prints the message."""
 
 
@@ -30,20 +29,6 @@ def require(is_kept: object, rule: str, value: object) -> None:
     """Raise a ValueError that says which rule a value breaks, unless it is kept."""
     if not is_kept:
         raise ValueError(f"{rule}, but got {value}.")
-
-
-@contextmanager
-def works_for(*keys: str) -> Iterator[None]:
-    """Mark errors with the keys of the parts at work, of a config for example, as their attribute ``raised_by``."""
-    try:
-        yield
-    except StopIteration as error:  # which would end the loop of whoever called the part
-        ended = RuntimeError("StopIteration: an iterator has no more items").with_traceback(error.__traceback__)
-        vars(ended)["raised_by"] = keys
-        raise ended from None
-    except Exception as error:
-        vars(error).setdefault("raised_by", keys)
-        raise
 
 
 class _Short(reprlib.Repr):

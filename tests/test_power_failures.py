@@ -177,8 +177,8 @@ def of_a_selector() -> Moments:
 
 
 @cache
-def of_a_run(*, flush: bool) -> Moments:
-    return moments_of(lambda folder, _: run_in_folder(RUN, toy_data(), folder, flush=flush), 1)
+def of_a_run() -> Moments:
+    return moments_of(lambda folder, _: run_in_folder(RUN, toy_data(), folder), 1)
 
 
 def visible(image: Image) -> Image:
@@ -224,7 +224,7 @@ def best_of(scores: tuple[float, ...]) -> int:
 
 
 def test_a_run_goes_on_from_what_is_left(tmp_path: Path) -> None:
-    moments = of_a_run(flush=True)
+    moments = of_a_run()
     states = [image for image in moments.during[0] if "resume.pt" in image]
     assert len(states) > 4
     for number, image in enumerate(states):
@@ -233,10 +233,8 @@ def test_a_run_goes_on_from_what_is_left(tmp_path: Path) -> None:
         assert moments.written[0].items() <= image_of(folder).items()
 
 
-@pytest.mark.parametrize("flush", [True, False])
-def test_a_run_that_has_a_result_has_all_that_belongs_to_it(flush: bool) -> None:
-    """Without flushes, too: a run that is found finished is not repeated."""
-    moments = of_a_run(flush=flush)
+def test_a_run_that_has_a_result_has_all_that_belongs_to_it() -> None:
+    moments = of_a_run()
     finished = [image for image in moments.during[0] if "result.json" in image]
     assert finished
     for image in [*finished, *moments.after[0]]:
@@ -249,7 +247,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_every_module_that_replaces_files_was_cut_off_above() -> None:
-    found = [of_a_selector(), of_a_run(flush=True), *map(of_whole_files, WHOLE_FILES)]
+    found = [of_a_selector(), of_a_run(), *map(of_whole_files, WHOLE_FILES)]
     writing = {
         module
         for module, tree in trees()
@@ -263,8 +261,7 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
 MAY_WRITE = {
     "io/atomic_files.py": "the mechanism",
     "trainer/records.py": "a row is added at a time; what counts on it is written after a flush",
-    "trainer/sources/published.py": "a download is checked whenever it is read",
-    "trainer/sources/download.py": "a download is checked whenever it is read",
+    "trainer/downloads.py": "a download is checked whenever it is read",
     "evaluation/files/write.py": "into an archive that is open for writing",
     "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",
@@ -293,13 +290,3 @@ def test_all_other_modules_write_through_the_one_that_flushes() -> None:
         module for module, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Call) and writes(node)
     }
     assert found == set(MAY_WRITE)
-
-
-def test_flushes_are_forgone_only_for_runs_that_are_repeated() -> None:
-    found = {
-        module
-        for module, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.keyword) and node.arg == "flush" and isinstance(node.value, ast.Constant)
-    }
-    assert found == {"trainer/folder.py"}

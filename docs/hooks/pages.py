@@ -37,8 +37,7 @@ def _entries(marker: re.Match[str]) -> str:
 
 def _parts() -> str:
     """Return the names of our parts, and the sections of a config."""
-    from mpcs_torch.trainer.config.learning import LossConfig, OptimizerConfig, SchedulerConfig
-    from mpcs_torch.trainer.config.sections import DataConfig, ModelConfig
+    from mpcs_torch.trainer.config.sections import DataConfig, LossConfig, ModelConfig, OptimizerConfig, SchedulerConfig
 
     parts = {
         "data": DataConfig,

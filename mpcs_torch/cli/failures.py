@@ -34,7 +34,7 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         message, status = _message_and_status(error)
-        if not (isinstance(error, MpcsError) and error.is_told_elsewhere):
+        if not (isinstance(error, MpcsError) and error.is_printed_elsewhere):
             typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
         raise SystemExit(status) from None
 

@@ -205,17 +205,16 @@ def score_models(
             evaluation.codes_of(column, rows.columns[column].names)
         return evaluation, [] if rows.units is None else [rows.units.note(first.class_names)]
 
-    evaluation, notes = world.done_by_all(evaluated)
+    (evaluation, notes), *of_others = world.gather(evaluated)
     if part is not None:
         for of_model in risks.values():
             of_model.gather(world)
         for predictions in opened.values():
             predictions.gather(world)
     with values_of(first.path):
-        whole, *others = world.told_by_all(evaluation)
-        for other in others:
-            whole.merge(other)
-        result = whole.result()
+        for other, _ in of_others:
+            evaluation.merge(other)
+        result = evaluation.result()
     shared = shared_by_rows(first) if intervals else []
     cautious = replace(result, notes=[*notes, *result.notes], cautions=[*result.cautions, *shared])
     return _with_notes(cautious, opened, evaluation, development)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.errors import quoted, works_for
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, Given
 from mpcs_torch.evaluation.intervals import Reason, Units
@@ -266,9 +266,12 @@ class ModelSums:
                 part = rows.at(groups == code) if column else rows
                 given = Given(part, self._others.takes)
                 for group, states in zip(self._others.groups, self._states_of(column, code), strict=True):
-                    with works_for(*(f"metrics.{name}" for name in group.metrics)):
-                        kept, *inputs, weights = given.of(group.takes)
+                    kept, *inputs, weights = given.of(group.takes)
+                    try:
                         states.add(part.ids[kept], *inputs, weights=weights)
+                    except Exception as error:
+                        error.add_note(f"This was raised by the metrics: {', '.join(group.metrics)}.")
+                        raise
 
     def _states_of(self, column: str, code: int) -> list[BinnedStates]:
         """Return the states of each group of metrics of a group of rows, which may be new."""

@@ -200,7 +200,7 @@ class RowRisks:
 
     def gather(self, world: World) -> None:
         """Add the rows of other processes, who read other parts of the file."""
-        self._parts = [part for parts in world.told_by_all(self._parts) for part in parts]
+        self._parts = [part for parts in world.gather(lambda: self._parts) for part in parts]
 
     def risks(self) -> tuple[Tensor, ...] | None:
         """Return the risks, float32 (N,), which decisions are dangerous errors, bool, and weights; None if not held."""

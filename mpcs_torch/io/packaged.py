@@ -30,18 +30,7 @@ def packaged_file(kind: str, name: str) -> Path:
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-def check_import_path(path: object) -> str:
-    """Return an import path that has the form ``package.module:attribute``, without importing anything.
-
-    Raises:
-        ValueError: If it does not.
-    """
-    if not isinstance(path, str) or not PATH.fullmatch(path):
-        raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")
-    return path
-
-
-def import_attribute(path: str) -> Any:
+def import_attribute(path: object) -> Any:
     """Import the attribute that ``package.module:attribute`` names. This runs the module's code.
 
     Attributes of Python's standard library are refused: it has no parts of a run, but functions that delete and execute
@@ -50,7 +39,9 @@ def import_attribute(path: str) -> Any:
     Raises:
         ValueError: If there is no such module or attribute, the module fails, or it is of the standard library.
     """
-    module, _, attribute = check_import_path(path).partition(":")
+    if not isinstance(path, str) or not PATH.fullmatch(path):
+        raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")
+    module, _, attribute = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # the module's code may raise anything

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.errors import works_for
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
 
@@ -74,8 +73,7 @@ class MetricSet:
     def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
         """Add a batch: the predictions in each form that a metric takes, the target, and weights of the samples."""
         for group in self.groups:
-            with works_for(*(f"metrics.{name}" for name in group.metrics)):
-                group.first.update(inputs[group.takes], target, *weights)
+            group.first.update(inputs[group.takes], target, *weights)
 
     def _made(self, entry: MetricEntry) -> Metric:
         metric = entry.make(**self._around).to(self._device)
@@ -105,8 +103,7 @@ class MetricSet:
         values = {}
         with self.gathered() as metrics:
             for entry in self.entries:
-                with works_for(f"metrics.{entry.name}"):
-                    values[entry.name] = entry.value(metrics[entry.name])
+                values[entry.name] = entry.value(metrics[entry.name])
         return values
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import isinf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,14 +22,14 @@ from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 3"
+KIND = "mpcs_torch monitor 4"
 POINTS, FIRST_STEP = 400, 50
 """The most points of the history, and the number of rows between two of them at first, which doubles."""
 RISK, CHANGE, HINT = "risk", "change", "hint"
 
 
 class StateError(MpcsError, ValueError):
-    """A state of a monitor that cannot be gone on with."""
+    """A state of a monitor that cannot be resumed."""
 
 
 @dataclass(frozen=True)
@@ -182,18 +181,18 @@ class Watch:
 
     def cautions(self) -> list[str]:
         """Return in sentences which decisions lack labels, or have too many, and which limits no label has tested."""
-        hints, least, found = self.monitors[HINT], self.settings.least_chance, list[str]()
+        hints, least, sentences = self.monitors[HINT], self.settings.least_chance, list[str]()
         share = self.labelled / max(1, self.rows) if least == 1 else 1.0
         for name, number, stand_for in zip(hints.names, hints.loss.tolist(), self.stand_for.tolist(), strict=False):
             due = number * share
             if is_beyond_chance(stand_for - due, due * (1 / least - share), 1 / least):
                 those = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
-                found.append(f"{those}: rates of rows with a label are not those of all rows.")
+                sentences.append(f"{those}: rates of rows with a label are not those of all rows.")
         risk = self.monitors[RISK]
         bare = [name for name, samples in zip(risk.names, risk.samples.tolist(), strict=True) if not samples]
         if self.rows and bare:
-            found.append(f"no label has tested {', '.join(map(repr, bare))}.")
-        return found
+            sentences.append(f"no label has tested {', '.join(map(repr, bare))}.")
+        return sentences
 
     def _remember(self, time: str) -> None:
         risk = self.monitors[RISK]
@@ -230,7 +229,7 @@ class Watch:
 
     def save(self, path: Path) -> None:
         """Write the state to a file, in one step."""
-        replace_text(path, json.dumps(self.plain(), allow_nan=False) + "\n")
+        replace_text(path, json.dumps(self.plain()) + "\n")
 
     @classmethod
     def load(cls, path: Path, concern: ConcernSpec) -> "Watch":
@@ -296,29 +295,16 @@ STATES = ("loss", "samples", "starts", "block")
 
 def _plain(monitors: Mapping[str, Monitor]) -> dict[str, Any]:
     return {
-        kind: {name: _finite(getattr(monitor, name).tolist()) for name in STATES if hasattr(monitor, name)}
+        kind: {name: getattr(monitor, name).tolist() for name in STATES if hasattr(monitor, name)}
         for kind, monitor in monitors.items()
     }
-
-
-def _finite(value: Any) -> Any:
-    """Return nested lists with None for minus infinity, which JSON lacks."""
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinf(value) else value
 
 
 def _restore(monitors: Mapping[str, Monitor], plain: Mapping[str, Any]) -> None:
     for kind, monitor in monitors.items():
         for name, value in plain[kind].items():
-            state = torch.tensor(_infinite(value), dtype=torch.float64)
+            state = torch.tensor(value, dtype=torch.float64)
             if state.shape != getattr(monitor, name).shape:
                 raise ValueError(f"{name} has another shape")
             setattr(monitor, name, state)
         monitor.batch_count = torch.ones_like(monitor.batch_count)
-
-
-def _infinite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_infinite(part) for part in value]
-    return float("-inf") if value is None else value

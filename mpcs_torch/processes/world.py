@@ -1,65 +1,21 @@
-"""Meet the other processes of a launch, and only those.
-
-A launcher that restarts its processes keeps their store of addresses, and torch then connects to processes that have
-died (PyTorch 2.15). So the first process names each launch anew, and tells the name to processes that live.
-"""
+"""The processes of a launch by torchrun, and what they exchange."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from inspect import signature
-from time import monotonic, sleep
-from typing import Any, TypeVar
-from uuid import uuid4
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.processes.pool import die_with_parent
 
-SECONDS = 300.0
-"""The longest wait for the other processes."""
-POLL_SECONDS = 0.02
-
-
-def store_of_launch(store: Store, rank: int, size: int) -> Store:
-    """Return a part of a store that only the living processes of this launch know.
-
-    Raises:
-        RuntimeError: If not all of them come.
-    """
-    deadline = monotonic() + SECONDS
-    if rank:
-        own = uuid4().hex
-        store.set(f"asks/{rank}/{store.add(f'asked/{rank}', 1)}", own)
-        while not store.check([f"launch/{own}"]):
-            _wait(deadline)
-        launch = PrefixStore(store.get(f"launch/{own}").decode(), store)
-        launch.set(f"here/{rank}", "")
-        return launch
-    name = f"launch-{uuid4().hex}"
-    launch = PrefixStore(name, store)
-    while not all(launch.check([f"here/{other}"]) for other in range(1, size)):
-        for other in range(1, size):
-            for number in range(1, store.add(f"asked/{other}", 0) + 1):  # those of dead processes as well
-                if store.check([question := f"asks/{other}/{number}"]):
-                    store.set(f"launch/{store.get(question).decode()}", name)
-        _wait(deadline)
-    return launch
-
-
-def _wait(deadline: float) -> None:
-    if monotonic() > deadline:
-        raise RuntimeError(f"the processes of this launch have not met within {SECONDS:g} seconds")
-    sleep(POLL_SECONDS)
-
-
-Told = TypeVar("Told")
+T = TypeVar("T")
 
 
 class LostProcessError(MpcsError, RuntimeError):
@@ -67,9 +23,9 @@ class LostProcessError(MpcsError, RuntimeError):
 
 
 class OtherProcessError(MpcsError, RuntimeError):
-    """Another process of the run has raised an error, and tells it."""
+    """Another process of the run failed, and prints why."""
 
-    is_told_elsewhere = True
+    is_printed_elsewhere = True
 
 
 @dataclass(frozen=True)
@@ -92,20 +48,19 @@ class World:
         """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel`."""
         if self.size == 1:
             return model
-        with _reached(of_exchange=told_by_backend):  # the model may not suit the engine
-            known = signature(DistributedDataParallel).parameters
-            name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its older name
-            own_batch_norm: dict[str, Any] = {name: False}
-            return DistributedDataParallel(model, **own_batch_norm)
+        known = signature(DistributedDataParallel).parameters
+        name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its older name
+        local_batch_norm: dict[str, Any] = {name: False}
+        return DistributedDataParallel(model, **local_batch_norm)
 
-    def gather_rows(self, own: Tensor, count: int, flags: Sequence[bool] = ()) -> tuple[Tensor, tuple[bool, ...]]:
-        """Gather the rows of all processes, and tell which flags are set in any of them.
+    def gather_rows(self, share: Tensor, count: int, flags: Sequence[bool] = ()) -> tuple[Tensor, tuple[bool, ...]]:
+        """Gather the rows of all processes, and return which flags are set in any of them.
 
-        Every process computes the loss of all rows, so the gradient of its own rows is complete: the backward pass of
-        PyTorch's differentiable gather would exchange equal numbers.
+        Every process computes the loss of all rows, so the gradient of its share of rows is complete: the backward pass
+        of PyTorch's differentiable gather would exchange equal numbers.
 
         Args:
-            own: The rows of this process, (m, K), floating point.
+            share: The rows of this process, (m, K), floating point.
             count: The number of rows of all processes.
             flags: At most K.
 
@@ -113,18 +68,17 @@ class World:
             (count, K), of which the rows of this process keep their gradient, and the flags.
         """
         if self.size == 1:
-            return own, tuple(flags)
-        shares = [World(rank, self.size).rows(count) for rank in range(self.size)]
-        sizes = [share.stop - share.start for share in shares]
-        padded = own.new_zeros(max(sizes) + 1, *own.shape[1:])
-        padded[: len(own)] = own.detach()
-        padded[-1, : len(flags)] = own.new_tensor(flags)
-        parts = [torch.empty_like(padded) for _ in shares]
-        with _reached():
-            distributed.all_gather(parts, padded)
-        seen = torch.stack([part[-1, : len(flags)] for part in parts]).amax(dim=0) if flags else own.new_zeros(0)
+            return share, tuple(flags)
+        rows = [World(rank, self.size).rows(count) for rank in range(self.size)]
+        sizes = [each.stop - each.start for each in rows]
+        padded = share.new_zeros(max(sizes) + 1, *share.shape[1:])
+        padded[: len(share)] = share.detach()
+        padded[-1, : len(flags)] = share.new_tensor(flags)
+        parts = [torch.empty_like(padded) for _ in rows]
+        distributed.all_gather(parts, padded)
+        seen = torch.stack([part[-1, : len(flags)] for part in parts]).amax(dim=0) if flags else share.new_zeros(0)
         parts = [part[:size] for part, size in zip(parts, sizes, strict=True)]
-        parts[self.rank] = own
+        parts[self.rank] = share
         return torch.cat(parts), tuple(flag > 0 for flag in seen.tolist())
 
     @contextmanager
@@ -141,69 +95,47 @@ class World:
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes."""
         if self.size > 1:
-            with _reached():
-                for tensor in tensors:
-                    distributed.all_reduce(tensor)
+            for tensor in tensors:
+                distributed.all_reduce(tensor)
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
         """Replace tensors by those of the first process."""
         if self.size > 1:
-            with _reached():
-                for tensor in tensors:
-                    distributed.broadcast(tensor.detach(), src=0)
+            for tensor in tensors:
+                distributed.broadcast(tensor.detach(), src=0)
 
-    def told_by_first(self, function: Callable[[], Told]) -> Told:
+    def gather(self, function: Callable[[], T]) -> list[T]:
+        """Call a function in every process, and return the results of all, by rank; an error in one of them ends all.
+
+        Raises:
+            OtherProcessError: If the function raises an error in another process; of several, the first prints its own.
+        """
+        if self.size == 1:
+            return [function()]
+        failure: Exception | None = None
+        outcome: tuple[T | None, str | None] = None, "it was interrupted"
+        outcomes: list[Any] = [None] * self.size
+        try:
+            outcome = function(), None
+        except Exception as error:
+            failure, outcome = error, (None, str(error))
+        finally:
+            distributed.all_gather_object(outcomes, outcome)
+        failed = [rank for rank, (_, message) in enumerate(outcomes) if message is not None]
+        if failure is not None and failed[0] == self.rank:
+            raise failure
+        if failed:
+            raise OtherProcessError(outcomes[failed[0]][1])
+        return [result for result, _ in outcomes]
+
+    def from_first(self, function: Callable[[], T]) -> T:
         """Call a function in the first process alone, and return its result in all of them.
 
         Raises:
             OtherProcessError: In the other processes, if the function raises an error in the first.
         """
-        if self.size == 1:
-            return function()
-        told: list[Any] = [None, "it was interrupted"]
-        try:
-            if self.is_first:
-                told = [function(), None]
-        except Exception as error:
-            told[1] = str(error)
-            raise
-        finally:
-            with _reached():
-                distributed.broadcast_object_list(told, src=0)
-        if told[1] is not None:
-            raise OtherProcessError(told[1])
-        result: Told = told[0]
-        return result
-
-    def told_by_all(self, own: Told) -> list[Told]:
-        """Return what every process gives, by rank."""
-        if self.size == 1:
-            return [own]
-        told: list[Any] = [None] * self.size
-        with _reached():
-            distributed.all_gather_object(told, own)
-        return told
-
-    def done_by_all(self, function: Callable[[], Told]) -> Told:
-        """Call a function in every process, and return its result; an error in one of them ends all.
-
-        Raises:
-            OtherProcessError: If the function raises an error in another process; of several, the first tells its own.
-        """
-        if self.size == 1:
-            return function()
-        failure: Exception | None = None
-        try:
-            result = function()
-        except Exception as error:
-            failure = error
-        failures = self.told_by_all(None if failure is None else str(failure))
-        failed = [rank for rank, message in enumerate(failures) if message is not None]
-        if failure is not None and failed[0] == self.rank:
-            raise failure
-        if failed:
-            raise OtherProcessError(failures[failed[0]])
-        return result
+        result: Any = self.gather(lambda: function() if self.is_first else None)[0]
+        return cast("T", result)
 
 
 ALONE = World()
@@ -216,33 +148,31 @@ def launched() -> int:
 
 @contextmanager
 def joined() -> Iterator[World]:
-    """Join the processes that ``torchrun`` has launched, if it has launched several."""
+    """Join the processes that ``torchrun`` has launched, if it has launched several.
+
+    A launcher that restarts its processes keeps the store of their addresses, so each restart has its own part of it.
+
+    Raises:
+        LostProcessError: If another process cannot be reached.
+    """
     if launched() == 1:
         yield ALONE
         return
-    die_with_parent(os.getppid())  # a launcher that is killed leaves its processes behind
-    with _reached():
+    try:
         store, rank, size = next(rendezvous("env://"))
-        store = store_of_launch(store, rank, size)
+        store = PrefixStore(f"restart-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
         distributed.init_process_group(store=store, rank=rank, world_size=size)  # gloo for CPUs, NCCL for GPUs
-    try:
-        with _reached(of_exchange=told_by_backend):  # PyTorch's engines exchange within the steps of the model
-            yield World(rank, size)
-    finally:
-        distributed.destroy_process_group()
-
-
-def told_by_backend(error: RuntimeError) -> bool:
-    """Tell whether an error comes from gloo, NCCL or the store of addresses, rather than from a model."""
-    return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))
-
-
-@contextmanager
-def _reached(of_exchange: Callable[[RuntimeError], bool] = lambda _: True) -> Iterator[None]:
-    try:
-        yield
+        yield World(rank, size)
     except RuntimeError as error:
-        if isinstance(error, MpcsError) or not of_exchange(error):
+        if not is_of_backend(error):
             raise
         reason = str(error).splitlines()[0]
         raise LostProcessError(f"another process of this run cannot be reached: {reason}") from error
+    finally:
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def is_of_backend(error: Exception) -> bool:
+    """Return whether an error comes from gloo, NCCL or the store of addresses, rather than from a model."""
+    return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))

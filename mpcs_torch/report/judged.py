@@ -17,7 +17,7 @@ from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.report.figures import kind_of
 from mpcs_torch.report.render import draw
 from mpcs_torch.trainer.data import Split
-from mpcs_torch.trainer.trained import TrainedRun
+from mpcs_torch.trainer.result import TrainedRun
 
 MEASURED = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
 """The input of sentences and reliability diagrams."""
@@ -92,7 +92,7 @@ class Judged:
 
 def judge(run: TrainedRun, epoch: int) -> Judged | None:
     """Predict the test samples at an epoch; None without its checkpoint, or if the model gives no finite numbers."""
-    logits = run.test_logits(epoch)
+    logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
     return Judged(logits, run.test, run.concern)

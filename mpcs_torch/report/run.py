@@ -19,7 +19,7 @@ from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, p
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.run import dump_config
-from mpcs_torch.trainer.trained import TrainedRun
+from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"
 """The metric that counts dangerous errors."""

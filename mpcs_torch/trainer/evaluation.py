@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.errors import works_for
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.inputs.ties import highest_class
 from mpcs_torch.functional.quality.confusion import confusion_matrix
@@ -46,21 +45,21 @@ class Evaluator:
     world: World = ALONE
 
     @property
-    def own(self) -> Split:
+    def share(self) -> Split:
         """The samples of this process."""
         rows = self.world.rows(len(self.split.labels))
         return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> Evaluation:
-        """Evaluate, without a draw from the random generators, and give the model back in its own mode."""
-        own_mode = model.training
+        """Evaluate, without a draw from the random generators, and leave the model in its mode."""
+        mode_before = model.training
         model.train(self.mode == "train")
         logits = self.logits(model)
-        model.train(own_mode)
+        model.train(mode_before)
         inputs = inputs_of(logits, self.metrics.takes)
         self.metrics.reset()
-        labels = self.own.labels
+        labels = self.share.labels
         self.metrics.update(inputs, labels)
         confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1]).long()
         self.world.add_up([confusion])
@@ -69,7 +68,7 @@ class Evaluator:
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
         """Compute the logits of the samples of this process, (N, C)."""
-        parts = torch.split(self.own.inputs, self.batch_size)
+        parts = torch.split(self.share.inputs, self.batch_size)
         batches = [forward_pass(model, inputs, self.precision, self.classes) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 
@@ -91,7 +90,7 @@ def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes
         PartError: If the model returns anything else.
     """
     is_mixed = precision == "bf16-mixed"
-    with works_for("model", "data"), torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
+    with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)
     shape = (len(inputs), classes)
     if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():

@@ -1,7 +1,7 @@
 """The folder of a run, which is replaced only on request, and sweeps of many runs in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,8 @@ from mpcs_torch.trainer.resume import (
     selector_hook,
 )
 
-OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html", SAVED)
+CONFIG = "config.yaml"
+RUN_FILES = (CONFIG, "records.csv", RESULT, "report.html", SAVED)
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
 
 
@@ -47,7 +48,7 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
     """
     if not (folder / RESULT).exists():
         return False
-    if not check_goes_on((folder / "config.yaml").read_text(encoding="utf-8"), config):
+    if not check_goes_on((folder / CONFIG).read_text(encoding="utf-8"), config):
         return True
     if (stopped := read_result(folder).stopped) is not None:
         raise RunExistsError(f"{folder} holds a run that stopped {stopped}; more epochs would not change that")
@@ -58,7 +59,7 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Refuse folders that hold a run, before any work is done, unless runs may be overwritten."""
-    marks = (*OWN_FILES, f"{FOLDER}/{manifest.NAME}")
+    marks = (*RUN_FILES, f"{FOLDER}/{manifest.NAME}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
         raise RunExistsError(f"{', '.join(taken)} already holds a run: choose another folder or pass --overwrite")
@@ -72,7 +73,6 @@ def run_in_folder(
     *,
     overwrite: bool = False,
     resume: bool = False,
-    flush: bool = True,
     world: World = ALONE,
 ) -> tuple[PreparedRun, RunResult]:
     """Run to the end, and write ``config.yaml`` (with every default), ``records.csv`` and ``result.json`` to a folder.
@@ -85,8 +85,6 @@ def run_in_folder(
         overwrite: Whether to replace a run in the folder.
         resume: Whether to go on with the run in the folder from its last saved state, or from its beginning if it has
             saved none.
-        flush: Without it, epochs do not wait until checkpoints are on disk, and the run cannot be resumed: for runs
-            that are repeated if they are cut off.
         world: The processes that train together.
 
     Raises:
@@ -96,44 +94,43 @@ def run_in_folder(
         StoppedError: If the process was asked to terminate; the run can be resumed.
     """
     with ExitStack() as stack:
-        world.told_by_first(lambda: stack.enter_context(held(folder)))
+        world.from_first(lambda: stack.enter_context(held(folder)))
         # Not before: another process may have finished a run while this one waited for the folder.
-        world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
+        world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
         # What is wrong with the config must show before an old run is deleted.
         prepared = prepare_run(config, data, world)
-        saved = world.told_by_first(lambda: read_state(folder) if resume else None)
+        saved = world.from_first(lambda: read_state(folder) if resume else None)
         if saved is not None:
             restore(prepared, saved)
-        elif resume and not overwrite and (folder / "config.yaml").exists():
-            check_goes_on((folder / "config.yaml").read_text(encoding="utf-8"), prepared.config)
-        world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
-        selector = open_selector(config, folder, flush=flush) if world.is_first else None
+        elif resume and not overwrite and (folder / CONFIG).exists():
+            check_goes_on((folder / CONFIG).read_text(encoding="utf-8"), prepared.config)
+        world.from_first(lambda: _begin(prepared, folder, is_new=saved is None))
+        selector = open_selector(config, folder) if world.is_first else None
         saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
             records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
             hooks = [stack.enter_context(records), *saving, *hooks]
-        keeper = RunKeeper(folder, config.training.save_seconds) if flush else None
-        if keeper is not None:
-            stack.enter_context(keeper.watching())
+        keeper = RunKeeper(folder, config.training.save_seconds)
+        stack.enter_context(keeper.watching())
         prepared.start(hooks if world.is_first else saving, keeper)
         result = measure_result(prepared, selector)
-        world.told_by_first(lambda: _write_result(result, folder, selector))
+        world.from_first(lambda: _write_result(result, folder, selector))
     return prepared, result
 
 
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
     """Clear the folder for a new run, or cut its records back to the saved epochs; a longer run has no result yet."""
     if not is_new:
-        if changed_keys((folder / "config.yaml").read_text(encoding="utf-8"), run.config):
+        if changed_keys((folder / CONFIG).read_text(encoding="utf-8"), run.config):
             for name in (RESULT, "report.html"):
                 (folder / name).unlink(missing_ok=True)
-            replace_text(folder / "config.yaml", dump_config(run.config))
+            replace_text(folder / CONFIG, dump_config(run.config))
         cut_records(folder / "records.csv", run.state.epochs)
         return
     manifest.delete_checkpoints(folder / FOLDER)  # first, because it refuses what it cannot read
-    for name in OWN_FILES:
+    for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
-    replace_text(folder / "config.yaml", dump_config(run.config))
+    replace_text(folder / CONFIG, dump_config(run.config))
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
@@ -149,28 +146,32 @@ HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
 """Opens the hooks of a run, such as its progress bar."""
 
 
-def train_each(
-    config: RunConfig,
-    runs: Iterable[RunConfig],
-    data: DataSplits,
-    folder: Path,
-    hooks_of: HooksOf,
-) -> Iterator[Path]:
-    """Train the runs of a config one after another, each in a folder of its own, which is given.
+def finish_in_folder(
+    config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf, *, overwrite: bool = False
+) -> None:
+    """Train a run unless its folder holds it finished; a run that was cut off is resumed, or repeated to overwrite it.
 
-    A run that is finished is kept, and one that was cut off goes on.
+    Raises:
+        ConfigError: If the folder holds the run of another config, and ``overwrite`` is not set.
     """
-    path = folder / "config.yaml"
+    is_begun = (folder / CONFIG).exists() and not overwrite
+    if not is_begun or not is_finished(resolved_config(config, data), folder):
+        with hooks_of(config, folder) as hooks:
+            run_in_folder(config, data, folder, hooks, overwrite=overwrite, resume=is_begun)
+
+
+def train_each(
+    config: RunConfig, runs: Iterable[RunConfig], data: DataSplits, folder: Path, hooks_of: HooksOf
+) -> Iterator[Path]:
+    """Train the runs of a config one after another, each in a folder of its own, which is given."""
+    path = folder / CONFIG
     if path.exists():
         check_goes_on(path.read_text(encoding="utf-8"), config)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(path, dump_config(config))
     for run in runs:
-        place = folder / run.name
-        if not is_finished(resolved_config(run, data), place):
-            with hooks_of(run, place) as hooks:
-                run_in_folder(run, data, place, hooks, resume=(place / "config.yaml").exists())
-        yield place
+        finish_in_folder(run, data, folder / run.name, hooks_of)
+        yield folder / run.name
 
 
 def seeded_runs(config: RunConfig) -> list[RunConfig]:
@@ -184,23 +185,11 @@ def seeded_runs(config: RunConfig) -> list[RunConfig]:
 def sweep(
     configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Run each config in ``out/<name>``, in parallel; yield each with its records as it finishes.
-
-    A sweep that was interrupted resumes: a folder with the complete run of the same config is read, and an incomplete
-    run is repeated. With ``overwrite`` all are repeated.
-
-    Raises:
-        RunExistsError: If a folder holds the run of another config, and ``overwrite`` is not set.
-    """
-    yield from run_in_processes(partial(_finish, data_root=data_root, out=out, overwrite=overwrite), configs)
+    """Run each config in ``out/<name>``, in parallel, as `finish_in_folder`; yield each with its records as it ends."""
+    yield from run_in_processes(partial(_records_of, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 
-def _finish(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
-    data, folder = config.data.load(data_root), out / config.name
-    resolved = resolved_config(config, data)
-    saved = folder / "config.yaml"
-    is_ours = saved.is_file() and not changed_keys(saved.read_text(encoding="utf-8"), resolved)
-    if is_ours and not overwrite and (folder / RESULT).exists():
-        return read_records(folder / "records.csv")
-    run_in_folder(config, data, folder, overwrite=overwrite or is_ours, flush=False)
+def _records_of(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
+    folder = out / config.name
+    finish_in_folder(config, config.data.load(data_root), folder, lambda *_: nullcontext([]), overwrite=overwrite)
     return read_records(folder / "records.csv")

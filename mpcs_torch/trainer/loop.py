@@ -4,27 +4,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from mpcs_torch.errors import quoted, require, works_for
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
-from mpcs_torch.processes.world import ALONE, World, told_by_backend
+from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
-from mpcs_torch.trainer.config.parts import raised_by_part
+from mpcs_torch.trainer.config.parts import error_of_parts
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 
+if TYPE_CHECKING:
+    from mpcs_torch.trainer.resume import RunKeeper
+
 
 @dataclass(frozen=True)
 class ShuffledBatches:
-    """The batches of a split in random order; each iteration is a pass over the split in an order of its own.
+    """The batches of a split in random order; each iteration is a pass over the split in a new order.
 
     Order and draws from the global random generator are those of ``DataLoader(TensorDataset(...), batch_size,
     shuffle=True, drop_last=...)``, by which published runs replay. A DataLoader fetches and stacks the samples of a
@@ -51,8 +54,8 @@ class ShuffledBatches:
         size, device = len(self.split.labels), self.split.labels.device
         order = torch.empty(size, dtype=torch.int64)
         if self.world.is_first:  # drawn as DataLoader and RandomSampler do, when its first batch is asked for
-            _drawn_seed()  # of the workers, which a DataLoader draws even if it has none
-            order = torch.randperm(size, generator=torch.Generator().manual_seed(_drawn_seed()))
+            _random_seed()  # of the workers, which a DataLoader draws even if it has none
+            order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
         order = order.to(device)
         self.world.copy_from_first([order])
         return order
@@ -64,7 +67,7 @@ class ShuffledBatches:
             yield inputs.index_select(0, index), labels.index_select(0, index)
 
 
-def _drawn_seed() -> int:
+def _random_seed() -> int:
     return int(torch.empty((), dtype=torch.int64).random_())
 
 
@@ -123,18 +126,8 @@ class LoopState:
 Hook = Callable[[MeasuredEpoch, LoopState], str | None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks.
 
-A hook that returns a text stops the run after this epoch; the text is the reason, which `RunResult.stopped` tells. What
+A hook that returns a text stops the run after this epoch; the text is the reason, as `RunResult.stopped`. What
 a hook remembers is not saved: after a kill it is called again for the epochs since the last saved state."""
-
-
-class Keeper(Protocol):
-    """Saves runs between two steps, so that they can be resumed."""
-
-    def asks(self) -> tuple[bool, bool]:
-        """Tell whether to save after the next step, and whether to stop then."""
-
-    def save(self, run: "PreparedRun", *, stop: bool) -> None:
-        """Save a run, and raise an error if it has to stop."""
 
 
 @dataclass(frozen=True)
@@ -154,27 +147,27 @@ class PreparedRun:
     scheduler: Step | None = None
     """The step of the config's scheduler, which may have a state."""
 
-    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
+    def start(self, hooks: Sequence[Hook] = (), keeper: "RunKeeper | None" = None) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
 
         Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps,
         and at its end, so that it can be trained longer.
         """
         epochs, state = self.config.epochs, self.state
-        with self.running():
-            for step, batch in self._remaining_batches():
-                is_epoch = self._ends_epoch(step)
-                if is_epoch and epochs.when == "before":
-                    self._take_epoch(hooks)
+        for step, batch in self._remaining_batches():
+            is_epoch = self._ends_epoch(step)
+            if is_epoch and epochs.when == "before":
+                self._take_epoch(hooks)
+            with self.running():
                 asked = train_step(state, *batch, () if keeper is None else keeper.asks(), of=self._summed_up(step))
-                if is_epoch and epochs.when == "after":
-                    self._take_epoch(hooks)
-                if state.epochs == epochs.count or state.stopped is not None:
-                    break
-                if keeper is not None and any(asked):
-                    keeper.save(self, stop=asked[1])
-            if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
-                keeper.save(self, stop=False)
+            if is_epoch and epochs.when == "after":
+                self._take_epoch(hooks)
+            if state.epochs == epochs.count or state.stopped is not None:
+                break
+            if keeper is not None and any(asked):
+                keeper.save(self, stop=asked[1])
+        if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
+            keeper.save(self, stop=False)
         return state
 
     def _ends_epoch(self, step: int) -> bool:
@@ -205,15 +198,15 @@ class PreparedRun:
 
     def _take_epoch(self, hooks: Sequence[Hook]) -> None:
         self.state.epochs += 1
-        evaluation = self.evaluator(self.state.measured)
-        values = dict(evaluation.values)
-        if self.test_evaluator is not None:
-            on_test = self.test_evaluator(self.state.measured).values
-            values |= {f"{TEST}{name}": value for name, value in on_test.items()}
-        epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
-        if self.scheduler is not None:
-            with works_for("scheduler"):
+        with self.running():
+            evaluation = self.evaluator(self.state.measured)
+            values = dict(evaluation.values)
+            if self.test_evaluator is not None:
+                on_test = self.test_evaluator(self.state.measured).values
+                values |= {f"{TEST}{name}": value for name, value in on_test.items()}
+            if self.scheduler is not None:
                 self.scheduler(values)
+        epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
         if self.state.ramp is not None:
             self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
@@ -223,25 +216,24 @@ class PreparedRun:
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
             require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
-        given = next((reason for reason in reasons if reason is not None), None)
-        self.state.stopped = self.state.world.told_by_first(lambda: given)
+        first_reason = next((reason for reason in reasons if reason is not None), None)
+        self.state.stopped = self.state.world.from_first(lambda: first_reason)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Make PyTorch use the kernels that the config allows, and tell errors of the user's own parts as theirs.
+        """Make PyTorch use the kernels that the config allows, and name the user's own parts in errors.
 
         Raises:
-            PartError: From an error of such a part.
+            PartError: From an error that is raised while such a part is at work.
         """
         backend: Any = torch.backends.mkldnn  # its own context manager sets more than this, with a warning
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
             yield
         except Exception as error:
-            theirs = raised_by_part(error, self.config.own_parts)
-            if theirs is None or (isinstance(error, RuntimeError) and told_by_backend(error)):
+            if is_of_backend(error) or (of_parts := error_of_parts(error, self.config.custom_parts)) is None:
                 raise
-            raise theirs from error
+            raise of_parts from error
         finally:
             backend.enabled = before
 
@@ -263,21 +255,18 @@ def train_step(
     """
     if state.summed == 0:
         state.optimizer.zero_grad()
-    world, own = state.world, state.world.rows(len(target))
+    world, share = state.world, state.world.rows(len(target))
     state.summed = (state.summed + 1) % of
     with world.summing(state.engine) if state.summed else nullcontext():
-        logits = forward_pass(state.engine, inputs[own], state.precision, state.classes)
+        logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
         logits, asked = world.gather_rows(logits, len(target), asked)
-        with works_for("loss"):
-            loss = state.loss_scale(state.loss(logits, target))
-        with works_for("loss", "model"):
-            world.backward(loss if of == 1 else loss / of)
+        loss = state.loss_scale(state.loss(logits, target))
+        world.backward(loss if of == 1 else loss / of)
     if state.summed:
         return tuple(False for _ in asked)
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
-    with works_for("training.optimizer"):
-        state.optimizer.step()
+    state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)

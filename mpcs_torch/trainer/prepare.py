@@ -16,7 +16,7 @@ from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.processes.world import ALONE, LostProcessError, World
+from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -98,16 +98,18 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
 
 
-def class_weights(given: Sequence[float] | Literal["balanced"], data: DataSplits) -> Tensor:
+def class_weights(weights: Sequence[float] | Literal["balanced"], data: DataSplits) -> Tensor:
     """Return the weight of each class in the loss, (C,), float64.
 
     Raises:
         ValueError: If there is not one for each class, or a class has no training samples to balance.
     """
     classes = len(data.class_names)
-    if given != "balanced":
-        require(len(given) == classes, f"training.class_weights must be {classes} numbers, one for each class", given)
-        return torch.tensor(given, dtype=torch.float64)
+    if weights != "balanced":
+        require(
+            len(weights) == classes, f"training.class_weights must be {classes} numbers, one for each class", weights
+        )
+        return torch.tensor(weights, dtype=torch.float64)
     counts = data.train.labels.bincount(minlength=classes)
     absent = [data.class_names[index] for index in (counts == 0).nonzero().flatten().tolist()]
     require(not absent, "training.class_weights: balanced needs training samples of each class", f"no {quoted(absent)}")
@@ -133,9 +135,9 @@ def _config_errors(place: str) -> Iterator[None]:
     """Report whatever a part raises, ours or the user's own, as an error of the config; it remains as the cause."""
     try:
         yield
-    except LostProcessError:
-        raise
     except Exception as error:
+        if is_of_backend(error):
+            raise
         kind = "" if isinstance(error, TypeError | ValueError | MpcsError) else f"{type(error).__name__}: "
         raise ConfigError(f"{place}: {kind}{shown(str(error), 500)}") from error
 
@@ -149,8 +151,8 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)
-        own = concern.concession if score.t is None else None
-        t = chosen_intervals(score.t, own if score.concession is None else score.concession)
+        of_concern = concern.concession if score.t is None else None
+        t = chosen_intervals(score.t, of_concern if score.concession is None else score.concession)
         k = default_k(classes) if score.k is None else score.k
         check_pattern_settings(k=k, t=t, num_classes=classes)
     except ValueError as error:

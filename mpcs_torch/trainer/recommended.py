@@ -12,7 +12,7 @@ from mpcs_torch.learning.recommended import LOSSES
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import HooksOf, train_each
-from mpcs_torch.trainer.trained import open_trained
+from mpcs_torch.trainer.result import open_trained
 
 CHOICE, RULE = "recommended.json", "rule.pt"
 """The choice in words and numbers, and the fitted decision rule."""
@@ -24,10 +24,10 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
     for name, (margin, smoothing) in LOSSES.items():
         loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
         training = {**config.training.model_dump(), "margin_ramp": [0.1, 0.6] if margin else None}
-        own = {"name": name.replace(", ", "-").replace(" ", "-"), "loss": loss, "training": training}
+        changes = {"name": name.replace(", ", "-").replace(" ", "-"), "loss": loss, "training": training}
         if config.selector is None:
-            own["selector"] = {"by": next(iter(config.directions)), "keep_last": True}  # which keeps the last epoch
-        runs[name] = RunConfig.model_validate({**config.model_dump(), "recommended": None, **own})
+            changes["selector"] = {"by": next(iter(config.directions)), "keep_last": True}  # which keeps the last epoch
+        runs[name] = RunConfig.model_validate({**config.model_dump(), "recommended": None, **changes})
     return runs
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mpcs_torch.errors import MpcsError, shown, works_for
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, dump_config
@@ -22,7 +22,7 @@ FOLDER = "checkpoints"
 """Inside the run's folder."""
 
 
-def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) -> CheckpointSelector | None:
+def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
     """Open the selector of a run, new or with the ledger of a finished one; None if the config has none."""
     selector = config.selector
     if selector is None:
@@ -36,7 +36,6 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
         keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
         patience=selector.patience,
         resume=True,  # the trainer has cleared the folder of a new run
-        flush=flush,
     )
 
 
@@ -103,28 +102,30 @@ class RunKeeper:
         """
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+        with run.running():
+            parts = {name: part.state_dict() for name, part in _parts(run).items()}
         content = {
             "config": dump_config(run.config),
-            "parts": {name: _state_of(name, part) for name, part in _parts(run).items()},
+            "parts": parts,
             "epochs": state.epochs,
             "steps": state.steps,
             "order": state.order,
             "taken": state.taken,
             "stopped": state.stopped,
-            "random": state.world.told_by_all(random),
+            "random": state.world.gather(lambda: random),
         }
 
         def write() -> None:
             flush_paths([self.folder / "records.csv"])  # the state must not be newer than the records
             replace_whole(self.folder / FILE, lambda file: torch.save(content, file))
 
-        state.world.told_by_first(write)
+        state.world.from_first(write)
         self._saved_at = monotonic()
         if stop:
             place = f"after epoch {state.epochs}, step {state.steps}"
             error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` goes on from there")
             error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have been asked
-            error.is_told_elsewhere = not state.world.is_first
+            error.is_printed_elsewhere = not state.world.is_first
             raise error
 
     @contextmanager
@@ -224,12 +225,6 @@ def cut_records(path: Path, epochs: int) -> None:
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must hold the {epochs} epochs of the saved run, but holds {max(len(lines) - 1, 0)}")
     replace_text(path, "".join(lines))
-
-
-def _state_of(name: str, part: Any) -> dict[str, Any]:
-    with works_for({"average": "model", "optimizer": "training.optimizer"}.get(name, name)):
-        state: dict[str, Any] = part.state_dict()
-        return state
 
 
 def _parts(run: PreparedRun) -> dict[str, Any]:

@@ -16,5 +16,4 @@ def sleep(folder: Path) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for jobs in the background
-    (Path(sys.argv[1]) / "main.begun").touch()
     list(run_in_processes(sleep, [Path(sys.argv[1])] * 2))

@@ -10,7 +10,7 @@ import pytest
 from mpcs_torch.report import run as run_verdict
 from mpcs_torch.report.run import write_run_report
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.trained import TrainedRun, open_trained
+from mpcs_torch.trainer.result import TrainedRun, open_trained
 from tests.cli.test_cli import run
 from tests.report.page import Page
 from tests.trainer.toy import toy_config

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.report.run import write_run_report
-from mpcs_torch.trainer.trained import TrainedRun
+from mpcs_torch.trainer.result import TrainedRun
 from tests.report.page import Page, PageTable
 from tests.report.rounded import is_rounded, numbers_in, shows
 from tests.report.test_run import opened, trained
@@ -30,7 +30,7 @@ class Counted:
 
     @classmethod
     def of(cls, run: TrainedRun, epoch: int) -> "Counted":
-        logits = run.test_logits(epoch)
+        logits = run.logits(run.test, epoch)
         assert logits is not None
         rows = [[math.exp(value) for value in row] for row in logits.tolist()]
         confidences = [max(row) / sum(row) for row in rows]

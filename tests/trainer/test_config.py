@@ -155,7 +155,6 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
     ("override", "message"),
     [
         ("training.learning_rate=.inf", "training.learning_rate: Input should be a finite number"),
-        ("training.learning_rate=1e38", r"training.learning_rate: Input should be less than or equal to 10000"),
         ("training.learning_rate=1e999999", "training.learning_rate: Input should be a finite number"),
         (
             "selector={by: mpcs, at_most: {dangerous: .nan}}",
@@ -163,8 +162,6 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
         ),
         ("loss={name: softmax_margin, margin: .inf}", "loss.margin: Input should be a finite number"),
         ("selector={top_k: 1000000000000000000000000}", "selector.top_k: Input should be less than 2147483648"),
-        ("model.hidden=1000000000000", "model.hidden: Input should be less than or equal to 1000000"),
-        ("model={name: lstm, layers: 1000000000}", "model.layers: Input should be less than or equal to 100"),
         ("data={name: breast_cancer, unused_classes: 1000000000}", "unused_classes: Input should be less than"),
         ("seed=*a", "override 'seed=\\*a': not valid YAML: .*aliases such as"),
         ("seed=" + "[" * 1000, "nested more than 50 deep"),
@@ -185,7 +182,7 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
         (f"{{{'x' * 10_000}}}=1", r"^(?s:.){0,400}$"),
         ("metrics=[" + "mpcs, " * 5000 + "]", "metrics: must hold at least one metric, each under a name of its own"),
     ],
-    ids=range(27),
+    ids=range(24),
 )
 def test_hostile_settings_are_refused_briefly(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
@@ -209,25 +206,14 @@ def test_a_config_with_many_unknown_keys_reports_the_first(tmp_path: Path) -> No
     assert len(str(error.value).splitlines()) == 21
 
 
-def test_code_of_a_config_runs_only_once_everything_else_is_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "marking_parts.py").write_text(
-        f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n1 / 0"
-    )
+def test_code_of_a_config_that_fails_is_the_cause_of_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing_parts.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
-    own = ["model={path: 'marking_parts:Net', width: 3}", "metrics=[mpcs, {name: mine, path: 'marking_parts:Mine'}]"]
-    with pytest.raises(ConfigError, match=r"score.t: Input should be greater than or equal to 2"):
-        load_config(write(tmp_path, MINIMAL), [*own, "score.t=0"])
-    with pytest.raises(ConfigError, match=r"must read dotted.key=value"):
-        load_config(write(tmp_path, MINIMAL), [*own, "bogus"])
-    with pytest.raises(ConfigError, match=r"selector.by: must be one of the run's metrics"):
-        load_config(write(tmp_path, MINIMAL), [own[0], "selector={by: nope}"])
-    assert not (tmp_path / "ran").exists()
-    with pytest.raises(ConfigError, match="'marking_parts:Net' gives: ZeroDivisionError: division by zero") as error:
-        load_config(write(tmp_path, MINIMAL), own)
+    part = "model={path: 'failing_parts:Net', width: 3}"
+    with pytest.raises(ConfigError, match="'failing_parts:Net' gives: ZeroDivisionError: division by zero") as error:
+        load_config(write(tmp_path, MINIMAL), [part, "score.t=0"])
+    assert "score.t: Input should be greater than or equal to 2" in str(error.value), "all errors are reported together"
     assert isinstance(error.value.__cause__, ZeroDivisionError)
-    assert (tmp_path / "ran").exists()
 
 
 def failing_net(input_shape: object, num_classes: int) -> None:
@@ -250,7 +236,6 @@ def no_data(root: Path) -> None:
             "model does not fit iris: .*:failing_net raised KeyError: 'width' at .*py:",
         ),
         ({"path": f"{__name__}:no_net"}, "model does not fit iris: .*:no_net must return Module, but returns int"),
-        ({"name": "mlp", "hidden": 10**8}, "model mlp must have at most 100000000 parameters, but has 800000003"),
         ({"name": "lstm", "hidden": 10**6}, "model does not fit iris"),
     ],
 )

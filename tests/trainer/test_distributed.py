@@ -27,12 +27,12 @@ def test_every_row_has_one_process(count: int, size: int) -> None:
     assert max(lengths) - min(lengths) <= 1
 
 
-def test_a_process_alone_tells_itself() -> None:
+def test_a_process_alone_exchanges_with_itself() -> None:
     rows = torch.ones(3, 2)
     gathered, flags = ALONE.gather_rows(rows, 3, [True, False])
     assert gathered is rows
     assert flags == (True, False)
     ALONE.add_up([rows])
     assert rows.sum() == 6
-    assert ALONE.told_by_first(lambda: 7) == 7
-    assert ALONE.told_by_all(7) == [7]
+    assert ALONE.from_first(lambda: 7) == 7
+    assert ALONE.gather(lambda: 7) == [7]

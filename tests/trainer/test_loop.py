@@ -189,10 +189,9 @@ def test_an_accelerator_that_is_not_there_is_refused() -> None:
 def test_onednn_is_off_for_a_run_that_says_so_and_for_no_other() -> None:
     seen: list[bool] = []
 
-    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
-        seen.append(torch.backends.mkldnn.enabled)
-
     for onednn in (False, True):
-        prepare_run(toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data()).start([look])
-    assert seen == [False, True]
+        run = prepare_run(toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data())
+        run.state.model.register_forward_hook(lambda *_: seen.append(torch.backends.mkldnn.enabled))
+        run.start()
+    assert seen == [False, False, True, True], "in the step and where the epoch is measured"
     assert torch.backends.mkldnn.enabled

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.paper.experiments import seeded_config
-from mpcs_torch.trainer.config.run import RunConfig
-from mpcs_torch.trainer.folder import RunExistsError, run_in_folder, sweep
+from mpcs_torch.trainer.config.run import ConfigError, RunConfig
+from mpcs_torch.trainer.folder import run_in_folder, sweep
 from mpcs_torch.trainer.records import read_records
 from tests.processes.in_this_process import in_this_process
 
@@ -29,12 +29,13 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     whole, cut = tmp_path / "exp01-seed00" / "records.csv", tmp_path / "exp01-seed01" / "records.csv"
     written = whole.stat().st_mtime_ns
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:3]))
-    (cut.parent / "result.json").unlink()  # which is written when all else is on disk
+    for name in ("result.json", "resume.pt"):
+        (cut.parent / name).unlink()
     assert {config.name: records for config, records in sweep(configs, tmp_path, tmp_path)} == found
     assert whole.stat().st_mtime_ns == written
 
     other = short(1).model_copy(update={"seed": 9})
-    with pytest.raises(RunExistsError, match=r"exp01-seed01 already holds a run"):
+    with pytest.raises(ConfigError, match=r"not that of the saved run, which has another seed"):
         list(sweep([other], tmp_path, tmp_path))
     assert read_records(cut) == found["exp01-seed01"]
 

@@ -1,7 +1,5 @@
 """``mpcs data``: download and list data sets."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +8,15 @@ import typer
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import note, print_result
 from mpcs_torch.cli.options import DataRoot, shared
-from mpcs_torch.cli.progress import shown_progress
-from mpcs_torch.trainer.sources.checksums import SHA256, UCR_SHA256
+from mpcs_torch.trainer.downloads import CHECKSUMS, is_known
 
 data = group_of_commands("Download and list the data sets of the experiments.")
 
 
 def _check_names(names: list[str]) -> list[str]:
     for name in names:
-        kind, _, ucr_set = name.partition("/")
-        if name not in SHA256 and (kind != "ucr" or not ucr_set or "/" in ucr_set):
-            raise typer.BadParameter(f"{name}: must be {', '.join(SHA256)} or ucr/NAME")
+        if not is_known(name):
+            raise typer.BadParameter(f"{name}: must be mnist, add or ucr/NAME")
     return names
 
 
@@ -29,32 +25,20 @@ def _check_names(names: list[str]) -> list[str]:
 def get(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME",
-            callback=_check_names,
-            autocompletion=lambda: [*SHA256, *(f"ucr/{name}" for name in UCR_SHA256)],
-        ),
+        typer.Argument(metavar="NAME", callback=_check_names, autocompletion=lambda: [*CHECKSUMS]),
     ],
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Download data sets. Correct files are kept, and an interrupted download is resumed.
+    """Download data sets, and check their values. Files that are there are kept.
 
     Args:
         names: mnist, add, or ucr/NAME with the name of a set in the UCR archive.
     """
-    from mpcs_torch.trainer.sources.published import get as get_set
+    from mpcs_torch.trainer.downloads import get as get_set
 
-    with ExitStack() as stack:
-        bars = dict[str, Callable[..., None]]()
-
-        def advance(file: str, here: int, total: int | None) -> None:
-            if file not in bars:
-                stack.close()  # the bar of the file before
-                bars[file] = stack.enter_context(shown_progress(file, total, "{task.completed:,.0f} bytes"))
-            bars[file](completed=here)
-
-        for name in names:
-            get_set(name, data_root, advance)
+    for name in names:
+        note(f"{name}: downloading what is missing to {data_root}")
+        get_set(name, data_root)
     note(f"{', '.join(names)}: in {data_root}")
 
 
@@ -63,7 +47,7 @@ def get(
 def show(data_root: DataRoot = Path("data")) -> None:
     """List the data sets in the data root, and whether their checksums are correct."""
     from mpcs_torch.tables import Table
-    from mpcs_torch.trainer.sources.published import status
+    from mpcs_torch.trainer.downloads import status
 
-    rows = [[entry.name, entry.state] for entry in status(data_root)]
+    rows = [[*entry] for entry in status(data_root)]
     print_result(Table(["name", "state"], rows).records(), Table(["data set", "state"], rows))

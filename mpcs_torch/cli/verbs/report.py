@@ -38,7 +38,7 @@ def report(
         raise typer.BadParameter(f"{repeated[0]} is given twice", param_hint="RUN")
 
     from mpcs_torch.report.run import write_run_report
-    from mpcs_torch.trainer.trained import open_trained
+    from mpcs_torch.trainer.result import open_trained
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with told_warnings():

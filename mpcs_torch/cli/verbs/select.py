@@ -41,8 +41,8 @@ def select(
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.learning.selection import Epoch, alike, count_interval, counts_among, explain
-    from mpcs_torch.trainer.config.learning import SelectorConfig, follower_problems
     from mpcs_torch.trainer.config.metrics import TEST
+    from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems
     from mpcs_torch.trainer.records import read_records, recorded_directions
 
     with refused_values():

@@ -85,7 +85,7 @@ def train(
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:
-        settings = world.told_by_first(lambda: load_config(path, changes))
+        settings = world.from_first(lambda: load_config(path, changes))
         folder = out / settings.name if resume is None else resume
         goes_on = resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         with told_how_to_go_on(lambda: _how_to_go_on(folder)) if world.size == 1 else nullcontext():
@@ -103,13 +103,13 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     from mpcs_torch.trainer.result import read_result
 
     overwrite = COMMAND_LINE.overwrite
-    world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
+    world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
     several = next((name for name in SEVERAL if getattr(settings, name) is not None), None)
     if several is not None and overwrite:
         raise typer.BadParameter(f"--overwrite does not go with {several}: choose another name or folder")
     if several is not None and world.size > 1:
         raise typer.BadParameter(f"a config with {several} trains in one process, not under torchrun")
-    if resume and world.told_by_first(lambda: is_finished(settings, folder)):
+    if resume and world.from_first(lambda: is_finished(settings, folder)):
         if world.is_first:
             result = read_result(folder)
             stopped = "" if result.stopped is None else f"; it stopped {result.stopped}"

@@ -178,7 +178,7 @@ class Predictions:
 
     def gather(self, world: World) -> None:
         """Add what other processes noted, who read other rows."""
-        self._sums = Sums.joined(world.told_by_all(self._sums))
+        self._sums = Sums.joined(world.gather(lambda: self._sums))
 
     def chunks(self, part: range | None = None) -> Iterator[Chunk]:
         """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).

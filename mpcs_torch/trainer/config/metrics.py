@@ -3,13 +3,12 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationInfo, model_serializer, model_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted, shown
-from mpcs_torch.io.packaged import check_import_path
 from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, Takes, entry_of_path, settings_of
-from mpcs_torch.trainer.config.parts import Section, defers_imports
+from mpcs_torch.trainer.config.parts import Section
 
 PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")
 """The columns that the published runs recorded, beside the test accuracy."""
@@ -40,7 +39,7 @@ class MetricConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _check(cls, value: object, info: ValidationInfo) -> object:
+    def _check(cls, value: object) -> object:
         if isinstance(value, str):
             value = {"name": value}
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
@@ -50,9 +49,6 @@ class MetricConfig(Section):
         if value.get("path") is not None:
             if value.get("metric") is not None:
                 raise ValueError("must have one of the keys metric and path")
-            if defers_imports(info):
-                check_import_path(value["path"])
-                return value
             entry = entry_of_path(value["path"])
             _check_settings(entry.metric, value)
             return {**value, "direction": value.get("direction") or entry.direction}

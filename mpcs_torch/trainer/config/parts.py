@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, create_model, model_validator
 
-from mpcs_torch.errors import MpcsError, quoted, shown, works_for
-from mpcs_torch.io.packaged import check_import_path, import_attribute
+from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.io.packaged import import_attribute
 
 
 def _number(value: object) -> object:
@@ -30,7 +30,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class _OwnArguments(Section):
+class _CustomArguments(Section):
     """Keyword arguments of a user's own part, which may default to infinity."""
 
     model_config = ConfigDict(allow_inf_nan=True, protected_namespaces=())
@@ -40,20 +40,22 @@ class PartError(MpcsError, RuntimeError):
     """A part of the user's own that raised an error, which is the cause, or that breaks a rule."""
 
 
-def raised_by_part(error: Exception, own_parts: Mapping[str, str]) -> PartError | None:
-    """Return the error of a part of the user's own, told as theirs; None if it is no such error.
+def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
+    """Return what to raise for an error that is raised while parts of the user's own are at work.
+
+    It names those whose package is in the traceback, with the line, or else all of them. None without such parts, and
+    if the error says by itself what is wrong.
 
     Args:
-        error: Marked by `errors.works_for`.
-        own_parts: By the key of a config, such as ``model``, the import path of each part of the user's own.
+        error: The error.
+        custom_parts: By the key of a config, such as ``model``, the import path of each part of the user's own.
     """
-    parts = {key: own_parts[key] for key in vars(error).get("raised_by", ()) if key in own_parts}
-    if isinstance(error, MpcsError) or not parts:
+    if isinstance(error, MpcsError) or not custom_parts:
         return None
-    lines = {key: _line_in_package(path, error) for key, path in parts.items()}
-    key = next((key for key, line in lines.items() if line), next(iter(parts)))
+    lines = {key: line for key, path in custom_parts.items() if (line := _line_in_package(path, error))}
+    parts = ", ".join(f"{key}.path: your {custom_parts[key]}" for key in lines or custom_parts)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
-    return PartError(f"{key}.path: your {parts[key]} raised {problem}{lines[key]}")
+    return PartError(f"{parts} raised {problem}{next(iter(lines.values()), '')}")
 
 
 def _line_in_package(path: str, error: Exception) -> str:
@@ -63,14 +65,6 @@ def _line_in_package(path: str, error: Exception) -> str:
     lines = traceback.extract_tb(error.__traceback__)
     theirs = [line for line in lines if any(Path(line.filename).is_relative_to(root) for root in roots)]
     return f" at {theirs[-1].filename}:{theirs[-1].lineno}: {shown(theirs[-1].line or '')}" if theirs else ""
-
-
-def defers_imports(info: ValidationInfo) -> bool:
-    """Return whether a config is being checked without the parts that are imported, as is done first.
-
-    The context then says so under the key ``imports``: a config that is refused anyway runs no code.
-    """
-    return info.context is not None and not info.context.get("imports", True)
 
 
 class PartConfig(Section):
@@ -95,17 +89,14 @@ class PartConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_arguments(cls, value: object, info: ValidationInfo) -> object:
+    def _check_arguments(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
         source = {key: value[key] for key in ("name", "path") if value.get(key) is not None}
-        if defers_imports(info) and "path" in source and len(source) == 1:
-            check_import_path(source["path"])
-            return value
-        own = {key: value[key] for key in cls.model_fields if key in value}
-        keywords = {key: entry for key, entry in value.items() if key not in own}
-        arguments = cls._arguments(cls._find(source), _OwnArguments if "path" in source else Section)
-        return {**own, **source, **arguments.model_validate(keywords).model_dump()}
+        fields = {key: value[key] for key in cls.model_fields if key in value}
+        keywords = {key: entry for key, entry in value.items() if key not in fields}
+        arguments = cls._arguments(cls._find(source), _CustomArguments if "path" in source else Section)
+        return {**fields, **source, **arguments.model_validate(keywords).model_dump()}
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
@@ -130,7 +121,7 @@ class PartConfig(Section):
         match source:
             case {"name": str(name)} if len(source) == 1 and name in cls.registry:
                 return cls.registry[name]
-            case {"path": str(path)} if len(source) == 1:
+            case {"path": path} if len(source) == 1:
                 maker: Callable[..., Any] = import_attribute(path)
                 return maker
             case {"name": name} if len(source) == 1:
@@ -147,12 +138,11 @@ class PartConfig(Section):
         if self.path is None:
             return self._find({"name": self.name})(*positional, **arguments)
         try:
-            with works_for(self.key):
-                made = self._find({"path": self.path})(*positional, **arguments)
+            made = self._find({"path": self.path})(*positional, **arguments)
         except Exception as error:
-            if theirs := raised_by_part(error, {self.key: self.path}):
-                raise theirs from error
-            raise
+            if (of_parts := error_of_parts(error, {self.key: self.path})) is None:
+                raise
+            raise of_parts from error
         if not (callable(made) if self.gives is None else isinstance(made, self.gives)):
             needed = "a function" if self.gives is None else self.gives.__name__
             raise PartError(f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}")

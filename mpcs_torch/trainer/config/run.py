@@ -9,30 +9,28 @@ from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
 import yaml
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mpcs_torch.concern.rules import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.config import learning
-from mpcs_torch.trainer.config.learning import (
-    LossConfig,
-    RecommendedConfig,
-    SchedulerConfig,
-    SelectorConfig,
-    TrainingConfig,
-)
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
-from mpcs_torch.trainer.config.parts import PartConfig, Section, defers_imports
+from mpcs_torch.trainer.config.parts import PartConfig, Section
 from mpcs_torch.trainer.config.sections import (
     ConfigError,
     DataConfig,
     DeviceConfig,
     EpochsConfig,
+    LossConfig,
     ModelConfig,
+    RecommendedConfig,
+    SchedulerConfig,
     ScoreConfig,
+    SelectorConfig,
+    TrainingConfig,
+    follower_problems,
 )
 
 __all__ = ["ConfigError", "RunConfig", "changed_keys", "dump_config", "flat", "load_config", "load_packaged_config"]
@@ -77,7 +75,7 @@ class RunConfig(Section):
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
     @property
-    def own_parts(self) -> dict[str, str]:
+    def custom_parts(self) -> dict[str, str]:
         """Return the import paths of parts, whose code runs when the config is loaded, by their keys."""
         parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
         paths = {part.key: part.path for part in parts if part is not None}
@@ -102,13 +100,11 @@ class RunConfig(Section):
         return metrics
 
     @model_validator(mode="after")
-    def _columns_exist(self, info: ValidationInfo) -> Self:
-        if defers_imports(info) and any(metric.path is not None for metric in self.metrics):
-            return self  # the direction of a metric can be that of its class
+    def _columns_exist(self) -> Self:
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
         followers = [follower for section in sections for follower in section.followers()]
-        problems = list(learning.follower_problems(followers, measured, self.directions))
+        problems = list(follower_problems(followers, measured, self.directions))
         if unknown := [name for name in self.epochs.test if name not in measured]:
             names = ", ".join(measured[:30])
             problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
@@ -126,8 +122,7 @@ class RunConfig(Section):
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run config from YAML and apply overrides like ``training.batch_size=32`` (values are YAML too).
 
-    Modules that it names by import path are imported, once all of its other settings are found right. This runs their
-    code: load only configs that you trust.
+    Modules that it names by import path are imported. This runs their code: load only configs that you trust.
 
     Raises:
         ConfigError: With every place that breaks a rule.
@@ -150,8 +145,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
             return "override "
         return f"{path}:{document.place(steps)[0]}: "
 
-    config = _validated(tree, path, place, problems, imports=False)
-    return _validated(tree, path, place, [], imports=True) if config.own_parts else config
+    return _validated(tree, path, place, problems)
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -171,12 +165,9 @@ def changed_keys(saved: str, config: RunConfig) -> list[str]:
     Keys that the dump lacks have their defaults, so that a run of an older version goes on.
 
     Raises:
-        ValueError: If the dump is no config. No code that it names is run.
+        ValueError: If the dump is no config.
     """
-    old, new = (
-        flat(RunConfig.model_validate(parse_yaml(text), context={"folder": Path(), "imports": False}).model_dump())
-        for text in (saved, dump_config(config))
-    )
+    old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
 
@@ -188,22 +179,20 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return settings
 
 
-def _validated(
-    tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str], *, imports: bool
-) -> RunConfig:
+def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str]) -> RunConfig:
     """Return the config of a tree, or raise a `ConfigError` with all problems, of which some are known already.
 
     `place` writes where the user set a key.
     """
     cause = None
     try:
-        config = RunConfig.model_validate(tree, context={"folder": path.parent, "imports": imports})
+        config = RunConfig.model_validate(tree, context={"folder": path.parent})
         if not problems:
             return config
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
         problems = [*problems, *(_line(place, detail["loc"], detail["msg"]) for detail in details[: MAX_PROBLEMS + 1])]
-        cause = next((found.__cause__ for detail in details if (found := detail.get("ctx", {}).get("error"))), None)
+        cause = next((origin.__cause__ for detail in details if (origin := detail.get("ctx", {}).get("error"))), None)
     more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
     raise ConfigError("\n".join([*problems[:MAX_PROBLEMS], *more])) from cause
 
@@ -240,19 +229,19 @@ def _sections_in(annotation: Any) -> list[type[Section]]:
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
     """Set the key in the tree, or return the reason why that is impossible."""
-    given = quoted(override)
+    text_of_override = quoted(override)
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
     if not separator or not all([*parents, key]):
-        return f"override {given} must read dotted.key=value"
+        return f"override {text_of_override} must read dotted.key=value"
     if len(parents) > MAX_DEPTH:
-        return f"override {given}: nested more than {MAX_DEPTH} deep"
+        return f"override {text_of_override}: nested more than {MAX_DEPTH} deep"
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            return f"override {given}: {shown(parent)} holds a value, not keys"
+            return f"override {text_of_override}: {shown(parent)} holds a value, not keys"
     try:
         tree[key] = parse_yaml(text)
     except ValueError as error:
-        return f"override {given}: {error}"
+        return f"override {text_of_override}: {error}"
     return None

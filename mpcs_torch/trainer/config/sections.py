@@ -1,23 +1,28 @@
-"""The sections of a run config: data, model, epochs, score and device."""
+"""The sections of a run config, and which of them follow a metric of the epochs."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import torch
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from torch import nn
+from torch.optim import Optimizer
 
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.learning import Limit, SelectionRule
+from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
+from mpcs_torch.metrics.by_name import Direction
+from mpcs_torch.trainer.by_name import LOSSES, OPTIMIZERS, SCHEDULERS
+from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.splits import check_splits, hold_out_validation
 from mpcs_torch.trainer.models import MODELS
-
-MAX_PARAMETERS = 100_000_000
-"""Of a model of ours: with Adam, more would take gigabytes, and the largest of the paper has 0.4 million."""
 
 
 class ConfigError(MpcsError, ValueError):
@@ -68,16 +73,10 @@ class ModelConfig(PartConfig):
         """Make a model that fits the data, with weights drawn from the global random generator.
 
         Raises:
-            ValueError: If a model of ours does not fit the data or has too many parameters.
+            ValueError: If a model of ours does not fit the data.
             PartError: If a model of the user's own fails, or is no module.
         """
-        positional = (data.train.inputs.shape[1:], len(data.class_names))
-        if self.path is None:
-            with torch.device("meta"):  # which takes no memory and draws no weights
-                size = sum(parameter.numel() for parameter in self.make(*positional).parameters())
-            if size > MAX_PARAMETERS:
-                raise ValueError(f"model {self} must have at most {MAX_PARAMETERS} parameters, but has {size}")
-        model: nn.Module = self.make(*positional)
+        model: nn.Module = self.make(data.train.inputs.shape[1:], len(data.class_names))
         return model
 
 
@@ -163,3 +162,159 @@ class DeviceConfig(Section):
     precision: Precision = "32-true"
     onednn: bool = True
     """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""
+
+
+@dataclass(frozen=True)
+class Follower:
+    """One place of a config that names a column of the records."""
+
+    place: str
+    column: str
+    needs: Literal["value", "direction", "lower_is_better"]
+
+
+def follower_problems(
+    followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
+) -> Iterator[str]:
+    """Give a message for each follower of a column that is not measured, is measured on test data, or does not fit.
+
+    Args:
+        followers: All places that name a column.
+        measured: The metrics of the run.
+        directions: For each metric that has one, which way is better.
+    """
+    for follower in followers:
+        place, column = follower.place, follower.column
+        if column.startswith(TEST):
+            better = shown(column.removeprefix(TEST))
+            yield (
+                f"{place}: {shown(column)} is measured on test data: whatever is chosen by it looks better there than "
+                "on new data. Hold out validation samples (data.validation_fraction), measure the epochs on them "
+                f"(epochs.samples: validation), and choose by {better}"
+            )
+        elif column not in measured:
+            names = ", ".join(islice(measured, 30))
+            yield f"{place}: must be one of the run's metrics, {names}, but is {quoted(column)}"
+        elif follower.needs != "value" and column not in directions:
+            yield f"{place}: must be a metric with a direction (higher_is_better), but {quoted(column)} has none"
+        elif follower.needs == "lower_is_better" and directions[column] == "max":
+            yield f"{place}: must be a metric that is better when lower, but {quoted(column)} is better when higher"
+
+
+class LossConfig(PartConfig):
+    """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
+
+    key = "loss"
+    registry = LOSSES
+    takes = ("the concern",)
+
+
+class SchedulerConfig(PartConfig):
+    """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
+
+    key = "scheduler"
+    registry = SCHEDULERS
+    takes = ("the optimizer", "the number of epochs", "the directions")
+
+    @property
+    def follows_count(self) -> bool:
+        """Return whether the rates depend on the number of epochs: not if the maker calls it ``_epochs``, as unused."""
+        source = {key: value for key, value in (("name", self.name), ("path", self.path)) if value is not None}
+        parameters = list(inspect.signature(self._find(source)).parameters)
+        return not (len(parameters) > 1 and parameters[1].startswith("_"))
+
+    def followers(self) -> Iterator[Follower]:
+        """Give the column that the scheduler follows, if it follows one."""
+        score = (self.model_extra or {}).get("score")
+        if isinstance(score, str):
+            yield Follower("scheduler.score", score, "lower_is_better" if self.name == "mpcs_lr" else "direction")
+
+
+class OptimizerConfig(PartConfig):
+    """The optimizer: a maker (see `optimizers.OPTIMIZERS`), and its keyword arguments."""
+
+    key = "training.optimizer"
+    registry = OPTIMIZERS
+    takes = ("the weights", "the learning rate")
+    gives = Optimizer
+
+
+class TrainingConfig(Section):
+    """Optimizer steps on the mean loss of a batch."""
+
+    batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
+    """The samples of a batch, of all processes together."""
+    drop_last: bool = False
+    """Leave out the last batch of a pass if it is smaller than the others."""
+    class_weights: list[Annotated[Number, Field(gt=0)]] | Literal["balanced"] | None = None
+    """The weight of each class in the loss, or ``balanced``: in inverse proportion to its training samples, as in
+    scikit-learn. For losses with a buffer ``weight``, as PyTorch's have it. Default: the loss has none."""
+    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
+    optimizer: OptimizerConfig = OptimizerConfig(name="adam")
+    accumulate: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    """The number of batches whose gradients are averaged for an optimizer step; if epochs end with a pass, the batches
+    that are left there are averaged for a step of their own."""
+    clip_norm: Annotated[Number, Field(gt=0)] | None = None
+    """The largest norm of all gradients together. Default: they are not clipped."""
+    save_seconds: Annotated[Number, Field(ge=0)] = 60.0
+    """Save the state of the run, to resume it, about this often, and at its end; 0 for every step."""
+    loss_scale: str | None = None
+    """Multiply the loss by this metric of the latest epoch (the published learning runs: mpcs_count)."""
+
+    margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
+    """The shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises from 0: see `MarginRamp`."""
+    averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """The decay of a moving average of the weights, taken at every step, such as 0.998: the average is what is measured
+    and kept. Default: no average."""
+
+    def followers(self) -> Iterator[Follower]:
+        """Give the column that scales the loss, if there is one."""
+        if self.loss_scale is not None:
+            yield Follower("training.loss_scale", self.loss_scale, "lower_is_better")
+
+
+class RecommendedConfig(Section):
+    """The recipe of `recommended`: a plain run and runs with margins, of which validation samples choose one."""
+
+    max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
+    """The accuracy that the choice may cost on the validation samples, as a share of samples."""
+    refer: list[str] = Field(default_factory=list)
+    """Limits such as ``dangerous <= 0.005``, if samples may be referred."""
+
+    @field_validator("refer", mode="after")
+    @classmethod
+    def _are_limits(cls, refer: list[str]) -> list[str]:
+        for limit in refer:
+            Limit.parse(limit)
+        return refer
+
+
+class SelectorConfig(Section):
+    """The rule for the checkpoints that stay in the run's folder: arguments of SelectionRule and CheckpointSelector."""
+
+    by: str = "mpcs"
+    within: dict[str, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    at_most: dict[str, Number] = Field(default_factory=dict)
+    at_least: dict[str, Number] = Field(default_factory=dict)
+    ties: Literal["first", "last"] = "first"
+    top_k: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    keep_last: bool = False
+    keep_every: Annotated[int, Field(ge=0)] = 0
+    keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
+    """Metrics whose own best epochs are kept too, for the comparison in `mpcs report`; those that are not measured are
+    left out."""
+    patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    """Stop the run when its best epoch by the rule has not changed for so many epochs; without an epoch within the
+    limits, it goes on. Default: the run has all of its epochs."""
+
+    def followers(self) -> Iterator[Follower]:
+        """Give the columns that the rule reads."""
+        yield Follower("selector.by", self.by, "direction")
+        yield from (Follower("selector.within", column, "direction") for column in self.within)
+        yield from (Follower("selector.at_most", column, "value") for column in self.at_most)
+        yield from (Follower("selector.at_least", column, "value") for column in self.at_least)
+
+    def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
+        """Make the rule, with the direction of each metric that is measured."""
+        limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
+        return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)

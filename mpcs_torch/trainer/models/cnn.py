@@ -47,6 +47,6 @@ class MNISTCNN(nn.Sequential):
         )
 
 
-def _check_shape(given: Sequence[int], needed: tuple[int, ...], name: str) -> None:
-    if tuple(given) != needed:
-        raise ValueError(f"model {name} takes inputs of shape {needed}, but the data has {tuple(given)}.")
+def _check_shape(shape: Sequence[int], needed: tuple[int, ...], name: str) -> None:
+    if tuple(shape) != needed:
+        raise ValueError(f"model {name} takes inputs of shape {needed}, but the data has {tuple(shape)}.")

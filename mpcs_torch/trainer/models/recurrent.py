@@ -1,15 +1,9 @@
 """The paper's recurrent networks: an RNN or LSTM, and a linear layer on its last step."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from pydantic import Field
+from pydantic import PositiveInt
 from torch import Tensor, nn
-
-from mpcs_torch.trainer.models.mlp import Width
-
-Depth = Annotated[int, Field(gt=0, le=100)]
-"""Layers are made one by one, which takes time."""
 
 
 class _LastStep(nn.Module):
@@ -26,12 +20,16 @@ class _LastStep(nn.Module):
         return logits
 
 
-def rnn(input_shape: Sequence[int], num_classes: int, *, hidden: Width = 256, layers: Depth = 3) -> nn.Module:
+def rnn(
+    input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 256, layers: PositiveInt = 3
+) -> nn.Module:
     """Make an Elman network (tanh) over (steps, features)."""
     return _LastStep(nn.RNN(_features(input_shape), hidden, layers, batch_first=True), num_classes)
 
 
-def lstm(input_shape: Sequence[int], num_classes: int, *, hidden: Width = 128, layers: Depth = 1) -> nn.Module:
+def lstm(
+    input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 128, layers: PositiveInt = 1
+) -> nn.Module:
     """Make an LSTM over (steps, features)."""
     return _LastStep(nn.LSTM(_features(input_shape), hidden, layers, batch_first=True), num_classes)
 

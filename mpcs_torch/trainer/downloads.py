@@ -1,0 +1,138 @@
+"""The data sets that are not inside scikit-learn: download them, and compare their values with the published ones."""
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from mpcs_torch.errors import DataError
+
+if TYPE_CHECKING:  # torch takes a while to import
+    from mpcs_torch.trainer.data import DataSplits
+
+ADD_URL = (
+    "https://raw.githubusercontent.com/FlaAI/MPCS/7a52a46e17e2b4a1c4dad6587ea2bd7b2b599c1e/"
+    "Raw%20Experimental%20Records/Datasets/trajectory/"
+)
+ADD_FILES = {
+    "X_train.npy": "bd400d992a4365cb8cdb559fa049e47e5082546619c33d152f06ca61000d8652",
+    "Y_train.npy": "efb8eab9103560245b31402b0da82d6ba86f66a8fd45cd5801ffa205cce78886",
+    "X_test.npy": "a84b040fdcfa32b41a902c2b77e8d8731c9692f8969f6aa2c266921894f0b96b",
+    "Y_test.npy": "1f090f71545a32b5a14bd26f923d5ba0e7ddeaf55181839986dfccf257e32cf1",
+}
+"""Files of the authors' repository, and their SHA-256."""
+UCR_URL = "https://www.timeseriesclassification.com/aeon-toolkit/"
+CHECKSUMS = {
+    "mnist": "55c41ac0f5a8c45648c69c8349247c8db8573ea50fafdc37b5123844f825fae0",
+    "add": "1e7547b2987ddc8e42b308dc2a2e101f0ee809c59e9e2b6171b25f0bc061e187",
+    "ucr/Chinatown": "336103785243d3c04d1a343f81061e73e6e7a7792f003867630e725556589b5c",
+    "ucr/SmoothSubspace": "7873f06b370102aed8f8efd678c9588056769e97becbdd3aadd4f410b2dcedb1",
+}
+"""`checksum` of the sets of the paper's experiments: of the values read, however their files are laid out."""
+
+
+def is_known(name: str) -> bool:
+    """Return whether a name is that of a data set to download: ``mnist``, ``add``, or ``ucr/`` and a set's name."""
+    return name in ("mnist", "add") or re.fullmatch(r"ucr/[A-Za-z0-9_-]+", name) is not None
+
+
+def get(name: str, root: Path) -> None:
+    """Download a data set to the data root, and check its values; files that are there are kept.
+
+    Raises:
+        DataError: If there is no such set, the download fails, or the values in the data root are not the published.
+    """
+    if not is_known(name):
+        raise DataError(f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}")
+    if name == "add":
+        _fetch(ADD_URL, root / "ADD", ADD_FILES)
+    elif name == "mnist":
+        _get_mnist(root)
+    elif not _folder(name, root).exists():
+        _get_ucr(name, root)
+    _check_values(name, root)
+
+
+def status(root: Path) -> Iterator[tuple[str, str]]:
+    """Give name and state of the sets that the paper's experiments use, and of every other UCR set in the data root."""
+    for name in ("iris", "digits", "breast_cancer", "wine"):
+        yield name, "inside scikit-learn"
+    ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
+    for name in dict.fromkeys([*CHECKSUMS, *filter(is_known, ucr)]):
+        try:
+            state = _check_values(name, root) if _folder(name, root).exists() else "not there"
+        except DataError as error:
+            state = str(error)
+        yield name, state
+
+
+def checksum(data: "DataSplits") -> str:
+    """Compute the SHA-256 of the samples and labels of training and test split, as float32 and int64."""
+    digest = hashlib.sha256()
+    for part in (data.train, data.test):
+        digest.update(part.inputs.numpy().tobytes())
+        digest.update(part.labels.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _folder(name: str, root: Path) -> Path:
+    kind, _, ucr_set = name.partition("/")
+    return root / kind.upper() / ucr_set
+
+
+def _check_values(name: str, root: Path) -> str:
+    """Load a set, and say what is known of its values."""
+    from mpcs_torch.trainer.data import DATASETS
+
+    kind, _, ucr_set = name.partition("/")
+    data = DATASETS[kind](root, **({"set": ucr_set} if ucr_set else {}))
+    if name not in CHECKSUMS:
+        return "there, readable"
+    if checksum(data) != CHECKSUMS[name]:
+        raise DataError(f"{_folder(name, root)} does not hold the published values: move it away to download them")
+    return "there, checksum right"
+
+
+def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None) -> None:
+    """Download the files that a folder lacks, by name and hash, with pooch; a file with another hash is kept.
+
+    Raises:
+        DataError: If there is no such file or no network, or a hash is wrong.
+    """
+    import pooch  # it takes a while to import
+
+    pooch.get_logger().setLevel("WARNING")
+    fetcher = pooch.create(folder, address, registry=dict(files), allow_updates=False, retry_if_failed=3)
+    try:
+        for file in files:
+            fetcher.fetch(file, processor=processor)
+    except (OSError, zipfile.BadZipFile, ValueError) as error:  # a ValueError is about a hash
+        raise DataError(f"{', '.join(files)} cannot be downloaded from {address}: {error}") from error
+
+
+def _get_mnist(root: Path) -> None:
+    import pooch
+    from torchvision.datasets import MNIST
+
+    folder = root / "MNIST" / "raw"
+    for archive, md5 in MNIST.resources:
+        file = archive.removesuffix(".gz")
+        if not (folder / file).exists():
+            _fetch(MNIST.mirrors[0], folder, {archive: f"md5:{md5}"}, pooch.Decompress(name=file))
+
+
+def _get_ucr(name: str, root: Path) -> None:
+    """Download the zip of a set, and move its folder to the data root once its values are right."""
+    import pooch
+
+    ucr_set = name.removeprefix("ucr/")
+    (root / "UCR").mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=root / "UCR", prefix=".") as scratch:
+        files = [f"{ucr_set}_{part}.ts" for part in ("TRAIN", "TEST")]
+        unzip = pooch.Unzip(members=files, extract_dir=f"UCR/{ucr_set}")
+        _fetch(UCR_URL, Path(scratch), {f"{ucr_set}.zip": None}, unzip)
+        _check_values(name, Path(scratch))
+        _folder(name, Path(scratch)).rename(_folder(name, root))

@@ -1,1 +1,0 @@
-"""Published data sets: where they come from, and what their files hold. PyTorch is not needed to list them."""
