@@ -5,14 +5,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from mpcs_torch.errors import MpcsError, printable, quoted
-from mpcs_torch.evaluation.scores import Measured
 from mpcs_torch.tables import Table
-
-if TYPE_CHECKING:  # which imports this
-    from mpcs_torch.evaluation.result import Result
 
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*%)?"
@@ -135,49 +131,3 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
         told = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
         rows.append([printable(cell) for cell in (str(requirement), told, *numbers, model, group or "all rows")])
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)
-
-
-def outcomes_of(result: "Result[Any]", requirements: Sequence[Requirement | str]) -> list[Outcome]:
-    """Test the models of a result; the arguments and errors are those of `Result.require`."""
-    parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
-    tested = [name for name in result.models if name not in {each.reference for each in parsed}]
-    if not parsed or not tested:
-        raise ValueError(f"require needs requirements, and a model beside references, but got {quoted(requirements)}.")
-    outcomes = list[Outcome]()
-    for requirement in parsed:
-        is_as_tested = requirement.metric.startswith("precision[") and not result.first.is_weighted
-        try:
-            for model in tested:
-                for group, (value, ends, reason) in _measured(result, requirement, model).items():
-                    outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
-                    outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
-        except ValueError as error:
-            raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
-    return outcomes
-
-
-def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> dict[str, Measured]:
-    """Return what is known of a model by group, or of its difference from the reference."""
-    metric, reference = requirement.metric, requirement.reference
-    if reference is None:
-        found: dict[str, Measured | None] = {"": result.find(metric, model)}
-        for column in (each for each in result.groups if each.model == model):
-            found |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
-        if None in found.values():
-            named = "only if it is a metric that is named, as in metrics=['recall[CLASS]'] (--metrics)"
-            raise ValueError(f"a rate of a class is measured within groups {named}, but {metric} is not.")
-        return {group: measured for group, measured in found.items() if measured is not None}
-    result.scores(reference)
-    by = [each.by for each in result.comparisons] + [each.by for each in result.without]
-    metrics = list(dict.fromkeys(measure.metric for measure in by))
-    metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
-    for row in result.comparisons:
-        if row.by.metric == metric and {row.first, row.second} == {model, reference}:
-            _, _, difference, low, high, _ = row.paired
-            return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
-    for each in result.without:
-        if each.by.metric == metric and {each.first, each.second} == {model, reference}:
-            return {"": (nan, None, each.reason)}
-    compared = ", ".join(metrics) or "nothing"
-    way = ": add it to metrics (--metrics)" if "[" in metric else ""
-    raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")

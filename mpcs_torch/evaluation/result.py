@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.intervals import NotCompared
 from mpcs_torch.evaluation.ranges import OverCosts
-from mpcs_torch.evaluation.requirements import Outcome, Requirement, RequirementError, outcomes_of
+from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
 from mpcs_torch.evaluation.scores import GroupScores, Interval, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning as EvaluationWarning
@@ -119,10 +119,59 @@ class Result(Generic[ScoresT]):
             RequirementError: If one is not met.
             ValueError: If there is none, or one names what was not measured.
         """
-        outcomes = outcomes_of(self, requirements)
+        outcomes = self.check(*requirements)
         if not all(outcome.holds for outcome in outcomes):
             raise RequirementError(outcomes)
         return outcomes
+
+    def check(self, *requirements: Requirement | str) -> list[Outcome]:
+        """Return how requirements are met by each model that is no reference, by all rows and by group, or are not.
+
+        Raises:
+            ValueError: If there is none, or one names what was not measured.
+        """
+        parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
+        tested = [name for name in self.models if name not in {each.reference for each in parsed}]
+        if not parsed or not tested:
+            rule = "require needs requirements, and a model beside references"
+            raise ValueError(f"{rule}, but got {quoted(requirements)}.")
+        outcomes = list[Outcome]()
+        for requirement in parsed:
+            is_as_tested = requirement.metric.startswith("precision[") and not self.first.is_weighted
+            try:
+                for model in tested:
+                    for group, (value, ends, reason) in self._tested(requirement, model).items():
+                        outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
+                        outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
+            except ValueError as error:
+                raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
+        return outcomes
+
+    def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
+        """Return what is known of a model by group, or of its difference from the reference."""
+        metric, reference = requirement.metric, requirement.reference
+        if reference is None:
+            found: dict[str, Measured | None] = {"": self.find(metric, model)}
+            for column in (each for each in self.groups if each.model == model):
+                found |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
+            if None in found.values():
+                named = "only if it is a metric that is named, as in metrics=['recall[CLASS]'] (--metrics)"
+                raise ValueError(f"a rate of a class is measured within groups {named}, but {metric} is not.")
+            return {group: measured for group, measured in found.items() if measured is not None}
+        self.scores(reference)
+        by = [each.by for each in self.comparisons] + [each.by for each in self.without]
+        metrics = list(dict.fromkeys(measure.metric for measure in by))
+        metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
+        for row in self.comparisons:
+            if row.by.metric == metric and {row.first, row.second} == {model, reference}:
+                _, _, difference, low, high, _ = row.paired
+                return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
+        for each in self.without:
+            if each.by.metric == metric and {each.first, each.second} == {model, reference}:
+                return {"": (nan, None, each.reason)}
+        compared = ", ".join(metrics) or "nothing"
+        way = ": add it to metrics (--metrics)" if "[" in metric else ""
+        raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
 
     def sections(self) -> list[Table]:
         """Return the metrics in tables, the main ones first."""

@@ -12,7 +12,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text
-from mpcs_torch.evaluation.rows import RowRisks
+from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.plots import confusion_matrix, det_curves, reliability, risk_coverage_figure

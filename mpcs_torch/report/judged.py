@@ -12,7 +12,8 @@ from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.chosen import choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY
-from mpcs_torch.evaluation.rows import RowRisks, Rows
+from mpcs_torch.evaluation.row_risks import RowRisks
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.report.figures import kind_of
 from mpcs_torch.report.render import draw

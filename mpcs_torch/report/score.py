@@ -12,7 +12,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.evaluation.result import ABOUT_RANGES
-from mpcs_torch.evaluation.rows import RowRisks
+from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.report.figures import Classified

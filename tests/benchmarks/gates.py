@@ -14,7 +14,6 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Requirement, Result
-from mpcs_torch.evaluation.requirements import outcomes_of
 from mpcs_torch.tables import Table
 
 CONCERN = ConcernSpec(["red", "yellow", "green"], weights=[[0, 1, 1], [1, 0, 1], [20, 5, 0]], dangerous=5)
@@ -38,7 +37,7 @@ def draw(rows: int, skill: float, seed: int) -> Result:
 
 def passes(result: Result, requirement: Requirement) -> bool:
     """Return whether the new model passes."""
-    return any(outcome.model == "new" and outcome.holds for outcome in outcomes_of(result, [requirement]))
+    return any(outcome.model == "new" and outcome.holds for outcome in result.check(requirement))
 
 
 def main(evaluations: int = 1000) -> None:

@@ -3,7 +3,6 @@
 import re
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +68,7 @@ def score(
         of_one = {"confusion": confusion, "development": development, "seen": seen}
         options.refuse_given(of_one, "is for one file of predictions")
 
-    from mpcs_torch.evaluation.requirements import Requirement, RequirementError, outcomes_of, table_of
+    from mpcs_torch.evaluation.requirements import Requirement, RequirementError, table_of
 
     with options.refused_values(option="--require"):
         requirements = [Requirement.parse(text) for text in require or ()]
@@ -78,7 +77,7 @@ def score(
     from mpcs_torch.evaluation.classifier_files import open_models, score_models, shared_rows
     from mpcs_torch.evaluation.crossed import crossed
     from mpcs_torch.evaluation.files.predictions import Predictions
-    from mpcs_torch.evaluation.rows import RowRisks
+    from mpcs_torch.evaluation.row_risks import RowRisks
     from mpcs_torch.metrics.by_name import find_entry
     from mpcs_torch.processes.world import joined
 
@@ -111,7 +110,7 @@ def score(
                         intervals=intervals,
                         world=world,
                         risks=risks,
-                        check=partial(outcomes_of, requirements=requirements) if requirements else None,
+                        check=(lambda result: result.check(*requirements)) if requirements else None,
                     )
                 ways.append(scored)
             result = ways[0] if len(ways) == 1 else crossed(ways, (reading.cluster, reading.crossed))
@@ -121,7 +120,7 @@ def score(
         known = Predictions(seen, alone)
         result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
     with options.refused_values(option="--require"):
-        outcomes = outcomes_of(result, requirements) if requirements else []
+        outcomes = result.check(*requirements) if requirements else []
     print_scores(result := result.muted(*COMMAND_LINE.mute), outcomes)
     if html is not None:
         from mpcs_torch.report.score import write_score_report

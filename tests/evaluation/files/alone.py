@@ -6,7 +6,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.rows import RowRisks
+from mpcs_torch.evaluation.row_risks import RowRisks
 
 
 def score(

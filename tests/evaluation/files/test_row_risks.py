@@ -10,7 +10,7 @@ from sklearn.metrics import roc_curve
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.rows import RowRisks
+from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.functional import detection_curve, risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
 from tests.evaluation.files.alone import score
