@@ -78,7 +78,7 @@ def watched_over_time(
     _draw_means(above, points)
     most = HIGHEST * threshold
     evidence = [min(max(point.evidence, 1 / most), most) for point in points]
-    below.plot(places, evidence, color=style.BLUE, linewidth=1.5)
+    below.plot(places, evidence, color=style.DARK_GREY, linewidth=1.5, label="evidence, no rate")
     below.axhline(threshold, color=style.RED, linestyle="--", linewidth=1.2, label=f"alarm from {threshold:g} on")
     below.set(yscale="log", ylabel="won by a bet\non an excess", xlabel="rows")
     below.set_ylim(min(0.5, *evidence) / 2, max(2 * threshold, *evidence) * 2)

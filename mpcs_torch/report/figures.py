@@ -115,6 +115,7 @@ def costliest(
     if not table.rows:
         return part("notes", ["There is no error." if concern is None else "No error costs anything."])
     told = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
+    told += f"; others than these {MOST} are left out" if len(table.rows) == MOST else ""
     return part("table", table, f"{told}; referrals, which cost too, are left out" if refers else told, bars=True)
 
 
@@ -192,7 +193,8 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
         f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
-        f"referred first. {' '.join(told)} These samples chose the thresholds, so on others more errors are left.",
+        "referred first. On these samples, which chose the thresholds (on others more errors are left): "
+        f"{' '.join(told)}",
     )
 
 

@@ -18,6 +18,7 @@ from mpcs_torch.evaluation.outcomes import (
     Share,
 )
 from mpcs_torch.evaluation.scores import Interval
+from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.tables import Table
 
@@ -79,18 +80,20 @@ def dearest_errors(scores: ClassifierScores, concern: ConcernSpec | None) -> dic
 
 
 def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str) -> list[str]:
-    """Return how many of the rows of a class, or of all, are something: clusters first, then rows and their share.
+    """Return how many of the rows of a class, or of all, are something: clusters first, then rows.
 
-    Such as ``18 of 40 patients with severe`` and ``33 of 81 rows, 40.7 % [25.1, 58.8]``; without clusters, such as
-    ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``.
+    Such as ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``, of which
+    the first is exact for independent clusters; without clusters, ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``.
     """
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
     if clusters is None:
         return [f"{share.counts} {what}", share.told]
-    units = Share(getattr(clusters, field).item(), clusters.true.item())
+    part, whole = int(getattr(clusters, field)), int(clusters.true)
+    units = Share(part, whole, clopper_pearson(part, whole) if ends is not None and whole else None)
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
-    return [f"{units.counts} {whose}", f"{share.counts} rows, {share.told}"]
+    of_units = "" if scores.is_weighted else f"{units.told}; "  # the share of weighted patients is not known
+    return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.told}"]
 
 
 def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
@@ -162,7 +165,7 @@ def harm_table(
             if concern is None:
                 del rows[-1][DANGEROUS_ERRORS]
             elif not dearest[name]:
-                rows[-1][DANGEROUS_ERRORS] = "no error is dangerous"
+                rows[-1][DANGEROUS_ERRORS] = "none counts as dangerous"
     if len(dearest) > len(listed):
         rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(dearest) - len(listed)} others"})
     return Table.of_records(rows) if rows else None

@@ -71,7 +71,8 @@ def monitor_table(watch: Watch, kind: str) -> Table:
         cells |= {"mean": "" if isnan(mean.rate) else f"{mean.rate:.3g}"}
         cells |= {"at any time": f"{mean.low:.3g} to {mean.high:.3g}", "limit": " to ".join(limits)}
         cells |= {SEEN: "nothing yet" if isnan(seen) else f"{seen:.3g}"} if kind == RISK else {}
-        cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else "no"}
+        quiet = "no" if limits else "no limit"
+        cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else quiet}
         rows.append(cells)
     return Table.of_records(rows)
 
@@ -121,14 +122,15 @@ def _verdict_of(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
     mean, samples, _, seen = _least_known(watch)
-    known = f"by {number_text(samples)} samples (with {watch.settings.confidence:.4g})"
+    known = f"by {number_text(samples)} samples (confidence {watch.settings.confidence:.4g})"
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {mean.high:.3g} {known}, and its limit is"
         return f"Limits are kept: {least} {mean.highest:.3g}. No alarm {quiet}."
     could = "no rate could" if isnan(seen) else f"only a rate above {seen:.3g} would"
     return (
-        f"Not shown: that '{mean.name}' keeps its limit, {mean.highest:.3g}. It may be as high as {mean.high:.3g} "
-        f"{known}; {could} have raised an alarm by now (chance {100 * SURE:g} %). No alarm {quiet}, so far."
+        f"It is not shown that '{mean.name}' keeps its limit, {mean.highest:.3g}: it is {mean.rate:.3g} so far, and "
+        f"may be as high as {mean.high:.3g}, {known}. There is no alarm {quiet}; but {could} have raised one by now "
+        f"(chance {100 * SURE:g} %)."
     )
 
 
@@ -151,7 +153,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
     told = [alarm_sentence(alarm) for alarm in watch.alarms if alarm != first]
-    facts = {"rows with a label": f"{watch.labelled} of {watch.rows}"} | _power(watch)
+    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}", **_power(watch)}
     has_reference = any(isfinite(mean.highest) for mean in hints)
     drawn = [part("figures", [_draw_means(hints, "Hints without labels")]), part("notes", [OF_HINTS])]
     page = render(
@@ -174,13 +176,14 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
     replace_text(path, page)
 
 
-def _power(watch: Watch) -> dict[str, str]:
-    """Return which rates of the limit that is known least would have been seen by now, for a tile."""
+def _power(watch: Watch) -> dict[str, list[str]]:
+    """Return the rate that is known least, and what would have been seen of it by now, for a tile."""
     if watch.cautions() or not watch.labelled:
-        return {"rates that would have been seen": "none can be named"}
+        return {"rates": ["nothing is known"]}
     mean, _, _, seen = _least_known(watch)
-    told = "none yet" if isnan(seen) else f"above {seen:.3g} (limit {mean.highest:.3g})"
-    return {f"rates of '{printable(mean.name)}' that would have been seen": told}
+    could = "no rate" if isnan(seen) else f"only a rate above {seen:.3g}"
+    beside = f"limit {mean.highest:.3g}; {could} would have raised an alarm by now"
+    return {printable(mean.name): [f"{mean.rate:.3g} so far, at most {mean.high:.3g}", beside]}
 
 
 def _draw_means(means: list[Watched], title: str) -> Drawing:

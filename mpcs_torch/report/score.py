@@ -55,6 +55,7 @@ def write_score_report(
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
     bounds = "Bound: the worse end of a 95 % interval, which must keep the requirement; [class]: of its rows"
+    bounds += f", not of its {unit}" if result.first.clusters else ""
     write_result(
         path,
         result,

@@ -32,10 +32,10 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     outputs = ("--html", page, "--prometheus", metrics, "--overwrite")
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
-    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nNot shown: that ')
+    assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nIt is not shown that ')
     known = re.search(
-        r"that 'errors of bad, site (\w+)' keeps its limit, 0\.05\. It may be as high as (0\.\d+) by \d+ samples "
-        r"\(with 0\.95\); only a rate above (0\.\d+) would have raised an alarm by now \(chance 90 %\)\. No alarm in ",
+        r"that 'errors of bad, site (\w+)' keeps its limit, 0\.05: it is 0\S* so far, and may be as high as (0\.\d+), "
+        r"by \d+ samples \(confidence 0\.95\)\. There is no alarm in .*; but only a rate above (0\.\d+) would ",
         told.out,
     )
     assert known is not None
@@ -53,7 +53,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert row[5] == known[3]
     assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
     assert [row[0] for row in hints.rows] == ["decided good", "decided bad", "referred", "mean risk"]
-    assert "No alarm in 300 rows" in told.out
+    assert "There is no alarm in 300 rows" in told.out
     with log.open("a") as file:
         file.writelines(",".join(row) + "\n" for row in rows(600, rate=0.5, seed=1))
     assert run("monitor", rule, log, "--state", state, *outputs) == 1

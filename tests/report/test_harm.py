@@ -42,7 +42,7 @@ def test_patients_are_counted_before_rows() -> None:
     spec = ConcernSpec(CLASSES, dangerous=MISSED)
     scores = evaluate(decisions, target, concern=spec, clusters=["a", "a", "b", "c", "c", "c"]).first
     told = harm_sentence(scores, spec)
-    assert "1 of 2 clusters with malignant (2 of 4 rows, 50 % [" in told
+    assert "1 of 2 clusters with malignant (50 % [1.26, 98.7]; 2 of 4 rows: 50 % [" in told
     assert "1 of 3 clusters (2 of 6 rows, 33.3 % [" in told
 
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_dangerous_has_no_rate_and_no_interval() -> None:
     table = harm_table({"one": scores_of(CONFUSION, spec)}, spec)
     assert table is not None
     by_class = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
-    assert by_class["naevus"]["dangerous errors"] == "no error is dangerous"
+    assert by_class["naevus"]["dangerous errors"] == "none counts as dangerous"
     assert by_class["malignant"]["missed"].startswith("14 of 76: 18.4 % [")
     assert by_class["malignant"]["false alarms"] == "0"
     assert by_class["benign"]["false alarms"] == str(30 + 10 + 9)
