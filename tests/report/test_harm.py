@@ -43,7 +43,7 @@ def test_patients_are_counted_before_rows() -> None:
     scores = evaluate(decisions, target, concern=spec, clusters=["a", "a", "b", "c", "c", "c"]).first
     told = harm_sentence(scores, spec)
     assert "1 of 2 clusters with malignant (50 % [1.26, 98.7]; 2 of 4 rows: 50 % [" in told
-    assert "1 of 3 clusters (2 of 6 rows, 33.3 % [" in told
+    assert "1 of 3 clusters (33.3 % [0.84, 90.6]; 2 of 6 rows: 33.3 % [" in told
 
 
 def test_the_class_with_the_dearest_error_comes_first_however_rare() -> None:
