@@ -14,11 +14,10 @@ from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL
 from mpcs_torch.functional.inputs.groups import group_codes, row_names
 
 PriorMethod = Literal["em", "black_box"]
-LEVEL = 0.05
-"""A lower p-value warns."""
 EM_STEPS, EM_CHANGE = 1000, 1e-6
 """EM stops where no prior changes by more; the step after it corrects what is left."""
 UNSEEN = 2
@@ -105,7 +104,7 @@ def estimate_priors(
     unlabelled: Tensor,
     *,
     method: PriorMethod = "em",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     clusters: Sequence[object] | Tensor | None = None,
     unlabelled_clusters: Sequence[object] | Tensor | None = None,
     class_groups: Mapping[str, Sequence[int]] | None = None,

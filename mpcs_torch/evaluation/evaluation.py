@@ -28,13 +28,14 @@ from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.by_name import ENTRIES, settings_of
 
 MODEL = "model"
 """The name of a single model."""
 INDEPENDENT = (
-    "95 % intervals assume independent rows; rows that share something, such as a patient, need clusters "
+    f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
 WEIGHTED = (
@@ -323,7 +324,7 @@ class Evaluation:
         if self._intervals and self._cluster is not None:
             table = next(iter(self._models.values())).tables[ALL]
             number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
-            note = f"95 % intervals: {number} are independent, the rows of a cluster are not."
+            note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
             notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)

@@ -13,6 +13,7 @@ from mpcs_torch.evaluation.requirements import Outcome, Requirement, Requirement
 from mpcs_torch.evaluation.scores import GroupScores, Interval, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning as EvaluationWarning
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
@@ -387,4 +388,4 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         paired, systems = row.paired, [row.measure, row.first, row.second]
         p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
         rows.append([*systems, f"{paired.difference:.4g}", interval_text((paired.low, paired.high)), *p_values])
-    return Table(["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"], rows)
+    return Table(["metric", "A", "B", "B - A", CONFIDENCE_TEXT, "p", "p, corrected"], rows)

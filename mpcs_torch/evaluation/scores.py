@@ -6,6 +6,7 @@ from math import inf, isfinite, isinf, isnan, nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mpcs_torch.errors import shown
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -102,7 +103,7 @@ class Scores:
         rows = [[name, f"{self.values[name]:.6g}"] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
-        return Table(["metric", "value", "95 %"], [[*row, self.interval(row[0])] for row in rows])
+        return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_table(self) -> Table | None:
         """Return a row for each class; None if there are none to show."""
@@ -160,7 +161,7 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
 
 
 SELECTED = " (selected as worst)"
-"""Said of the group that is picked for its value, of at least `SELECTS`: its interval holds less often than 95 %."""
+"""Said of the group that is picked for its value, of at least `SELECTS`: its interval has less than its confidence."""
 SELECTS = 5
 MOST_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""

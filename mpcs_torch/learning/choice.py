@@ -28,6 +28,7 @@ from mpcs_torch.functional.comparison.means import Mean, mean_of
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule
@@ -41,8 +42,6 @@ FOLDS = 5
 """The calibration of the samples of a fold is fitted on the others."""
 LEAST = 1e-12
 """The least probability that a score counts."""
-CONFIDENCE = 0.95
-"""Of intervals of what an option changes, by which it is clearly worse or not."""
 RIGHT, HARM = 0, 1
 """The two numbers that are measured of each decision, by their place."""
 

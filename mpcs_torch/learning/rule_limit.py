@@ -14,17 +14,17 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
 SAMPLE, CLUSTER = "sample", "cluster"
-DEFAULT_CONFIDENCE = 0.95
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?"
     r"(?P<per>\s+per\s+cluster)?(?:\s+by\s+(?P<by>.+?))?"
     r"(?:\s+(?:with confidence\s+(?P<confidence>[^\s%]+)(?P<of_100>\s*%)?|(?P<mean>in expectation)))?"
 )
-RULE = "dangerous <= 0.01 of malignant by site with confidence 0.95"
+RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Limit:
     errors: str | tuple[tuple[str, str], ...] = "dangerous"
     of: str = SAMPLES
     by: str | None = None
-    confidence: float | None = DEFAULT_CONFIDENCE
+    confidence: float | None = CONFIDENCE
     per: str = SAMPLE
 
     def __post_init__(self) -> None:
@@ -119,7 +119,7 @@ class Limit:
                     raise ValueError("errors must be pairs like red->green, with commas between")
             at_most = float(match["at_most"]) / (100 if match["percent"] else 1)
             is_sure = not match["mean"] and (errors != "cost" or match["confidence"])
-            confidence = float(match["confidence"] or DEFAULT_CONFIDENCE) if is_sure else None
+            confidence = float(match["confidence"] or CONFIDENCE) if is_sure else None
             if match["of_100"] and confidence is not None:
                 confidence /= 100
             per = CLUSTER if match["per"] else SAMPLE
@@ -217,10 +217,11 @@ class ClassErrors(NamedTuple):
         """Return both with the rate and its 95 % interval."""
         if not self.samples:
             return "no sample"
-        if not self.has_interval:
-            return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (in clusters: without interval)"
         low, high = clopper_pearson(self.errors, self.samples)
-        return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (95 %: {low:.3g} to {high:.3g})"
+        interval = (
+            f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}" if self.has_interval else "in clusters: without interval"
+        )
+        return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} ({interval})"
 
 
 class RuleReport(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def count_interval(count: float) -> tuple[float, float]:
 
     if not isfinite(count):
         return count, count
-    return float(gammaincinv(count, 0.025)) if count else 0.0, float(gammainccinv(count + 1, 0.025))
+    return float(gammaincinv(count, LEVEL / 2)) if count else 0.0, float(gammainccinv(count + 1, LEVEL / 2))
 
 
 def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
@@ -268,7 +269,7 @@ def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 
     pairs = [(epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch is not pick]
     return [
-        epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > 0.05
+        epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > LEVEL
     ]
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names
@@ -102,7 +103,7 @@ class RiskMonitor(Monitor):
         limits: Limit | Sequence[Limit],
         *,
         groups: Mapping[str, Sequence[str]] | None = None,
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
         reference: "RiskMonitor | None" = None,
         least_chance: float = 1.0,
         cluster_size: float = 1.0,

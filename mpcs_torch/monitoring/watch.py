@@ -13,8 +13,8 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.functional import e_benjamini_hochberg
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import holds, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
@@ -40,7 +40,7 @@ class Settings:
     """SHA-256 of the file of the rule."""
     limits: Sequence[str]
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     run_length: float | None = None
     """Of a `ChangeMonitor`; None for none."""
     least_chance: float = 1.0
@@ -172,7 +172,7 @@ class Watch:
         monitor = self.monitors[kind]
         if not len(evidence) or evidence.mean(dim=1).max() < monitor.threshold:
             return
-        is_alarm = e_benjamini_hochberg(evidence, level=1 / monitor.threshold)
+        is_alarm = monitor.is_alarm(evidence)
         raised = {(alarm.kind, alarm.name) for alarm in self.alarms}
         for column, name in enumerate(monitor.names):
             if is_alarm[:, column].any() and (kind, name) not in raised:

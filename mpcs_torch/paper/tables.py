@@ -11,6 +11,7 @@ from scipy.stats import bootstrap
 from torch import Tensor
 from torchmetrics.functional import spearman_corrcoef
 
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2, TABLE_3
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.evaluation import inputs_of
@@ -38,8 +39,8 @@ def mean_interval(values: Sequence[float]) -> Interval:
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
     if sample.min() < sample.max():  # equal values leave nothing to resample
-        interval = bootstrap((sample,), np.mean, rng=np.random.default_rng(0)).confidence_interval
-        low, high = float(interval.low), float(interval.high)
+        resampled = bootstrap((sample,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(0))
+        low, high = map(float, resampled.confidence_interval)
     return Interval(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
 
 
@@ -105,7 +106,8 @@ def intervals_table(intervals: Sequence[Interval]) -> Table:
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
         for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)
     ]
-    return Table(["Spearman of mpcs_count with", "mean", "95 % from", "to", "lowest run", "highest"], rows)
+    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest run", "highest"]
+    return Table(["Spearman of mpcs_count with", *numbers], rows)
 
 
 TIMED = (*BENCHMARKS, "mpcs")

@@ -16,6 +16,7 @@ from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, h
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
 
@@ -53,7 +54,7 @@ def det_curves(
     systems: Mapping[str, ErrorRates],
     *,
     points: OperatingPoint | Sequence[OperatingPoint] = (),
-    confidence: float | None = 0.95,
+    confidence: float | None = CONFIDENCE,
     marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     title: str = "",
     on: Place = None,

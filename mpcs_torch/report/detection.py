@@ -7,6 +7,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.render import Drawing, draw, drawn_models, named, part, write_result
 
 MOST_TOLD = 3
@@ -43,7 +44,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
 
 def _sentence(name: str, scores: DetectorScores) -> str:
     ends = scores.intervals.get(EQUAL_ERROR.name)
-    interval = "" if ends is None else f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
+    interval = "" if ends is None else f" ({CONFIDENCE_TEXT} interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
     sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR.name]:.3g} %{interval}"
     ranked = f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
     at = [(limit, scores.values.get(f"false_alarm_rate[p_miss={limit:g}]")) for limit in MISSES]

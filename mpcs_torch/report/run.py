@@ -9,6 +9,7 @@ from markupsafe import Markup
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
@@ -133,7 +134,7 @@ MOST_COLUMNS = 8
 MOST_TOLD = 3
 """The most runs that have a sentence each."""
 PICKED = "picked"
-BY_CLASS = "On test data, the class with the most expensive error first; 95 % intervals in brackets"
+BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
 MATRIX, RANKED = "Confusion matrix{}, test data", "The epoch that each metric ranks first"
 WORST = "Wrong decisions with the highest confidence times concern."
 UNKEPT = (

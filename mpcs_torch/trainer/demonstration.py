@@ -29,8 +29,7 @@ from mpcs_torch.trainer.recommended import runs_of
 from mpcs_torch.trainer.result import evaluator_of
 
 SEEDS = range(20)
-CONFIDENCE = 0.9
-LIMIT = Limit(0.01, confidence=CONFIDENCE)
+LIMIT = Limit(0.01, confidence=0.9)
 """On dangerous errors, where samples may be referred."""
 MAX_ACCURACY_LOSS = 0.0005
 """Both runs are compared at nearly equal accuracy."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import group_codes
 
 BINS = 2048
@@ -44,7 +45,7 @@ def audited_mean(
     chance: Tensor,
     *,
     clusters: Sequence[object] | Tensor | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> AuditedMean:
     r"""Estimate the mean loss of all samples from those that were labelled at random, and predictions for all.
 

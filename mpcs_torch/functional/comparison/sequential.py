@@ -20,6 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL
+
 ALTERNATIVES, LEAST, MOST = 25, 1.2, 40.0
 """The rates that evidence is a mixture over: from so many to so many times the odds of the limit."""
 MOST_LABELS, AT_ONCE = 100_000, 64
@@ -76,7 +78,7 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
     return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
 
 
-def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: float = 0.5) -> int:
+def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
     """Compute the number of labels by which a rate above the limit has raised an alarm, with a given chance.
 
     The chance is exact for independent errors at this rate from the first label on. If a share of the samples is
@@ -114,7 +116,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: f
     raise ValueError(f"rate must be seen within {MOST_LABELS} labels, but {rate} is too close to the limit {limit}.")
 
 
-def detectable_rate(samples: int, *, limit: float, level: float = 0.05, chance: float = 0.9) -> float:
+def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:
     """Compute the lowest rate that so many labels are enough to see above a limit, with a given chance.
 
     An alarm at the last label is meant; one before it makes the chance a little higher. Lower rates may have been
@@ -143,7 +145,7 @@ def detectable_rate(samples: int, *, limit: float, level: float = 0.05, chance: 
     return float(betaincinv(most, samples - most + 1, chance)) if most <= samples else float("nan")
 
 
-def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
+def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     r"""Select the hypotheses that their evidence rejects, of several that are looked at together (e-BH).
 
     The k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. Among those
@@ -178,7 +180,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
     return evidence >= fewest
 
 
-def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95) -> AnytimeInterval:
+def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
     r"""Compute an interval that holds the mean loss at all times, with one probability for all of them.
 
     All p that the mixture over q with the density Beta(1/2, 1/2) does not reject:

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
 
-def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
     r"""Compute the exact confidence interval of an error rate, in [0, 1].
 
     With e errors in n trials and :math:`\alpha` = 1 - ``confidence``, the ends are quantiles of beta distributions:
@@ -48,7 +49,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tu
     return low, high
 
 
-def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = 0.95) -> Tensor:
+def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
     """Return the intervals of `clopper_pearson` for counts (...), float64: (..., 2), NaN without trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
@@ -87,7 +88,7 @@ def cost_interval(
     *,
     point: OperatingPoint,
     normalize: bool = True,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> tuple[float, float]:
     r"""Compute the confidence interval of a detection cost at a threshold that was not chosen on the same trials.
 
