@@ -16,6 +16,7 @@ from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL
 from mpcs_torch.functional.inputs.groups import group_codes, row_names
+from mpcs_torch.functional.inputs.most_probable import highest_class
 
 PriorMethod = Literal["em", "black_box"]
 EM_STEPS, EM_CHANGE = 1000, 1e-6
@@ -175,7 +176,7 @@ def estimate_priors(
         known, unknown = shift_priors(validation, **shift), shift_priors(deployment, **shift)
     else:
         one_hot = torch.eye(classes).to(shares)
-        known, unknown = one_hot[validation.argmax(dim=1)], one_hot[deployment.argmax(dim=1)]
+        known, unknown = (one_hot[highest_class(probs)[1]] for probs in (validation, deployment))
     by_class = labels.means(known)
     if torch.linalg.matrix_rank(by_class) < classes:
         raise ValueError(f"preds must tell the classes apart, but those of {method!r} are linearly dependent.")

@@ -11,6 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.processes.world import World
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class RowRisks:
         self.is_weighted = rows.weights is not None
         if self._pairs is None:
             return
-        decisions = rows.probs.argmax(dim=1)
+        decisions = highest_class(rows.probs)[1]
         columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
         if rows.weights is not None:
             columns.append(rows.weights)

@@ -12,6 +12,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
+from mpcs_torch.functional.inputs.most_probable import highest_class
 
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
 """A rule by which rows of a unit become one.
@@ -126,7 +127,7 @@ class DecisionUnits(NamedTuple):
         certain = torch.nn.functional.one_hot(labels.clamp(0, num_classes - 1), num_classes).double()
         by_class = self.probabilities(certain)
         self._refuse((low != high) & ((by_class == by_class.amax(1, keepdim=True)).sum(1) > 1), what)
-        return torch.where(low == high, low, by_class.argmax(1))
+        return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
         """Return the value that all rows of each unit have: (U,)."""

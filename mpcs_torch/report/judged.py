@@ -13,6 +13,7 @@ from mpcs_torch.evaluation.chosen import choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.rows import RowRisks, Rows
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.report.figures import kind_of
 from mpcs_torch.report.render import draw
@@ -71,7 +72,7 @@ class Judged:
         kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
         if kind is None:
             return []
-        confidence, decisions = self.probs.max(dim=1)
+        confidence, decisions = highest_class(self.probs)
         weights = self.concern.matrix()[self.labels, decisions]
         cost = confidence * weights * (decisions != self.labels)
         names = [printable(name) for name in self.concern.classes]

@@ -71,7 +71,8 @@ def select(
     sentences = f"Best first: {ranked}" if best else "Best first: no epoch\nNo epoch is within the limits."
     if same:
         numbers = ", ".join(map(str, same))
-        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} (exact test, {100 * LEVEL:g} %): {numbers}."
+        test = f"exact test, {100 * LEVEL:g} %"
+        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} ({test}): {numbers}."
     counted = f"what is read as a count of independent errors: {', '.join(counts)}."
     print_result(
         plain,

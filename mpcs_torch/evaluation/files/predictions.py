@@ -18,6 +18,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
 from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
 from mpcs_torch.processes.world import World
 
@@ -194,7 +195,7 @@ class Predictions:
         """
         for _, checked in self._read(part):
             is_scored = self.decides and self.roles.form != "decisions"
-            yield checked._replace(scores=checked.scores.argmax(dim=1, keepdim=True)) if is_scored else checked
+            yield checked._replace(scores=highest_class(checked.scores)[1].unsqueeze(1)) if is_scored else checked
 
     def logits(self) -> Iterator[Chunk]:
         """Yield chunks of logits (n, C), float64, with labels as in `chunks`.

@@ -7,9 +7,9 @@ FEW_CLASSES = 16
 """Up to this number, sorting a row on a CPU takes less time than finding the highest of them."""
 
 
-def highest_class(scores: Tensor) -> tuple[Tensor, Tensor]:
+def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
     """Return the highest score of each sample of (N, C, ...), NaN if one is, and its class, the lowest of several."""
-    highest, label = scores.max(dim=1)  # of several maximal values, PyTorch promises the first
+    highest, label = scores.max(dim=dim)  # of several maximal values, PyTorch promises the first
     return highest, label
 
 
