@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.files.chunks import is_number
 from mpcs_torch.evaluation.files.tables import Table, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.cautions import MOST_KNOWN, EvaluationWarning, hashed
+from mpcs_torch.functional.inputs.evaluation_warnings import MOST_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 
 if TYPE_CHECKING:

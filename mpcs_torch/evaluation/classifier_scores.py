@@ -21,7 +21,9 @@ from mpcs_torch.evaluation.outcomes import (
     number_text,
     rate_of_groups,
 )
-from mpcs_torch.evaluation.scores import Direction, Interval, Measured, Scores, interval_text, reason_of
+from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, reason_of
+from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.tables import Table

@@ -15,8 +15,9 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import quantile
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores
+from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional import Comparison, PairedDifference
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import row_names

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
-from mpcs_torch.evaluation.scores import Interval
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 
 MOST_CLASSES = 30

@@ -3,19 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, isinf, isnan, nan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
+from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
 
-Interval = tuple[float, float]
+
 Measured = tuple[float, Interval | None, str]
 """A value, with its interval or the reason why it has none."""
-Direction = Literal["min", "max"]
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
 

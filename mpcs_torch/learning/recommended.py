@@ -28,7 +28,7 @@ from mpcs_torch.learning.choice import (
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
-from mpcs_torch.learning.losses import SoftmaxMarginLoss
+from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.rule_samples import checked_logits
 from mpcs_torch.tables import Table

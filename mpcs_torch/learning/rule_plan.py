@@ -14,6 +14,7 @@ from torch import Tensor
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.limited_rate import BETS, LimitedRate, UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import codes_by_column, group_codes
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
 from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit
 from mpcs_torch.learning.rule_samples import calibration_units, checked_logits, given_units
@@ -290,7 +291,7 @@ def _check(
 ) -> None:
     of_groups = "be left out" if limit.by is None else "be given"
     below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: expect the rate left then)"
-    is_whole = abs(sum(group_shares) - 1) < 1e-3
+    is_whole = sums_to_1(torch.tensor(group_shares))
     require(limit.errors not in ("cost", REFERRALS), "limit must be on a rate of errors", f"'{limit}'")
     require(0 <= expected < limit.at_most, f"expected must be at least 0 and {below}", expected)
     require(0 < chance < 1, "chance must be above 0 and below 1", chance)

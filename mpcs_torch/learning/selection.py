@@ -8,15 +8,15 @@ from operator import index, le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import LEVEL
+from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
 
-Direction = Literal["min", "max"]
 Ties = Literal["first", "last"]
 ROUNDING = 1e-6
 """The relative difference that counts as rounding, as of metrics in float32."""

@@ -21,7 +21,7 @@ from mpcs_torch.trainer.records import Record
 
 
 @dataclass(frozen=True)
-class Interval:
+class MeanOverRuns:
     """A mean over runs, and its 95 % interval."""
 
     runs: int
@@ -34,14 +34,14 @@ class Interval:
     """The lowest and the highest run."""
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
+def mean_interval(values: Sequence[float]) -> MeanOverRuns:
     """Compute mean and 95 % interval by the bias-corrected bootstrap (scipy's BCa, 9999 resamples, a fixed seed)."""
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
     if sample.min() < sample.max():  # equal values leave nothing to resample
         resampled = bootstrap((sample,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(0))
         low, high = map(float, resampled.confidence_interval)
-    return Interval(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
+    return MeanOverRuns(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
@@ -55,7 +55,7 @@ def correlations(records: Sequence[Record]) -> tuple[float, ...]:
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
-def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[Interval, ...]:
+def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]:
     """Compute the interval of each benchmark's correlation over runs with different seeds."""
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
 
@@ -71,7 +71,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
     return Table(header if printed is None else [*header, "paper", "difference"], rows)
 
 
-def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
+def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
     """Return Table II: our correlations, the paper's in brackets, and the spread of the first one over seeds."""
     rows = []
     for name, records in runs.items():
@@ -85,7 +85,7 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[I
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
 
-def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
+def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
     """Return the numbers behind Table II, one row for each experiment and benchmark."""
     rows = []
     for name, records in runs.items():
@@ -100,7 +100,7 @@ def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Seq
     return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
 
 
-def intervals_table(intervals: Sequence[Interval]) -> Table:
+def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
     """Return the correlation of each benchmark with MPCS over seeds: mean, 95 % interval, lowest and highest run."""
     rows = [
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]

@@ -139,9 +139,9 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
     return Table(["true → predicted", *(cell for name in systems for cell in (name, share)), *further], rows)
 
 
-def kind_of(concern: ConcernSpec | None, true: int, predicted: int) -> str:
+def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
     """Return what an error is called: dangerous or released, or what it costs where it has a weight of its own."""
-    if concern is None or concern.dangerous_pairs()[true, predicted]:
+    if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 

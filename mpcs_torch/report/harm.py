@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.outcomes import (
     REFERRED,
     Share,
 )
-from mpcs_torch.evaluation.scores import Interval
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, shown
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig, load_config
 from mpcs_torch.trainer.data import DataSplits, Split

@@ -17,9 +17,10 @@ from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
 from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 from mpcs_torch.processes.world import World
 
 DECIMALS = range(7)
@@ -365,14 +366,14 @@ class Predictions:
 
     def _checked(self, scores: Tensor, target: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return probabilities and labels."""
-        whole, tolerance = self._whole, max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
+        whole, tolerance = self._whole, sum_tolerance(scores.dtype)
         wide = scores.double()
         self._refuse_scores(wide, batch, tolerance)
         probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
         if target.ndim == 2 and target.shape[1] and not self.has_shares:
             return probs, target
         total = probs.sum(dim=1, keepdim=True)
-        off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
+        off = ~((total - 1).abs() <= tolerance).squeeze(1)
         if not off.any():
             return probs / total, target
         row = int(off.nonzero()[0])

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, Fault, Span, finite, raise_first, warn_of_probabilities
+from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 from mpcs_torch.functional.inputs.parts import EVERY_ROW, joined_parts
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
 
@@ -56,8 +57,7 @@ class Samples(NamedTuple):
                 Default: the logits are looked at.
         """
         label_fault, weight_fault = self.labels.find_faults()
-        # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
-        tolerance = max(SUM_TOLERANCE, torch.finfo(self.scores.dtype).eps)
+        tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
             warn_of_probabilities(self.scores, label_fault.counted)
             spans = [finite(self.scores.amax(dim=1)) if computed is None else Span(computed)]
