@@ -30,6 +30,17 @@ ON_DARK = {
     GRID: "#2b2f36",
 }
 """The colours that replace them on a dark page."""
+PAGE = {
+    "page": (WHITE, ON_DARK[WHITE]),
+    "raised": ("#f6f7f9", "#1e2127"),
+    "line": ("#dfe3e8", "#343942"),
+    "ink": (ON_DARK[WHITE], ON_DARK[BLACK]),
+    "soft": ("#565d68", "#a9b0bb"),
+    "accent": ("#0b5cad", "#7ab7ff"),
+    "danger": (RED, "#ff8088"),
+    "calm": ("#007a58", ON_DARK[GREEN]),
+}
+"""The colours of reports and of the documentation, light and dark, by the names of their stylesheets."""
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
 """The colours of the systems in one figure, in this order."""
@@ -63,6 +74,11 @@ def literal(name: str, most: int = MOST) -> str:
     kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
     shown = kept.replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
+
+
+def page_colours(*, is_dark: bool) -> str:
+    """Return the colours of a page as declarations of a stylesheet."""
+    return " ".join(f"--{name}: {shades[is_dark]};" for name, shades in PAGE.items())
 
 
 def shown_number(value: float) -> str:

@@ -23,7 +23,7 @@ from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal
+from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal, page_colours
 from mpcs_torch.plots.forest import MOST_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
@@ -99,7 +99,7 @@ def environment() -> Environment:
     made = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    made.globals["versions"] = versions()
+    made.globals |= {"versions": versions(), "page_colours": page_colours}
     made.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable, "in_parts": in_parts}
     return made
 
