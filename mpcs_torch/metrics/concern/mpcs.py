@@ -10,11 +10,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern.mpcs import (
     ScoreAverage,
-    check_mpcs_settings,
-    chosen_intervals,
-    default_k,
     dense_concern,
     meta_pattern_concern_score,
+    pattern_settings,
     sum_scores,
     sum_weights,
 )
@@ -92,11 +90,8 @@ class MetaPatternConcernScore(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        k = default_k(num_classes) if k is None else k
-        if t is None and concession is None and isinstance(concern, ConcernSpec):
-            concession = concern.concession
-        t = chosen_intervals(t, concession)
-        check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
+        k, t = pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
+        check_choice("correct_concern", correct_concern, CorrectConcern)
         check_choice("average", average, ScoreAverage)
         concern = concern_matrix(concern, num_classes)
         super().__init__(
