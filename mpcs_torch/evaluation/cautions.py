@@ -14,6 +14,7 @@ from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.evaluation_warnings import MOST_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+from mpcs_torch.tables import in_percent
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.files.predictions import Predictions
@@ -125,7 +126,7 @@ def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):
         counts = round(correct * independent), round((correct + incorrect) * independent)
         least, most = clopper_pearson(*counts, confidence=1 - BY_CHANCE / len(measured.low)) if counts[1] else (0, 1)
-        rate = f"{100 * correct / (correct + incorrect):.3g} % of {correct + incorrect:.0f}"
+        rate = f"{in_percent(correct / (correct + incorrect))} of {correct + incorrect:.0f}"
         gaps.append((max(least - high, low - most), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}"))
     gap, told = max(gaps)
     why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"

@@ -9,7 +9,7 @@ from mpcs_torch.errors import shown
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
@@ -101,7 +101,7 @@ class Scores:
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some; with a column of intervals if there are any."""
-        rows = [[name, f"{self.values[name]:.6g}"] for name in (self.values if names is None else names)]
+        rows = [[name, in_table(self.values[name])] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])

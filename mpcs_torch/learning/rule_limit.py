@@ -15,7 +15,7 @@ from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
 SAMPLE, CLUSTER = "sample", "cluster"
@@ -273,7 +273,7 @@ class RuleReport(NamedTuple):
             f"cost per sample{free}": self.cost,
             **{f"{name} at the priors": value for name, value in self.at_priors.items()},
         }
-        rows = [[name, str(value) if isinstance(value, int) else f"{value:.6g}"] for name, value in values.items()]
+        rows = [[name, str(value) if isinstance(value, int) else in_table(value)] for name, value in values.items()]
         rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in self.by_class.items()]
         return Table(["", "value"], rows)
 

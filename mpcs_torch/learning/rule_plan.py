@@ -18,6 +18,7 @@ from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
 from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit
 from mpcs_torch.learning.rule_samples import calibration_units, checked_logits, given_units
+from mpcs_torch.tables import in_percent
 
 Array = NDArray[np.float64]
 FIRST, MOST = 2**10, 2**17
@@ -151,7 +152,7 @@ class PilotPlan(NamedTuple):
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then limits let {many} be decided in "
-            f"{100 * self.chance:.3g} % of fits. This takes the pilot for the truth, with {self.errors} of the errors "
+            f"{in_percent(self.chance)} of fits. This takes the pilot for the truth, with {self.errors} of the errors "
             "that are limited: few of them make the plan too high or too low."
         )
         return text.replace("_", " ")
@@ -217,7 +218,7 @@ def plan_like(
     while (best := share_of_fits(high, SCOUTING, high)) < chance:
         low, high = high, 2 * high
         if high > MOST_TIMES * pilot:
-            few = f"limits let {100 * coverage:g} % be decided in {100 * best:.3g} % of fits to {low} like these"
+            few = f"limits let {100 * coverage:g} % be decided in {in_percent(best)} of fits to {low} like these"
             raise ValueError(f"{few}: ask for a lower coverage or chance, or a higher limit.")
     while high - low > max(1, high // 32):
         middle = (low + high) // 2

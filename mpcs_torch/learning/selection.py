@@ -12,7 +12,7 @@ from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
@@ -294,7 +294,7 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
     rows = []
     for picker, epoch in picked.items():
-        cells = {name: f"{value:.6g}" for name, value in epoch.values.items()}
+        cells = {name: in_table(value) for name, value in epoch.values.items()}
         for name in cells:
             if reference is not None and reference is not epoch and name in reference.values:
                 cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"
