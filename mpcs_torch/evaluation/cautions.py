@@ -25,7 +25,6 @@ PERSON = re.compile(
 UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
-PEEKED_ROWS = 10_000
 FEWEST_UNITS, FEWEST_UNNAMED = 5, 10
 MOST_DISTINCT, FEWEST_DISTINCT = 0.9, 0.1
 """Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
@@ -90,7 +89,7 @@ def shared_in_table(table: Table, unread: Sequence[str], class_names: Collection
 
     Columns that hold names of classes are none.
     """
-    values = table.peek(PEEKED_ROWS) if unread else {}
+    values = table.peek(10_000) if unread else {}
     texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
     columns = {name: ({*given}, len(given)) for name, given in texts.items()}
     return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}})

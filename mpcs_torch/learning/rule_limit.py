@@ -14,7 +14,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
 from mpcs_torch.tables import Table, in_table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
@@ -82,7 +82,8 @@ class Limit:
         rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
         require(is_known, rule, quoted(errors))
         require(not self.is_budget or self.of == SAMPLES, f"of must be {SAMPLES!r} for {REFERRALS}", quoted(self.of))
-        require(confidence is None or 0 < confidence < 1, "confidence must be above 0 and below 1", confidence)
+        if confidence is not None:
+            check_confidence(confidence)
         if errors == "cost" and confidence is not None:
             raise ValueError("confidence must be None for costs, whose limit holds in expectation.")
         if self.is_of_decided and confidence is None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.limited_rate import BETS, LimitedRate, UnattainableLimitError
+from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.groups import codes_by_column, group_codes
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
@@ -187,7 +188,7 @@ def plan_like(
         ValueError: If an argument breaks its rule, or if even 64 times the pilot is not enough.
     """
     require(bool(rule.limits), "rule must have limits", quoted(list(map(str, rule.limits))))
-    require(0 < chance < 1, "chance must be above 0 and below 1", chance)
+    check_confidence(chance, "chance")
     require(0 < coverage <= 1, "coverage must be above 0 and at most 1", coverage)
     preds, target = checked_logits(preds, target, len(rule.costs), calibrates=True)
     codes = torch.arange(len(target)) if clusters is None else group_codes("clusters", clusters, len(target)).codes
@@ -295,7 +296,7 @@ def _check(
     is_whole = sums_to_1(torch.tensor(group_shares))
     require(limit.errors not in ("cost", REFERRALS), "limit must be on a rate of errors", f"'{limit}'")
     require(0 <= expected < limit.at_most, f"expected must be at least 0 and {below}", expected)
-    require(0 < chance < 1, "chance must be above 0 and below 1", chance)
+    check_confidence(chance, "chance")
     require(0 < share <= 1, "share must be above 0 and at most 1", share)
     require(limit.of != SAMPLES or share == 1, "share must be 1 for a limit of all samples", share)
     is_fitting = (limit.by is None) == (group_shares == (1.0,))

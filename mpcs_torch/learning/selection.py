@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
 
 Ties = Literal["first", "last"]
-ROUNDING = 1e-6
-"""The relative difference that counts as rounding, as of metrics in float32."""
 ALIKE = "epochs that its count does not tell apart"
 """The header of the last column, where metrics are counts."""
 
@@ -121,7 +119,7 @@ class SelectionRule:
 
 def _is_at_most(value: float, limit: float) -> bool:
     """Tell whether a value is at most a limit, or above it by rounding alone."""
-    return value <= limit or isclose(value, limit, rel_tol=ROUNDING)
+    return value <= limit or isclose(value, limit, rel_tol=1e-6)  # as of float32
 
 
 @dataclass(frozen=True)

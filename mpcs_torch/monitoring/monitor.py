@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import require
 from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pearson, e_benjamini_hochberg
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.metrics.base import SumMetric
@@ -87,7 +86,7 @@ class Monitor(SumMetric):
         the highest means (K,), or else those of the reference. A value of 1 stands for the scale (K,), or else for 1.
         """
         confidence, reference = arguments["confidence"], arguments["reference"]
-        require(0 < confidence < 1, "confidence must be above 0 and below 1", confidence)
+        check_confidence(confidence)
         settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
         super().__init__(settings, value_rules=value_rules, state_settings=state_settings)
         self.names, self.is_counted = list(names), list(is_counted)

@@ -18,8 +18,6 @@ from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
-SMALLEST = 1e-6
-"""The smallest cost by the highest, because values are rounded to multiples of `STEP`."""
 BLOCK = 100
 """A `ChangeMonitor` starts again after so many samples of a rate."""
 
@@ -215,7 +213,7 @@ def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Seque
         require(is_named, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
         losses = limit.losses(concern)
         scale = losses.max().item() if limit.errors == "cost" else 1.0
-        if (losses[losses > 0] < SMALLEST * scale).any():
+        if (losses[losses > 0] < 1e-6 * scale).any():  # values are rounded to multiples of `STEP`
             smallest = losses[losses > 0].min().item()
             raise ValueError(
                 f"costs must be 0 or at least a millionth of the highest, {scale:g}, but are {smallest:g}."

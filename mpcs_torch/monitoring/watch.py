@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import holds, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.state_files import StateError as StateError
 from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
@@ -26,10 +26,6 @@ KIND = "mpcs_torch monitor 4"
 POINTS, FIRST_STEP = 400, 50
 """The most points of the history, and the number of rows between two of them at first, which doubles."""
 RISK, CHANGE, HINT = "risk", "change", "hint"
-
-
-class StateError(MpcsError, ValueError):
-    """A state of a monitor that cannot be resumed."""
 
 
 @dataclass(frozen=True)

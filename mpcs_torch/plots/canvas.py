@@ -53,8 +53,6 @@ MOST = 40
 """The most characters of a name: about as many as fit the width of a figure in a legend."""
 MOST_IN_SENTENCE = 22
 """The same where a value follows the name in the legend."""
-LINE = 46
-"""The most characters in a line of a title."""
 
 
 System = TypeVar("System")
@@ -86,7 +84,7 @@ def shown_number(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
 
 
-def lines(text: str, width: int = LINE, most: int = 2) -> str:
+def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
     """Break a title that is wider than a figure; cut its middle if it has more lines than that."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
@@ -96,14 +94,8 @@ Place = Axes | Figure | None
 
 WIDTH = 4.8
 """Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
-LEGEND_ROW = 0.21
-"""Inches. Less than a legend takes, and the layout of axes with an aspect ends with their labels over it."""
-SHORT = 22
-"""The most characters of labels that fit side by side."""
 SMALL, NORMAL = 9, 10
 """Points."""
-SMALLEST = 6.5
-"""Points, of a legend in narrow axes of the caller, where longer labels are broken."""
 COVERED, MOST_COVERED = 0.4, 0.75
 """The share of the height of axes that a legend inside takes before its letters shrink, and at most."""
 ROW = 1.5
@@ -163,9 +155,9 @@ def legend_below(
         _legend_inside(on, handles)
         return figure
     if columns is None:
-        columns = 2 if all(len(str(handle.get_label())) <= SHORT for handle in handles) else 1
+        columns = 2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1  # side by side
     rows = -(-len(handles) // columns)
-    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
+    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # less than a row takes: labels would lie over it
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
     return figure
 
@@ -176,7 +168,7 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
     by_height = height * COVERED / (ROW * POINT * len(labels))
-    size = max(SMALLEST, min(SMALL, by_width, by_height))
+    size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
     broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
     rows = sum(label.count("\n") + 1 for label in broken)
     if rows * ROW * POINT * size < MOST_COVERED * height:

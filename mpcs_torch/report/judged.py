@@ -22,8 +22,6 @@ from mpcs_torch.trainer.result import TrainedRun
 
 MEASURED = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
 """The input of sentences and reliability diagrams."""
-MOST_SAMPLES = 12
-"""The number of samples that are shown: a look at them takes a minute."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Judged:
         cost = confidence * weights * (decisions != self.labels)
         names = [printable(name) for name in self.concern.classes]
         shown: list[dict[str, object]] = []
-        for place in cost.argsort(descending=True, stable=True)[:MOST_SAMPLES].tolist():
+        for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # a look takes a minute
             if not cost[place] > 0:
                 break
             pair = int(self.labels[place]), int(decisions[place])

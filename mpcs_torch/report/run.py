@@ -129,8 +129,6 @@ def last_picked(run: TrainedRun) -> list[str]:
     return [f"{last_told}. More epochs may give a better model."]
 
 
-MOST_COLUMNS = 8
-"""The number of metrics that are drawn and tabulated epoch by epoch."""
 MOST_TOLD = 3
 """The most runs that have a sentence each."""
 PICKED = "picked"
@@ -259,7 +257,7 @@ def _classified(judged: Mapping[str, Judged], system: str) -> Classified | None:
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
     """Return the columns that are shown: those of the first runs, without the epoch."""
     columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
-    return list(columns)[:MOST_COLUMNS]
+    return list(columns)[:8]
 
 
 def _picks_table(run: TrainedRun) -> Table:

@@ -21,8 +21,6 @@ from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence, terms_of
 from mpcs_torch.report.render import named, part, write_result
 from mpcs_torch.tables import Table
 
-ON_PAGE = 3
-"""The number of metrics with intervals that fit a line of a printed page."""
 UNWEIGHTED = "DET curves, which count rows alike, are left out."
 """Of weighted rows; all else on the page is weighted."""
 IN_BRACKETS = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {{}} like these."
@@ -129,6 +127,6 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
     """Return tables that fit a printed page, each with a title."""
     metrics = groups.main_metrics()
-    tables = [groups.table(metrics[first : first + ON_PAGE]) for first in range(0, len(metrics), ON_PAGE)]
+    tables = [groups.table(metrics[first : first + 3]) for first in range(0, len(metrics), 3)]  # fit a printed line
     titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]
     return list(zip(titles, tables, strict=True))

@@ -25,8 +25,6 @@ from mpcs_torch.processes.world import World
 
 DECIMALS = range(7)
 """The decimals that may be shown: with 7, sums are exact enough."""
-LOWEST = 0.5
-"""The lowest sum that is accepted, since more than half of the probability would be guessed."""
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
 NO_LABEL = -100
@@ -67,7 +65,7 @@ class Sums(NamedTuple):
         half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
         room = 1e-9 * whole  # for the sums of floating point numbers
         most = whole + half * (rows > 0).sum(dim=1) + room
-        least = max(LOWEST * whole, whole - half * scores.shape[1] - room)
+        least = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below, most would be guessed
         is_explained = bool(((sums >= least) & (sums <= most)).all())
         return cls(decimals, sums.min().item(), sums.max().item(), len(sums)) if is_explained else None
 

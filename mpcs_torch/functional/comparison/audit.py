@@ -24,17 +24,13 @@ class AuditedMean(NamedTuple):
     high: float
 
 
-BY_CHANCE = 1e-4
-"""How often labels are called badly chosen though they are not, at most."""
-
-
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
     """Return whether a sum of deviations with the mean 0, none above the largest, is further off than by chance.
 
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
     """
-    rarity = log(2 / BY_CHANCE)
+    rarity = log(2 / 1e-4)  # sound labels are refused this often, at most
     offset = largest * rarity / 3
     return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.functional.detection.interval import check_confidence
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 Floats = NDArray[np.float64]
 NODE_STEP = 0.08

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
 class JackknifeInterval(NamedTuple):

@@ -20,13 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
 ALTERNATIVES, LEAST, MOST = 25, 1.2, 40.0
 """The rates that evidence is a mixture over: from so many to so many times the odds of the limit."""
 MOST_LABELS, AT_ONCE = 100_000, 64
-HALVINGS = 60
-"""Of an interval, to the precision of float64."""
 
 
 class AnytimeInterval(NamedTuple):
@@ -101,8 +99,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
     if not 0 < limit < rate < 1:
         raise ValueError(f"rate must be above the limit and below 1, but got {rate} with the limit {limit}.")
     for name, value in (("level", level), ("chance", chance)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")
+        check_confidence(value, name)
     waiting = np.ones(1)  # the probability of each number of errors without an alarm so far
     for start in range(1, MOST_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
@@ -170,8 +167,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
         >>> e_benjamini_hochberg(torch.tensor([1.0, 50.0, 0.2, 40.0]))
         tensor([False,  True, False,  True])
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be above 0 and below 1, but got {level}.")
+    check_confidence(level, "level")
     evidence, number = torch.as_tensor(evidence).double(), evidence.shape[-1]
     descending = evidence.sort(dim=-1, descending=True).values
     ranks = torch.arange(1, number + 1, device=evidence.device)
@@ -207,8 +203,7 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
         >>> low, high
         (tensor([0.0000, 0.0089], dtype=torch.float64), tensor([0.0306, 0.1060], dtype=torch.float64))
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, but got {confidence}.")
+    check_confidence(confidence)
     loss, samples = _checked(loss, samples)
     half = torch.full_like(loss, 0.5)
     mixed = _log_beta(loss + half, samples - loss + half) - _log_beta(half, half)
@@ -240,7 +235,7 @@ def _ends(loss: Tensor, samples: Tensor, least: Tensor) -> AnytimeInterval:
     ends = []
     for outside in (torch.zeros_like(mean), torch.ones_like(mean)):
         inside, beyond = mean, outside
-        for _ in range(HALVINGS):
+        for _ in range(60):  # to the precision of float64
             middle = (inside + beyond) / 2
             moves = is_inside(middle)
             inside, beyond = torch.where(moves, middle, inside), torch.where(moves, beyond, middle)

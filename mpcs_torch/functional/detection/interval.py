@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
 def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -72,12 +72,6 @@ def meets_rule_of_30(errors: int) -> bool:
         (False, True)
     """
     return errors >= 30
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, but got {confidence}.")
 
 
 def cost_interval(

@@ -3,3 +3,9 @@
 CONFIDENCE, LEVEL = 0.95, 0.05
 """LEVEL is 1 - CONFIDENCE: the highest p-value that shows a difference."""
 CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
+
+
+def check_confidence(value: float, name: str = "confidence") -> None:
+    """Refuse a confidence, a level or a chance outside (0, 1)."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")

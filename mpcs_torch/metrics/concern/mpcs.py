@@ -24,9 +24,6 @@ from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.additive import AdditiveMetric
 
-MOST_GUESSED = 1000
-"""The score of a uniform guess is left out of figures of more classes: it takes C x C numbers."""
-
 
 class ScoreSums(NamedTuple):
     """Sums over samples, each multiplied by its weight: (...), or (..., C) by true class, in the widest float."""
@@ -145,7 +142,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
 
     def _references(self) -> dict[str, float]:
-        if self.num_classes > MOST_GUESSED:
+        if self.num_classes > 1000:  # a guess takes C x C numbers
             return super()._references()
         classes = torch.arange(self.num_classes)
         guess = meta_pattern_concern_score(
