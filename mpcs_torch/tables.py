@@ -47,6 +47,16 @@ class Table:
         )
 
 
+def in_table(value: float) -> str:
+    """Return a number for a table."""
+    return f"{value:.6g}"
+
+
+def in_percent(share: float) -> str:
+    """Return a share for a sentence."""
+    return f"{100 * share:.3g} %"
+
+
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     """Return an HTML table of cells that are HTML themselves."""
     body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)

@@ -1,10 +1,11 @@
-"""MkDocs hook: write the parts of pages that the code knows, the reference and the command line."""
+"""MkDocs hook: write what the code knows: the reference, the command line, parts of pages, and colours."""
 
 import re
 from typing import Any
 
 from command_line import every_verb
 from maths import MathsExtension
+from mkdocs.structure.files import File
 from names import NamesExtension
 from public_names import names_in
 
@@ -17,6 +18,16 @@ def on_config(config: Any) -> Any:
     """Add our Markdown extensions."""
     config.markdown_extensions += [MathsExtension(), NamesExtension()]
     return config
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the colours of the reports as a stylesheet."""
+    from mpcs_torch.plots.canvas import page_colours
+
+    light, dark = (page_colours(is_dark=is_dark) for is_dark in (False, True))
+    css = f':root, [data-md-color-scheme="default"] {{ {light} }}\n[data-md-color-scheme="slate"] {{ {dark} }}\n'
+    files.append(File.generated(config, "theme/colours.css", content=css))
+    return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -77,10 +77,6 @@ def upcast_half(preds: Tensor) -> Tensor:
 
 STEPS = 100
 """The largest number of Newton steps. Fits with a finite minimum need about ten."""
-SMALL_STEP = 1e-7
-"""The relative size of a last step; Newton's method converges quadratically, so the error after it is far smaller."""
-NULL = 1e-12
-"""Directions whose curvature is at most this share of the largest are those in which the function is constant."""
 
 
 class Expansion(NamedTuple):
@@ -110,14 +106,14 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)
-    basis = directions[:, curvatures > NULL * curvatures[-1]]
+    basis = directions[:, curvatures > 1e-12 * curvatures[-1]]  # in the others the function is constant
     for _ in range(STEPS):
         factor, failed = torch.linalg.cholesky_ex(basis.T @ here.hessian @ basis)
         if failed:
             return None
         step = -basis @ torch.cholesky_solve((basis.T @ here.gradient).unsqueeze(1), factor).squeeze(1)
         point, here = _search(expand, point, here, step)
-        if step.abs().amax() <= SMALL_STEP * (1 + point.abs().amax()):
+        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # Newton's last error is far smaller
             return point
     return None
 

@@ -12,13 +12,12 @@ from mpcs_torch.calibration.fitting import CalibrationWarning, LabelledLogits, i
 from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.decision import shift_priors
-from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 from mpcs_torch.functional.inputs.groups import group_codes, row_names
+from mpcs_torch.functional.inputs.most_probable import highest_class
 
 PriorMethod = Literal["em", "black_box"]
-LEVEL = 0.05
-"""A lower p-value warns."""
 EM_STEPS, EM_CHANGE = 1000, 1e-6
 """EM stops where no prior changes by more; the step after it corrects what is left."""
 UNSEEN = 2
@@ -105,7 +104,7 @@ def estimate_priors(
     unlabelled: Tensor,
     *,
     method: PriorMethod = "em",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     clusters: Sequence[object] | Tensor | None = None,
     unlabelled_clusters: Sequence[object] | Tensor | None = None,
     class_groups: Mapping[str, Sequence[int]] | None = None,
@@ -176,7 +175,7 @@ def estimate_priors(
         known, unknown = shift_priors(validation, **shift), shift_priors(deployment, **shift)
     else:
         one_hot = torch.eye(classes).to(shares)
-        known, unknown = one_hot[validation.argmax(dim=1)], one_hot[deployment.argmax(dim=1)]
+        known, unknown = (one_hot[highest_class(probs)[1]] for probs in (validation, deployment))
     by_class = labels.means(known)
     if torch.linalg.matrix_rank(by_class) < classes:
         raise ValueError(f"preds must tell the classes apart, but those of {method!r} are linearly dependent.")

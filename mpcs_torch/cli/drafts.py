@@ -134,8 +134,6 @@ def _checked(source: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> Sampl
 
 PERPLEXITY = 30
 """Default of scikit-learn; a t-SNE needs more samples than this."""
-MAX_SAMPLES = 3000
-"""A t-SNE of this many samples takes seconds."""
 
 
 class Draft(NamedTuple):
@@ -154,7 +152,7 @@ def project(samples: Samples, seed: int) -> Samples:
     """
     if len(samples.labels) <= PERPLEXITY:
         raise ValueError(f"a t-SNE needs more than {PERPLEXITY} samples, but got {len(samples.labels)}.")
-    chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:MAX_SAMPLES]
+    chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:3000]
     from sklearn.manifold import TSNE
 
     tsne = TSNE(perplexity=PERPLEXITY, init="random" if seed else "pca", random_state=seed)

@@ -12,7 +12,7 @@ from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.progress import counting_bar, progress_bar
 from mpcs_torch.paper import experiments, figures, tables
 from mpcs_torch.paper.experiments import Reproduction
-from mpcs_torch.paper.tables import Interval
+from mpcs_torch.paper.tables import MeanOverRuns
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.processes.pool import run_in_child
 from mpcs_torch.report.paper import FILES, write_evaluation, write_report
@@ -73,7 +73,7 @@ def _in_child(line: CommandLine, name: str, data_root: Path, folder: Path, recor
         return experiments.reproduce_experiment(name, data_root, folder, records, [bar], overwrite=line.overwrite)
 
 
-def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[Interval, ...]:
+def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverRuns, ...]:
     """Run an experiment with several seeds, and print the intervals of its correlations."""
     configs = [experiments.seeded_config(name, seed) for seed in range(seeds)]
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds")
@@ -83,7 +83,7 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[Interval,
 
 
 def write_everything(
-    folder: Path, finished: Mapping[str, Reproduction], intervals: Mapping[str, Sequence[Interval]]
+    folder: Path, finished: Mapping[str, Reproduction], intervals: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
     """Write the evaluation of all experiments, and print its tables."""
     write_evaluation(folder, finished, intervals)

@@ -117,7 +117,7 @@ Calibration = Literal["temperature", "vector", "none"]
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[
-    bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
+    bool, typer.Option("--intervals/--no-intervals", help="Give values intervals, and compare models.")
 ]
 Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
 _VALIDATION = "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them."

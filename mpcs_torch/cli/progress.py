@@ -19,12 +19,8 @@ if TYPE_CHECKING:  # what starts without torch shows progress, too
     from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 COUNT = "{task.completed:.0f}/{task.total}"
-NAME_WIDTH = 32
-"""The most characters of a name beside a bar, so that the bar fits a narrow terminal."""
 LINE_SECONDS = 60
 """Between two lines in a file: enough to see in a log that the work goes on."""
-SAMPLE_BYTES = 2**16
-"""Of a text file, by whose lines the number of all lines is estimated."""
 
 
 @contextmanager
@@ -82,7 +78,7 @@ def shown_progress(name: str, total: int | None, *texts: str, is_shown: bool = T
         left = bars.TimeRemainingColumn(elapsed_when_finished=True)
         around = [*columns, bars.TimeElapsedColumn()] if total is None else [bars.BarColumn(), *columns, left]
         with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
-            task = progress.add_task(shown_name(name, NAME_WIDTH), total=total, values="")
+            task = progress.add_task(shown_name(name, 32), total=total, values="")  # fits a narrow terminal
             yield partial(progress.update, task)
             progress.update(task, total=progress.tasks[0].completed)  # which was perhaps an estimate
 
@@ -113,7 +109,7 @@ def _estimated_rows(path: Path) -> int | None:
         if not path.is_file():  # opening a named pipe would wait
             return None
         with path.open("rb") as file:
-            sample = file.read(SAMPLE_BYTES)
+            sample = file.read(2**16)  # its lines estimate the number of all
         lines = sample.count(b"\n")
         return None if not lines or b"\0" in sample else path.stat().st_size * lines // len(sample)
     except OSError:  # whoever reads the file says so

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 LARGEST_DENSE = 1024
 """Up to this number of classes, MPCS takes a dense matrix (8 MB)."""
-MOST_SHOWN = 30
-"""Up to this number of classes, a notebook shows the matrix."""
 
 
 @dataclass(frozen=True, init=False)
@@ -249,7 +247,7 @@ class ConcernSpec:
     def _repr_html_(self) -> str:
         """Return the concern of each pair as an HTML table, which a notebook shows; dangerous pairs are in bold."""
         names = self.classes
-        if len(names) > MOST_SHOWN:
+        if len(names) > 30:
             return f"<pre>{escape(repr(self))}</pre>"
         weights, dangerous = self.matrix_array().tolist(), self.dangerous_array().tolist()
         cells = [["" if i == j else f"{weights[i][j]:g}" for j in range(len(names))] for i in range(len(names))]

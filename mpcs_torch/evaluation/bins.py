@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.cautions import hashed
+from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 
 BUDGET = 2**21
 """The most numbers that the bins of all rows hold: 16 MiB."""

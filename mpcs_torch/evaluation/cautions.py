@@ -12,8 +12,9 @@ from mpcs_torch.evaluation.files.chunks import is_number
 from mpcs_torch.evaluation.files.tables import Table, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.cautions import MOST_KNOWN, EvaluationWarning, hashed
+from mpcs_torch.functional.inputs.evaluation_warnings import MOST_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+from mpcs_torch.tables import in_percent
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.files.predictions import Predictions
@@ -24,7 +25,6 @@ PERSON = re.compile(
 UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
-PEEKED_ROWS = 10_000
 FEWEST_UNITS, FEWEST_UNNAMED = 5, 10
 MOST_DISTINCT, FEWEST_DISTINCT = 0.9, 0.1
 """Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
@@ -89,7 +89,7 @@ def shared_in_table(table: Table, unread: Sequence[str], class_names: Collection
 
     Columns that hold names of classes are none.
     """
-    values = table.peek(PEEKED_ROWS) if unread else {}
+    values = table.peek(10_000) if unread else {}
     texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
     columns = {name: ({*given}, len(given)) for name, given in texts.items()}
     return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}})
@@ -125,7 +125,7 @@ def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):
         counts = round(correct * independent), round((correct + incorrect) * independent)
         least, most = clopper_pearson(*counts, confidence=1 - BY_CHANCE / len(measured.low)) if counts[1] else (0, 1)
-        rate = f"{100 * correct / (correct + incorrect):.3g} % of {correct + incorrect:.0f}"
+        rate = f"{in_percent(correct / (correct + incorrect))} of {correct + incorrect:.0f}"
         gaps.append((max(least - high, low - most), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}"))
     gap, told = max(gaps)
     why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"

@@ -22,7 +22,7 @@ from mpcs_torch.evaluation.files.roles import number_or_text
 from mpcs_torch.evaluation.files.row_ids import shared_ids
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import Rows, class_weights
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
+from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
 from mpcs_torch.processes.world import ALONE, World
 

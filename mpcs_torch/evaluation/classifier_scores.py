@@ -21,10 +21,12 @@ from mpcs_torch.evaluation.outcomes import (
     number_text,
     rate_of_groups,
 )
-from mpcs_torch.evaluation.scores import Direction, Interval, Measured, Scores, interval_text, reason_of
+from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, reason_of
+from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
@@ -163,12 +165,14 @@ class ClassifierScores(Scores):
             if self.refers:
                 cells.append({"class": name, **self.outcome_cells(name)})
                 continue
-            cells.append({"class": name, "weight" if self.is_weighted else "samples": f"{row['samples']:.6g}"})
+            cells.append({"class": name, "weight" if self.is_weighted else "samples": in_table(row["samples"])})
             if self.clusters:
                 cells[-1][self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
             for rate, title in OF_DECISIONS.items():
                 ends = self.class_intervals.get(name, {}).get(rate)
-                cells[-1][title] = f"{row[rate]:.6g}" if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
+                cells[-1][title] = (
+                    in_table(row[rate]) if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
+                )
         return Table.of_records(cells)
 
     @property
@@ -182,7 +186,7 @@ class ClassifierScores(Scores):
             return None
         rows = zip(self.class_names, self.confusion.tolist(), strict=True)
         return Table(
-            ["true class", *self.decision_names], [[name, *(f"{each:.6g}" for each in row)] for name, row in rows]
+            ["true class", *self.decision_names], [[name, *(in_table(each) for each in row)] for name, row in rows]
         )
 
     def remarks_of_referrals(self) -> list[str]:

@@ -20,11 +20,11 @@ from mpcs_torch.evaluation.files.roles import SEPARATOR
 from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout
-from mpcs_torch.evaluation.ranges import OverCosts
+from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.values import scores_of
-from mpcs_torch.functional.inputs.cautions import rare_classes
+from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry
 

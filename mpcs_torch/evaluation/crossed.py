@@ -13,11 +13,13 @@ from typing import Any, cast
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.intervals import CONFIDENCE, quantile
+from mpcs_torch.evaluation.intervals import quantile
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores
+from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional import Comparison, PairedDifference
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import row_names
 
 Classified = Result[ClassifierScores]
@@ -50,11 +52,11 @@ def crossed(ways: Iterable[Classified], columns: Iterable[str | None]) -> Classi
         )
         for of, *others in zip(first.groups, second.groups, both.groups, strict=True)
     ]
-    note = f"95 % intervals: {names} are crossed clusters, of which neither is a part of the other."
+    note = f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters, of which neither is a part of the other."
     comparisons = _crossed_comparisons(first.comparisons, second.comparisons, both.comparisons)
     without = list({(each.first, each.second, each.by): each for each in (*second.without, *first.without)}.values())
     known = {*map(str, first.without)}
-    further = [each for each in first.notes if not each.startswith("95 %") and each not in known]
+    further = [each for each in first.notes if not each.startswith(CONFIDENCE_TEXT) and each not in known]
     cautions = {str(each): each for each in (*first.cautions, *second.cautions)}
     changed: dict[str, Any] = {"notes": [note, *map(str, without), *further], "cautions": [*cautions.values()]}
     return replace(first, models=models, groups=groups, comparisons=comparisons, without=without, **changed)

@@ -25,7 +25,7 @@ from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import OperatingPoint
 
 
-class Detector(NamedTuple):
+class DetectorTrials(NamedTuple):
     """A detector, with its scores of the trials to be measured."""
 
     name: str
@@ -74,7 +74,7 @@ def score_detectors(
     others = [table for paths in together for table in _matched(paths, learning, advance, named=is_fused)]
     development: Sequence[Trials | None] = [table.trials for table in others] or [None] * len(tables)
     rows = zip(file_names(files.paths), tables, development, strict=True)
-    read = compared = detectors = [Detector(name, table.trials, is_llr, learned) for name, table, learned in rows]
+    read = compared = detectors = [DetectorTrials(name, table.trials, is_llr, learned) for name, table, learned in rows]
     prior = points[0].effective_prior
     if calibration is not None:
         compared = [calibrated(*pair, calibration, prior) for pair in zip(read, files.development, strict=True)]
@@ -105,7 +105,7 @@ def score_detectors(
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 
-def calibrated(detector: Detector, path: Path, method: TrialMethod, p_target: float) -> Detector:
+def calibrated(detector: DetectorTrials, path: Path, method: TrialMethod, p_target: float) -> DetectorTrials:
     """Return a detector whose scores are log-likelihood ratios, by a calibration fitted to its development trials.
 
     ``path`` is the file of these, which is named if they cannot be calibrated.
@@ -114,7 +114,7 @@ def calibrated(detector: Detector, path: Path, method: TrialMethod, p_target: fl
     return _learned(f"{detector.name}, calibrated", module, path, [detector], lambda scores: scores[0])
 
 
-def fused(detectors: Sequence[Detector], path: Path, p_target: float) -> Detector:
+def fused(detectors: Sequence[DetectorTrials], path: Path, p_target: float) -> DetectorTrials:
     """Return the fusion of detectors with the same trials in the same order, fitted to their development trials.
 
     ``path`` is the file of these, which is named if they cannot be fused.
@@ -127,16 +127,16 @@ def _learned(
     name: str,
     module: Calibration | LogisticFusion,
     path: Path,
-    detectors: Sequence[Detector],
+    detectors: Sequence[DetectorTrials],
     joined: Callable[[list[torch.Tensor]], torch.Tensor],
-) -> Detector:
+) -> DetectorTrials:
     """Return the detector that a module makes of the scores of others, which is fitted to their development trials."""
     trials, development = detectors[0].trials, [each.development for each in detectors if each.development is not None]
     scores = joined([each.scores for each in development])
     with values_of(path):
         module.fit(scores, development[0].labels)
     measured = trials._replace(scores=module(joined([each.trials.scores for each in detectors])))
-    return Detector(name, measured, is_llr=True, development=development[0]._replace(scores=module(scores)))
+    return DetectorTrials(name, measured, is_llr=True, development=development[0]._replace(scores=module(scores)))
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, key_of, limiting_thresholds
 from mpcs_torch.evaluation.influences import Influences, area_interval, area_of, combined, equal_error_ends
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, Reason
+from mpcs_torch.evaluation.intervals import FEWEST, FEWEST_WRONG, Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import (
     DetectionCost,
@@ -31,6 +31,7 @@ from mpcs_torch.functional.detection.errors import (
 )
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.functional.detection.summary import summary_of
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
@@ -82,7 +83,7 @@ class DetectorScores(Scores):
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric; an asterisk marks rates based on fewer than 30 errors."""
-        header = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
+        header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate, %", "false-alarm rate, %"]
         names = list(self.values) if names is None else names
         rows = [[name, f"{self.values[name]:.5g}", self.interval(name), *self._cost_cells(name)] for name in names]
         return Table(header, rows)

@@ -27,14 +27,15 @@ from mpcs_torch.functional.detection.errors import (
 )
 from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
 MISSES = (0.05, 0.01)
 """The miss rates at which false alarms are measured: sensitivities of 95 and 99 %."""
 INDEPENDENT = (
-    "95 % intervals assume independent trials; trials that share something, such as a speaker, need clusters "
-    "(clusters=, or --cluster COLUMN)."
+    f"{CONFIDENCE_TEXT} intervals assume independent trials; trials that share something, such as a speaker, need "
+    "clusters (clusters=, or --cluster COLUMN)."
 )
 ONE_CLUSTER = "All trials are of one cluster, which says nothing of others: intervals are of little use."
 
@@ -153,7 +154,7 @@ def evaluate_detectors(
             by_group.append(GroupScores(model, column, values[model], of_groups))
     if intervals and of_clusters is not None:
         number = len(of_clusters.names)
-        note = f"95 % intervals: {number} clusters are independent of each other, the trials of a cluster are not."
+        note = f"{CONFIDENCE_TEXT} intervals: {number} clusters are independent, the trials of a cluster are not."
         notes.append(ONE_CLUSTER if number == 1 else note + (OF_DIFFERENCES if len(scores) > 1 else ""))
     elif intervals:
         notes.append(INDEPENDENT)

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
-from mpcs_torch.evaluation.ranges import OverCosts
+from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import (
     Rows,
@@ -27,14 +27,15 @@ from mpcs_torch.evaluation.rows import (
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
-from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.by_name import ENTRIES, settings_of
 
 MODEL = "model"
 """The name of a single model."""
 INDEPENDENT = (
-    "95 % intervals assume independent rows; rows that share something, such as a patient, need clusters "
+    f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
 WEIGHTED = (
@@ -259,8 +260,8 @@ class Evaluation:
         if cluster is not None and (rows.target.ndim == 1 or self.chosen.has_shares):
             places, classes, _ = rows.by_class()
             for label in set(classes.tolist()):
-                if len(known := self._clusters_of[label]) < FEWEST_OF_CLASS:
-                    known.update(islice(set(rows.ids[places][classes == label].tolist()), FEWEST_OF_CLASS))
+                if len(known := self._clusters_of[label]) < MIN_OF_DANGEROUS_CLASS:
+                    known.update(islice(set(rows.ids[places][classes == label].tolist()), MIN_OF_DANGEROUS_CLASS))
         step = max(1, self._layout.waiting * len(rows.ids) // max(1, self._layout.scores_in(rows)))
         for start in range(0, len(rows.ids), step):
             sums.add(rows.at(slice(start, start + step)))
@@ -323,7 +324,7 @@ class Evaluation:
         if self._intervals and self._cluster is not None:
             table = next(iter(self._models.values())).tables[ALL]
             number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
-            note = f"95 % intervals: {number} are independent, the rows of a cluster are not."
+            note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
             notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Reason, student_difference, student_interval
+from mpcs_torch.evaluation.intervals import FEWEST, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, mean_of_clusters
 from mpcs_torch.functional.detection.errors import ErrorCounts
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale

@@ -27,12 +27,12 @@ from mpcs_torch.functional import (
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.detection.interval import clopper_pearson_ends
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.quality.confusion import ClassCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
-CONFIDENCE = 0.95
 FEWEST = 10
 """The fewest bins by which a spread is judged."""
 FEWEST_WRONG = {"mean": 10, "smooth": 5}

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.intervals import Reason, Units
 from mpcs_torch.evaluation.left_out import LeftOut, interval_of_left_out
 from mpcs_torch.evaluation.metric_states import BITS, FEWEST_BITS, BinnedStates
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
-from mpcs_torch.evaluation.ranges import RangeSums
+from mpcs_torch.evaluation.over_costs import RangeSums
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
-from mpcs_torch.evaluation.scores import Interval
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.tables import in_percent
 
 MOST_CLASSES = 30
 """With more classes, only groups of them are counted."""
@@ -51,12 +52,12 @@ class Share(NamedTuple):
     def percent(self) -> str:
         """Such as ``40.7 % [25.1, 58.8]``."""
         between = "" if self.ends is None else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
-        return f"{100 * self.value:.3g} %{between}"
+        return f"{in_percent(self.value)}{between}"
 
     @property
     def told(self) -> str:
         """The share for a sentence, where none of a few would be read as never."""
-        return f"but up to {100 * self.ends[1]:.3g} % may be" if self.ends and not self.part else self.percent
+        return f"but up to {in_percent(self.ends[1])} may be" if self.ends and not self.part else self.percent
 
     def __str__(self) -> str:
         """Return counts and share, for a table."""

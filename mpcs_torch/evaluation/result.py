@@ -8,11 +8,13 @@ from typing import Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.intervals import NotCompared
-from mpcs_torch.evaluation.ranges import OverCosts
+from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
-from mpcs_torch.evaluation.scores import GroupScores, Interval, Measured, Scores, interval_text, sections_of
+from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning as EvaluationWarning
+from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning as EvaluationWarning
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
@@ -436,4 +438,4 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         paired, systems = row.paired, [row.measure, row.first, row.second]
         p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
         rows.append([*systems, f"{paired.difference:.4g}", interval_text((paired.low, paired.high)), *p_values])
-    return Table(["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"], rows)
+    return Table(["metric", "A", "B", "B - A", CONFIDENCE_TEXT, "p", "p, corrected"], rows)

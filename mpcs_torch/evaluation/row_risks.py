@@ -7,6 +7,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.processes.world import World
 
 MOST_CLASSES = 1000
@@ -36,7 +37,7 @@ class RowRisks:
         self.is_weighted = rows.weights is not None
         if self._pairs is None:
             return
-        decisions = rows.probs.argmax(dim=1)
+        decisions = highest_class(rows.probs)[1]
         columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
         if rows.weights is not None:
             columns.append(rows.weights)

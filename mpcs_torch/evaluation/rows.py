@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
-
-if TYPE_CHECKING:
-    pass
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 REPEATED = 2**17
 """The scores of a part of rows that are repeated."""
@@ -147,7 +144,7 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
             raise ValueError(f"{rule}, but names {quoted(list(prevalence))}.")
         prevalence = [{str(name): share for name, share in prevalence.items()}[name] for name in names]
     shares = as_tensor(prevalence, "prevalence").double()
-    if shares.shape != (len(names),) or not (shares >= 0).all() or abs(shares.sum().item() - 1) > SUM_TOLERANCE:
+    if shares.shape != (len(names),) or not (shares >= 0).all() or not sums_to_1(shares):
         rule = f"prevalence must be {len(names)} shares with the sum 1"
         raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
     present, number = torch.zeros(len(names), dtype=torch.float64), 0

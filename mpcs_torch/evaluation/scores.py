@@ -3,18 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, isinf, isnan, nan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
-from mpcs_torch.tables import Table
+from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
 
-Interval = tuple[float, float]
+
 Measured = tuple[float, Interval | None, str]
 """A value, with its interval or the reason why it has none."""
-Direction = Literal["min", "max"]
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
 
@@ -99,10 +101,10 @@ class Scores:
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some; with a column of intervals if there are any."""
-        rows = [[name, f"{self.values[name]:.6g}"] for name in (self.values if names is None else names)]
+        rows = [[name, in_table(self.values[name])] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
-        return Table(["metric", "value", "95 %"], [[*row, self.interval(row[0])] for row in rows])
+        return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_table(self) -> Table | None:
         """Return a row for each class; None if there are none to show."""
@@ -160,7 +162,7 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
 
 
 SELECTED = " (selected as worst)"
-"""Said of the group that is picked for its value, of at least `SELECTS`: its interval holds less often than 95 %."""
+"""Said of the group that is picked for its value, of at least `SELECTS`: its interval has less than its confidence."""
 SELECTS = 5
 MOST_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""

@@ -10,8 +10,9 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
+from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE, sums_to_1
 
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
 """A rule by which rows of a unit become one.
@@ -22,7 +23,7 @@ A function of the probabilities of a unit, (n, C) -> (C,), is another rule.
 """
 
 
-def severity_of(concern: ConcernSpec | ConcernRange | None, num_classes: int) -> Tensor:
+def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: int) -> Tensor:
     """Return the classes from the least to the most severe: (C,), int64.
 
     A class is worse than another one if mistaking it for that costs more than the reverse; where both cost the same, or
@@ -66,7 +67,7 @@ class DecisionUnits(NamedTuple):
         """Return the units of rows by their names, (N,) or `Groups`; refuse another rule, or classes without order."""
         if not callable(combine) and combine not in ("mean", "worst"):
             raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
-        severity = severity_of(concern, num_classes) if combine == "worst" else None
+        severity = order_of_severity(concern, num_classes) if combine == "worst" else None
         return cls(group_codes("unit", units, rows), combine, severity, column)
 
     def note(self, class_names: Sequence[str]) -> str:
@@ -126,7 +127,7 @@ class DecisionUnits(NamedTuple):
         certain = torch.nn.functional.one_hot(labels.clamp(0, num_classes - 1), num_classes).double()
         by_class = self.probabilities(certain)
         self._refuse((low != high) & ((by_class == by_class.amax(1, keepdim=True)).sum(1) > 1), what)
-        return torch.where(low == high, low, by_class.argmax(1))
+        return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
         """Return the value that all rows of each unit have: (U,)."""
@@ -173,9 +174,8 @@ class DecisionUnits(NamedTuple):
         """Return what the user's function makes of the rows of a unit, (n, C); refuse what are no probabilities."""
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
-        sums_to_1 = bool(((rows.sum(1) - 1).abs() <= SUM_TOLERANCE).all())  # as not all degrees of truth do
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())
-        if not is_fit or (sums_to_1 and abs(values.sum().item() - 1) > SUM_TOLERANCE):
+        if not is_fit or (sums_to_1(rows) and not sums_to_1(values)):  # not all degrees of truth sum to 1
             rule = f"combine must return {rows.shape[1]} probabilities for the rows of each unit"
             raise ValueError(f"{rule}, but returned {quoted(values.tolist())} for unit {quoted(name)}.")
         return values

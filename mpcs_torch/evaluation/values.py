@@ -24,8 +24,8 @@ from mpcs_torch.evaluation.intervals import (
 from mpcs_torch.evaluation.left_out import LeftOut, difference_of_left_out
 from mpcs_torch.evaluation.model_sums import ALL, OF_ROWS, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, rate_of_groups
-from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.expected_concern import constant_classes

@@ -19,6 +19,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.base import SumMetric, fingerprint
 
@@ -260,5 +261,5 @@ class WithInterval(Metric):
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
     """Return which decisions are wrong, one for each flat sample."""
-    decided = preds.argmax(1) if preds.is_floating_point() and preds.ndim > target.ndim else preds
+    decided = highest_class(preds)[1] if preds.is_floating_point() and preds.ndim > target.ndim else preds
     return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)

@@ -27,12 +27,13 @@ from torchmetrics import Metric
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint, confusion_matrix, detection_curve
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, risk_coverage_area_details
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.metrics import ProbabilityAccuracy
-from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, settings_of
+from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, settings_of
 
 __all__ = [
     "ConcernConfusionDisplay",

@@ -20,7 +20,6 @@ MAX_DEPTH = 50
 MAX_NUMBER = 100
 """Characters of a number: Python needs quadratic time for long ones."""
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-MERGE = "tag:yaml.org,2002:merge"
 
 Place = tuple[int, int]
 """Line and column, counted from 1."""
@@ -82,7 +81,7 @@ class _PlainLoader(yaml.SafeLoader):
         """Refuse a repeated key, which would replace the earlier value."""
         found = set()
         for key, _ in node.value:
-            if key.tag == MERGE:
+            if key.tag == "tag:yaml.org,2002:merge":
                 raise _refused("merge keys (<<) are not supported", key.start_mark)
             if not isinstance(key, yaml.ScalarNode):
                 raise _refused("a key must be text, not a list or a mapping", key.start_mark)

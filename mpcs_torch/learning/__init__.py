@@ -8,7 +8,7 @@ from mpcs_torch.learning.decision_rule import (
     DecisionRule,
     UnfittedRuleWarning,
 )
-from mpcs_torch.learning.losses import (
+from mpcs_torch.learning.loss_modules import (
     ConcernLoss,
     ConcernLossScale,
     GeneralizedMeanLoss,

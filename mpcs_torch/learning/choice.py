@@ -28,6 +28,7 @@ from mpcs_torch.functional.comparison.means import Mean, mean_of
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule
@@ -37,12 +38,8 @@ from mpcs_torch.learning.rule_samples import calibrating
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The costs that are tried for a harmless error when deciding; the worst one costs 1. With 1 for all, the most probable
 class is the decision."""
-FOLDS = 5
-"""The calibration of the samples of a fold is fitted on the others."""
 LEAST = 1e-12
 """The least probability that a score counts."""
-CONFIDENCE = 0.95
-"""Of intervals of what an option changes, by which it is clearly worse or not."""
 RIGHT, HARM = 0, 1
 """The two numbers that are measured of each decision, by their place."""
 
@@ -198,7 +195,7 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperat
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # no error among the others: nothing is changed
-        for fold in order.tensor_split(FOLDS):
+        for fold in order.tensor_split(5):  # its calibration is fitted on the other folds
             others = torch.ones(len(target), dtype=torch.bool)
             others[fold] = False
             calibration = make_scaling(method, logits.shape[1])

@@ -16,9 +16,9 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.concern.decision import Choices, cheapest
 from mpcs_torch.functional.inputs.arrays import no_concern
-from mpcs_torch.functional.inputs.cautions import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes, row_weights
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted

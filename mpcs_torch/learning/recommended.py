@@ -12,9 +12,9 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import Mean
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.learning.choice import (
-    CONFIDENCE,
     FACTORS,
     HARM,
     RIGHT,
@@ -28,7 +28,7 @@ from mpcs_torch.learning.choice import (
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
-from mpcs_torch.learning.losses import SoftmaxMarginLoss
+from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.rule_samples import checked_logits
 from mpcs_torch.tables import Table

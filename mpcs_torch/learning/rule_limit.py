@@ -14,17 +14,17 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.tables import Table
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
+from mpcs_torch.tables import Table, in_table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
 SAMPLE, CLUSTER = "sample", "cluster"
-DEFAULT_CONFIDENCE = 0.95
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?"
     r"(?P<per>\s+per\s+cluster)?(?:\s+by\s+(?P<by>.+?))?"
     r"(?:\s+(?:with confidence\s+(?P<confidence>[^\s%]+)(?P<of_100>\s*%)?|(?P<mean>in expectation)))?"
 )
-RULE = "dangerous <= 0.01 of malignant by site with confidence 0.95"
+RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Limit:
     errors: str | tuple[tuple[str, str], ...] = "dangerous"
     of: str = SAMPLES
     by: str | None = None
-    confidence: float | None = DEFAULT_CONFIDENCE
+    confidence: float | None = CONFIDENCE
     per: str = SAMPLE
 
     def __post_init__(self) -> None:
@@ -82,7 +82,8 @@ class Limit:
         rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
         require(is_known, rule, quoted(errors))
         require(not self.is_budget or self.of == SAMPLES, f"of must be {SAMPLES!r} for {REFERRALS}", quoted(self.of))
-        require(confidence is None or 0 < confidence < 1, "confidence must be above 0 and below 1", confidence)
+        if confidence is not None:
+            check_confidence(confidence)
         if errors == "cost" and confidence is not None:
             raise ValueError("confidence must be None for costs, whose limit holds in expectation.")
         if self.is_of_decided and confidence is None:
@@ -119,7 +120,7 @@ class Limit:
                     raise ValueError("errors must be pairs like red->green, with commas between")
             at_most = float(match["at_most"]) / (100 if match["percent"] else 1)
             is_sure = not match["mean"] and (errors != "cost" or match["confidence"])
-            confidence = float(match["confidence"] or DEFAULT_CONFIDENCE) if is_sure else None
+            confidence = float(match["confidence"] or CONFIDENCE) if is_sure else None
             if match["of_100"] and confidence is not None:
                 confidence /= 100
             per = CLUSTER if match["per"] else SAMPLE
@@ -217,10 +218,11 @@ class ClassErrors(NamedTuple):
         """Return both with the rate and its 95 % interval."""
         if not self.samples:
             return "no sample"
-        if not self.has_interval:
-            return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (in clusters: without interval)"
         low, high = clopper_pearson(self.errors, self.samples)
-        return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (95 %: {low:.3g} to {high:.3g})"
+        interval = (
+            f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}" if self.has_interval else "in clusters: without interval"
+        )
+        return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} ({interval})"
 
 
 class RuleReport(NamedTuple):
@@ -272,7 +274,7 @@ class RuleReport(NamedTuple):
             f"cost per sample{free}": self.cost,
             **{f"{name} at the priors": value for name, value in self.at_priors.items()},
         }
-        rows = [[name, str(value) if isinstance(value, int) else f"{value:.6g}"] for name, value in values.items()]
+        rows = [[name, str(value) if isinstance(value, int) else in_table(value)] for name, value in values.items()]
         rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in self.by_class.items()]
         return Table(["", "value"], rows)
 

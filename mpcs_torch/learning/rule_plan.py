@@ -13,10 +13,13 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.limited_rate import BETS, LimitedRate, UnattainableLimitError
+from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.groups import codes_by_column, group_codes
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
 from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit
 from mpcs_torch.learning.rule_samples import calibration_units, checked_logits, given_units
+from mpcs_torch.tables import in_percent
 
 Array = NDArray[np.float64]
 FIRST, MOST = 2**10, 2**17
@@ -150,7 +153,7 @@ class PilotPlan(NamedTuple):
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then limits let {many} be decided in "
-            f"{100 * self.chance:.3g} % of fits. This takes the pilot for the truth, with {self.errors} of the errors "
+            f"{in_percent(self.chance)} of fits. This takes the pilot for the truth, with {self.errors} of the errors "
             "that are limited: few of them make the plan too high or too low."
         )
         return text.replace("_", " ")
@@ -185,7 +188,7 @@ def plan_like(
         ValueError: If an argument breaks its rule, or if even 64 times the pilot is not enough.
     """
     require(bool(rule.limits), "rule must have limits", quoted(list(map(str, rule.limits))))
-    require(0 < chance < 1, "chance must be above 0 and below 1", chance)
+    check_confidence(chance, "chance")
     require(0 < coverage <= 1, "coverage must be above 0 and at most 1", coverage)
     preds, target = checked_logits(preds, target, len(rule.costs), calibrates=True)
     codes = torch.arange(len(target)) if clusters is None else group_codes("clusters", clusters, len(target)).codes
@@ -216,7 +219,7 @@ def plan_like(
     while (best := share_of_fits(high, SCOUTING, high)) < chance:
         low, high = high, 2 * high
         if high > MOST_TIMES * pilot:
-            few = f"limits let {100 * coverage:g} % be decided in {100 * best:.3g} % of fits to {low} like these"
+            few = f"limits let {100 * coverage:g} % be decided in {in_percent(best)} of fits to {low} like these"
             raise ValueError(f"{few}: ask for a lower coverage or chance, or a higher limit.")
     while high - low > max(1, high // 32):
         middle = (low + high) // 2
@@ -290,10 +293,10 @@ def _check(
 ) -> None:
     of_groups = "be left out" if limit.by is None else "be given"
     below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: expect the rate left then)"
-    is_whole = abs(sum(group_shares) - 1) < 1e-3
+    is_whole = sums_to_1(torch.tensor(group_shares))
     require(limit.errors not in ("cost", REFERRALS), "limit must be on a rate of errors", f"'{limit}'")
     require(0 <= expected < limit.at_most, f"expected must be at least 0 and {below}", expected)
-    require(0 < chance < 1, "chance must be above 0 and below 1", chance)
+    check_confidence(chance, "chance")
     require(0 < share <= 1, "share must be above 0 and at most 1", share)
     require(limit.of != SAMPLES or share == 1, "share must be 1 for a limit of all samples", share)
     is_fitting = (limit.by is None) == (group_shares == (1.0,))

@@ -19,8 +19,6 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 CALIBRATION_SHARE = 0.2
 MOST_STEPS = 500
 """Of a path that is fixed by the samples that calibrate."""
-ROUNDING = 1e-5
-"""Risks that differ by no more than this share may be equal but for rounding."""
 
 
 class FitSamples(NamedTuple):
@@ -71,7 +69,7 @@ def choose_thresholds(
     places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
     fixes_steps = _needs_steps(limits, concern)
     fixing, most = (calibrating, MOST_STEPS) if fixes_steps else (judging, None)
-    ends = ends_of_steps(places[fixing], rounding=ROUNDING, most=most)
+    ends = ends_of_steps(places[fixing], rounding=1e-5, most=most)  # equal but for rounding
     decided_at = torch.bucketize(places, ends, right=True)  # answers with an infinite place never
     steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
     if limits[0].is_budget:  # on the path back from deciding all samples; those that are never decided at once

@@ -8,17 +8,16 @@ from operator import index, le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.tables import Table
+from mpcs_torch.functional.inputs.confidence import LEVEL
+from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
+from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
 
-Direction = Literal["min", "max"]
 Ties = Literal["first", "last"]
-ROUNDING = 1e-6
-"""The relative difference that counts as rounding, as of metrics in float32."""
 ALIKE = "epochs that its count does not tell apart"
 """The header of the last column, where metrics are counts."""
 
@@ -120,7 +119,7 @@ class SelectionRule:
 
 def _is_at_most(value: float, limit: float) -> bool:
     """Tell whether a value is at most a limit, or above it by rounding alone."""
-    return value <= limit or isclose(value, limit, rel_tol=ROUNDING)
+    return value <= limit or isclose(value, limit, rel_tol=1e-6)  # as of float32
 
 
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ def count_interval(count: float) -> tuple[float, float]:
 
     if not isfinite(count):
         return count, count
-    return float(gammaincinv(count, 0.025)) if count else 0.0, float(gammainccinv(count + 1, 0.025))
+    return float(gammaincinv(count, LEVEL / 2)) if count else 0.0, float(gammainccinv(count + 1, LEVEL / 2))
 
 
 def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
@@ -268,7 +267,7 @@ def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 
     pairs = [(epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch is not pick]
     return [
-        epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > 0.05
+        epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > LEVEL
     ]
 
 
@@ -293,7 +292,7 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
     rows = []
     for picker, epoch in picked.items():
-        cells = {name: f"{value:.6g}" for name, value in epoch.values.items()}
+        cells = {name: in_table(value) for name, value in epoch.values.items()}
         for name in cells:
             if reference is not None and reference is not epoch and name in reference.values:
                 cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"

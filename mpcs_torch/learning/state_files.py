@@ -17,7 +17,7 @@ from mpcs_torch.io.atomic_files import write_whole
 
 
 class StateError(MpcsError, ValueError):
-    """A state cannot be saved so that it could be loaded again."""
+    """A state that cannot be saved, or not be resumed."""
 
 
 FileFormat = Literal["pt", "safetensors"]

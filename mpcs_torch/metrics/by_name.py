@@ -17,6 +17,7 @@ from torchmetrics.classification import MulticlassCohenKappa
 import mpcs_torch.metrics as metrics
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
 
@@ -29,7 +30,6 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 ``"costs"``: predicted classes (N,), and what each would cost, (N, C).
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
-Direction = Literal["min", "max"]
 Section = Literal["main", "concern", "other"]
 """The place of a metric: first, first if there is a concern, or after these."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]

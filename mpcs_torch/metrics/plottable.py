@@ -8,9 +8,6 @@ from typing import Any
 from torch import Tensor
 from torchmetrics import Metric
 
-FEW_VALUES = 3
-"""The number of values that fit a title."""
-
 
 class PlottableMetric(Metric):
     """A metric that draws the figure of its samples, or given values as torchmetrics does."""
@@ -79,6 +76,6 @@ def titled(name: str, value: Any) -> str:
     """Return the name and the value: one number, a few, or the mean of more."""
     if not isinstance(value, Tensor):
         return name
-    if value.numel() > FEW_VALUES:
+    if value.numel() > 3:  # do not fit a title
         return f"{name}, mean of {value.numel()} values {value.nanmean().item():.4g}"
     return f"{name} {', '.join(f'{number:.4g}' for number in value.flatten().tolist())}"

@@ -20,7 +20,6 @@ from mpcs_torch.learning import DecisionRule
 
 UNLABELLED = NO_LABEL
 """Stands for a label that is not known yet."""
-MAX_GROUPS = 10**4
 CHANGED = (
     "is not as it was when row {} was read: a row is read once, so leave labels the time that they take (--label-age, "
     "with a new --state), and give a new log a new name"
@@ -135,7 +134,7 @@ class LogReader:
         """Return the different texts of a column, sorted; rows without one are the group "(none)"."""
         table = open_table(path)
         table.check_columns([column], "--limit")
-        texts = distinct_texts(table, [column], MAX_GROUPS, has_gaps=True)
+        texts = distinct_texts(table, [column], 10**4, has_gaps=True)
         return sorted({text or NO_GROUP for text in texts})
 
     def _rows(self, path: Path) -> Iterator[LogRows]:

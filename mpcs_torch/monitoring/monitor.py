@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import require
 from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pearson, e_benjamini_hochberg
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.metrics.base import SumMetric
@@ -86,7 +86,7 @@ class Monitor(SumMetric):
         the highest means (K,), or else those of the reference. A value of 1 stands for the scale (K,), or else for 1.
         """
         confidence, reference = arguments["confidence"], arguments["reference"]
-        require(0 < confidence < 1, "confidence must be above 0 and below 1", confidence)
+        check_confidence(confidence)
         settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
         super().__init__(settings, value_rules=value_rules, state_settings=state_settings)
         self.names, self.is_counted = list(names), list(is_counted)
@@ -143,6 +143,10 @@ class Monitor(SumMetric):
         """Return the evidence of all samples so far: (K,)."""
         return evidence_beyond(self.loss, self.samples, self.limits, sides=self.sides)
 
+    def is_alarm(self, evidence: Tensor) -> Tensor:
+        """Decide which means raise an alarm by their evidence (..., K): bool (..., K)."""
+        return e_benjamini_hochberg(evidence, level=1 / self.threshold)
+
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
         readings = [val] if isinstance(val, Reading) else val
         rates = [dict(zip(self.names, reading.rate.reshape(-1), strict=True)) for reading in readings]
@@ -167,9 +171,8 @@ class Monitor(SumMetric):
         self.check_computable()
         low, high = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
-        is_alarm = e_benjamini_hochberg(evidence, level=1 / self.threshold)
         rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, low, high))
-        return Reading(rate, low, high, evidence, is_alarm, evidence.mean())
+        return Reading(rate, low, high, evidence, self.is_alarm(evidence), evidence.mean())
 
 
 def evidence_beyond(loss: Tensor, samples: Tensor, limits: Tensor, *, sides: int) -> Tensor:
@@ -222,7 +225,7 @@ class DriftMonitor(Monitor):
         self,
         concern: ConcernSpec,
         *,
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
         reference: "DriftMonitor | None" = None,
         validate_args: bool = True,
         **kwargs: Any,

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names
@@ -17,8 +18,6 @@ from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
-SMALLEST = 1e-6
-"""The smallest cost by the highest, because values are rounded to multiples of `STEP`."""
 BLOCK = 100
 """A `ChangeMonitor` starts again after so many samples of a rate."""
 
@@ -102,7 +101,7 @@ class RiskMonitor(Monitor):
         limits: Limit | Sequence[Limit],
         *,
         groups: Mapping[str, Sequence[str]] | None = None,
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
         reference: "RiskMonitor | None" = None,
         least_chance: float = 1.0,
         cluster_size: float = 1.0,
@@ -214,7 +213,7 @@ def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Seque
         require(is_named, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
         losses = limit.losses(concern)
         scale = losses.max().item() if limit.errors == "cost" else 1.0
-        if (losses[losses > 0] < SMALLEST * scale).any():
+        if (losses[losses > 0] < 1e-6 * scale).any():  # values are rounded to multiples of `STEP`
             smallest = losses[losses > 0].min().item()
             raise ValueError(
                 f"costs must be 0 or at least a millionth of the highest, {scale:g}, but are {smallest:g}."

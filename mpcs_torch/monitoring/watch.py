@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.functional import e_benjamini_hochberg
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import holds, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.state_files import StateError as StateError
 from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
@@ -28,10 +28,6 @@ POINTS, FIRST_STEP = 400, 50
 RISK, CHANGE, HINT = "risk", "change", "hint"
 
 
-class StateError(MpcsError, ValueError):
-    """A state of a monitor that cannot be resumed."""
-
-
 @dataclass(frozen=True)
 class Settings:
     """The settings of a watch, which stay the same for the life of its state."""
@@ -40,7 +36,7 @@ class Settings:
     """SHA-256 of the file of the rule."""
     limits: Sequence[str]
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     run_length: float | None = None
     """Of a `ChangeMonitor`; None for none."""
     least_chance: float = 1.0
@@ -172,7 +168,7 @@ class Watch:
         monitor = self.monitors[kind]
         if not len(evidence) or evidence.mean(dim=1).max() < monitor.threshold:
             return
-        is_alarm = e_benjamini_hochberg(evidence, level=1 / monitor.threshold)
+        is_alarm = monitor.is_alarm(evidence)
         raised = {(alarm.kind, alarm.name) for alarm in self.alarms}
         for column, name in enumerate(monitor.names):
             if is_alarm[:, column].any() and (kind, name) not in raised:

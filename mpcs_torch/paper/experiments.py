@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES
 from mpcs_torch.paper.tables import (
-    Interval,
+    MeanOverRuns,
     MetricCosts,
     correlations,
     measure_costs,
@@ -133,7 +133,7 @@ class Reproduction:
         memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
         return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s{memory}"
 
-    def plain(self, intervals: Sequence[Interval] = ()) -> dict[str, Any]:
+    def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
         """Return what JSON shows: correlations of mpcs_count by metric, and their intervals over seeds, if any."""
         return {
             "seconds": self.seconds,
@@ -161,7 +161,7 @@ def reproduce_experiment(
 
 
 def evaluation_tables(
-    finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
+    finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> Iterator[tuple[str, str, Table, Table]]:
     """Give file name, title, table to read and table of numbers of the runs, Table II and Table III."""
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}

@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
 from mpcs_torch.paper.tables import mean_interval
@@ -117,5 +118,5 @@ def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
         better = sum(value > 1 if "accuracy" in name else value < 1 for value in values)
         runs, *numbers = astuple(mean_interval(values))
         rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {runs}"])
-    header = ["MPCS run / plain run", "mean", "95 % from", "to", "lowest seed", "highest", "MPCS run better"]
-    return Table(header, rows)
+    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest seed", "highest"]
+    return Table(["MPCS run / plain run", *numbers, "MPCS run better"], rows)

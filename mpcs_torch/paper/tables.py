@@ -11,6 +11,7 @@ from scipy.stats import bootstrap
 from torch import Tensor
 from torchmetrics.functional import spearman_corrcoef
 
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2, TABLE_3
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.evaluation import inputs_of
@@ -20,7 +21,7 @@ from mpcs_torch.trainer.records import Record
 
 
 @dataclass(frozen=True)
-class Interval:
+class MeanOverRuns:
     """A mean over runs, and its 95 % interval."""
 
     runs: int
@@ -33,14 +34,14 @@ class Interval:
     """The lowest and the highest run."""
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
+def mean_interval(values: Sequence[float]) -> MeanOverRuns:
     """Compute mean and 95 % interval by the bias-corrected bootstrap (scipy's BCa, 9999 resamples, a fixed seed)."""
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
     if sample.min() < sample.max():  # equal values leave nothing to resample
-        interval = bootstrap((sample,), np.mean, rng=np.random.default_rng(0)).confidence_interval
-        low, high = float(interval.low), float(interval.high)
-    return Interval(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
+        resampled = bootstrap((sample,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(0))
+        low, high = map(float, resampled.confidence_interval)
+    return MeanOverRuns(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
@@ -54,7 +55,7 @@ def correlations(records: Sequence[Record]) -> tuple[float, ...]:
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
-def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[Interval, ...]:
+def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]:
     """Compute the interval of each benchmark's correlation over runs with different seeds."""
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
 
@@ -70,7 +71,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
     return Table(header if printed is None else [*header, "paper", "difference"], rows)
 
 
-def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
+def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
     """Return Table II: our correlations, the paper's in brackets, and the spread of the first one over seeds."""
     rows = []
     for name, records in runs.items():
@@ -84,7 +85,7 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[I
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
 
-def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
+def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
     """Return the numbers behind Table II, one row for each experiment and benchmark."""
     rows = []
     for name, records in runs.items():
@@ -99,13 +100,14 @@ def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Seq
     return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
 
 
-def intervals_table(intervals: Sequence[Interval]) -> Table:
+def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
     """Return the correlation of each benchmark with MPCS over seeds: mean, 95 % interval, lowest and highest run."""
     rows = [
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
         for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)
     ]
-    return Table(["Spearman of mpcs_count with", "mean", "95 % from", "to", "lowest run", "highest"], rows)
+    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest run", "highest"]
+    return Table(["Spearman of mpcs_count with", *numbers], rows)
 
 
 TIMED = (*BENCHMARKS, "mpcs")

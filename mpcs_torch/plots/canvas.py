@@ -30,6 +30,17 @@ ON_DARK = {
     GRID: "#2b2f36",
 }
 """The colours that replace them on a dark page."""
+PAGE = {
+    "page": (WHITE, ON_DARK[WHITE]),
+    "raised": ("#f6f7f9", "#1e2127"),
+    "line": ("#dfe3e8", "#343942"),
+    "ink": (ON_DARK[WHITE], ON_DARK[BLACK]),
+    "soft": ("#565d68", "#a9b0bb"),
+    "accent": ("#0b5cad", "#7ab7ff"),
+    "danger": (RED, "#ff8088"),
+    "calm": ("#007a58", ON_DARK[GREEN]),
+}
+"""The colours of reports and of the documentation, light and dark, by the names of their stylesheets."""
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
 """The colours of the systems in one figure, in this order."""
@@ -42,8 +53,6 @@ MOST = 40
 """The most characters of a name: about as many as fit the width of a figure in a legend."""
 MOST_IN_SENTENCE = 22
 """The same where a value follows the name in the legend."""
-LINE = 46
-"""The most characters in a line of a title."""
 
 
 System = TypeVar("System")
@@ -65,12 +74,17 @@ def literal(name: str, most: int = MOST) -> str:
     return f" {shown}" if shown.startswith("_") else shown
 
 
+def page_colours(*, is_dark: bool) -> str:
+    """Return the colours of a page as declarations of a stylesheet."""
+    return " ".join(f"--{name}: {shades[is_dark]};" for name, shades in PAGE.items())
+
+
 def shown_number(value: float) -> str:
     """Return a whole number in full, and another number with three digits."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
 
 
-def lines(text: str, width: int = LINE, most: int = 2) -> str:
+def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
     """Break a title that is wider than a figure; cut its middle if it has more lines than that."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
@@ -80,14 +94,8 @@ Place = Axes | Figure | None
 
 WIDTH = 4.8
 """Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
-LEGEND_ROW = 0.21
-"""Inches. Less than a legend takes, and the layout of axes with an aspect ends with their labels over it."""
-SHORT = 22
-"""The most characters of labels that fit side by side."""
 SMALL, NORMAL = 9, 10
 """Points."""
-SMALLEST = 6.5
-"""Points, of a legend in narrow axes of the caller, where longer labels are broken."""
 COVERED, MOST_COVERED = 0.4, 0.75
 """The share of the height of axes that a legend inside takes before its letters shrink, and at most."""
 ROW = 1.5
@@ -147,9 +155,9 @@ def legend_below(
         _legend_inside(on, handles)
         return figure
     if columns is None:
-        columns = 2 if all(len(str(handle.get_label())) <= SHORT for handle in handles) else 1
+        columns = 2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1  # side by side
     rows = -(-len(handles) // columns)
-    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
+    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # less than a row takes: labels would lie over it
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
     return figure
 
@@ -160,7 +168,7 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
     by_height = height * COVERED / (ROW * POINT * len(labels))
-    size = max(SMALLEST, min(SMALL, by_width, by_height))
+    size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
     broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
     rows = sum(label.count("\n") + 1 for label in broken)
     if rows * ROW * POINT * size < MOST_COVERED * height:

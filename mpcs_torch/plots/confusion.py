@@ -20,16 +20,8 @@ LETTER = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST, STRONGEST = 0.12, 0.55
 """The opacity of a cell with one error, and of that with the most: numbers stay readable on both."""
-CORRECT = 0.22
-"""That of a cell of correct decisions."""
-NEAREST_NAMES = 0.3
-"""Inches between the names of classes; there is no room for those between."""
 MOST_NUMBERED = 30
 """Numbers of more classes do not fit a figure."""
-TALL = 4.0
-"""The side of a matrix without numbers, in inches."""
-SMALLEST_NUMBER = 5.0
-"""Points."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
 """Of released pairs."""
 
@@ -81,11 +73,11 @@ def confusion_matrix(
     if isinstance(on, Axes):
         cell = min(size_of(on)) / size
     font = min(style.SMALL, style.SMALL * (cell - 0.04) / (LETTER * digits))
-    is_image = released is None and (size > MOST_NUMBERED or font < SMALLEST_NUMBER)
+    is_image = released is None and (size > MOST_NUMBERED or font < 5.0)  # points
     if is_image and not isinstance(on, Axes):
-        cell = TALL / size
+        cell = 4.0 / size  # inches, of a matrix without numbers
     beside = 0.5 + LETTER * max(map(len, names))
-    every = max(1, round(NEAREST_NAMES / cell))
+    every = max(1, round(0.3 / cell))  # inches between names
     widest = LETTER * max(map(len, decided))
     is_upright = widest > cell * every - 0.08
     below = 0.5 + widest if is_upright else 0.7
@@ -135,7 +127,7 @@ def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: T
         is_marked = is_error and is_dangerous(row, column) and count > 0
         if count:
             squares.append(_square(column, row, 0.5))
-            share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else CORRECT
+            share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else 0.22
             is_further = column >= size  # a coarse answer or a referral
             colours.append(
                 to_rgba(

@@ -13,9 +13,10 @@ from torch import Tensor
 from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of, hull_vertices, middle_of
-from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
+from mpcs_torch.functional.detection.interval import clopper_pearson
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
 
@@ -39,7 +40,6 @@ def _cells_of(values: Tensor) -> Tensor:
     return (logit * (CELLS / 40)).round().long()
 
 
-MARKERS = "os^DvPX"
 HIGHEST = 0.6
 """The upper end of the axes, unless a marked point lies above."""
 INSIDE = 1e-9
@@ -53,7 +53,7 @@ def det_curves(
     systems: Mapping[str, ErrorRates],
     *,
     points: OperatingPoint | Sequence[OperatingPoint] = (),
-    confidence: float | None = 0.95,
+    confidence: float | None = CONFIDENCE,
     marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     title: str = "",
     on: Place = None,
@@ -99,14 +99,16 @@ def det_curves(
         label = f"{literal(name, style.MOST_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
         axes.plot(*curve, color=colour, linewidth=1.5, label=label)
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
-        markers = cycle(MARKERS)
+        markers = cycle(style.MARKERS)
         for cost, marker in zip(costs[number], markers, strict=False):
             if confidence is not None:
                 _draw_interval(axes, rates, cost, colour, confidence)
             _mark(axes, cost.p_fa.item(), cost.p_miss.item(), colour, marker)
         for of_systems, marker in zip(more.values(), markers, strict=False):
             _mark(axes, *of_systems[number], colour, marker)
-    for marker, label in zip(cycle(MARKERS), [*(f"minimum cost, {p.label()}" for p in marked), *more], strict=False):
+    for marker, label in zip(
+        cycle(style.MARKERS), [*(f"minimum cost, {p.label()}" for p in marked), *more], strict=False
+    ):
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
     axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label="equal error rate (convex hull)")
     axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label="30 errors")
@@ -150,10 +152,6 @@ def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> N
     axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge of the axes if it lies outside
 
 
-MAX_DRAWN = 5.0
-"""The upper limit of the error axis."""
-
-
 def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
@@ -181,7 +179,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
     figure, axes = canvas(
         3.3, title, on=on, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error"
     )
-    highest = min(max(1.2, *(1.05 * error.actual.max().item() for error in errors.values())), MAX_DRAWN)
+    highest = min(max(1.2, *(1.05 * error.actual.max().item() for error in errors.values())), 5.0)
     axes.set(xlim=(-9, 9), ylim=(0, highest))
     for name, error in errors.items():
         axes.plot(LOG_ODDS.tolist(), error.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))

@@ -11,8 +11,6 @@ from matplotlib.ticker import MaxNLocator
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, lines
 
-MOST_LABEL = 24
-"""Characters of the name of a mean."""
 HIGHEST = 1e6
 """Evidence is drawn up to so many times the threshold."""
 
@@ -44,7 +42,7 @@ def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None
             axes.plot([limit] * 2, [place - 0.38, place + 0.38], color=style.BLACK, linewidth=2, label="limit")
     seen = [end for mean in means for end in (mean.high, mean.highest) if isfinite(end)]
     axes.set(xlim=(0, 1.05 * max(seen)), ylim=(len(means) - 0.4, -0.6))
-    axes.set_yticks(range(len(means)), [lines(mean.name, MOST_LABEL, 2) for mean in means])
+    axes.set_yticks(range(len(means)), [lines(mean.name, 24, 2) for mean in means])
     axes.xaxis.set_major_locator(MaxNLocator(4))
     grid(axes, "x")
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))

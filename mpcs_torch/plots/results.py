@@ -10,8 +10,6 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import grid, legend_below, literal
 from mpcs_torch.plots.forest import MOST_NAME, Effect, draw_differences, draw_models
 
-PANELS = 3
-"""Panels side by side."""
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
 """Inches: the width of a panel, the height of a row and half a row for each further model, and that of its texts."""
 
@@ -29,7 +27,7 @@ class Panel(NamedTuple):
 def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
     """Draw a panel for each metric, and below it the differences of models, in a new or an empty figure."""
     figure = Figure(layout="constrained") if on is None else on
-    columns, pairs = min(PANELS, len(panels)), max(len(panel.differences) for panel in panels)
+    columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
     heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]
     bands = -(-len(panels) // columns)
     figure.set_size_inches(max(style.WIDTH, WIDE * columns + 1), bands * sum(heights))

@@ -15,18 +15,14 @@ from mpcs_torch.plots.canvas import canvas, literal
 
 SIDE = 1.4
 """Inches."""
-FEWEST_STEPS = 8
-"""Shorter rows of numbers are features, not a series."""
-MOST_CHANNELS = 8
-"""Of a series."""
 
 
 def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
     """Tell how a sample can be drawn: an image (1 or 3, H, W) or (H, H), a series (steps, channels), or not at all."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
-    if len(shape) == 2 and shape[0] >= FEWEST_STEPS:
-        return "image" if shape[0] == shape[1] else "series" if shape[1] <= MOST_CHANNELS else None
+    if len(shape) == 2 and shape[0] >= 8:  # shorter rows of numbers are features, not a series
+        return "image" if shape[0] == shape[1] else "series" if shape[1] <= 8 else None
     return None
 
 
@@ -90,10 +86,6 @@ def _place(note: Annotation, axes: Axes, taken: Sequence[Bbox], renderer: Render
     return own
 
 
-MOST_CLASS_NAME = 16
-"""The most characters of a name that are shown."""
-
-
 def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:
     """Draw samples in two dimensions, coloured by class, and a line between the medians of released classes.
 
@@ -108,6 +100,6 @@ def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_
         if i in middles and j in middles:
             (x, y), (other_x, other_y) = middles[i], middles[j]
             axes.plot([x, other_x], [y, other_y], color=style.RELEASED, linewidth=1.5)
-    names = [literal(class_names[number], MOST_CLASS_NAME) for number in middles]
+    names = [literal(class_names[number], 16) for number in middles]  # characters
     label_points(axes, [(x, y) for x, y in middles.values()], names)
     return figure

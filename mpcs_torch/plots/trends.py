@@ -21,14 +21,9 @@ METRIC_LINES = {
     "mpcs_count": ("MPCS", style.MPCS, "-"),
 }
 """Label, colour and line of each column that Figure 4 draws."""
-WIDE_RANGE = 30
-"""A metric whose highest value is this many times its lowest, and whose values are mostly small, is drawn on a
-logarithmic scale."""
 SETTLED, FLAT = 0.5, 1 / 3
 """The axis shows the last half of the epochs, where their values and those of marked epochs are within a third of the
 range of all: else what happens there is a flat line."""
-MARGIN = 0.1
-"""The share of a zoomed range that is free on either side."""
 RINGS, DOT = (11, 14, 17, 20), 5.5
 """The sizes of markers, in points. The first one of each run is a ring around what else is marked there."""
 
@@ -70,13 +65,14 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         for epoch in list(values)[int(SETTLED * len(values)) :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
-    if drawn and max(drawn) > WIDE_RANGE * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
+    # A wide range of mostly small values has a logarithmic scale.
+    if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
     elif drawn and 0 < max(later) - min(later) < FLAT * (max(drawn) - min(drawn)):
-        free = MARGIN * (max(later) - min(later))
+        free = 0.1 * (max(later) - min(later))  # free on either side
         axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
         axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))

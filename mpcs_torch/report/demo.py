@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.decisions import risk_coverage_figure
 from mpcs_torch.report.figures import costliest, draw_confusion
 from mpcs_torch.report.render import draw, render
-from mpcs_torch.trainer.demonstration import CONFIDENCE, LIMIT, RECOMMENDED, WITH_REFERRAL, Demonstration, Effect
+from mpcs_torch.trainer.demonstration import LIMIT, RECOMMENDED, WITH_REFERRAL, Demonstration, Effect
 
 
 def write_demo_report(found: Demonstration, path: Path) -> None:
@@ -69,7 +70,7 @@ def without_referral(found: Demonstration) -> str:
         f"recommended loss and decision rule {found.mean(RECOMMENDED, 'dangerous'):.1f}: {100 * cut.value:.0f} % "
         f"[{100 * cut.low:.0f}, {100 * cut.high:.0f}] fewer, at {points.value:+.2f} "
         f"[{points.low:+.2f}, {points.high:+.2f}] points of accuracy (means over {len(found.seeds)} seeds and "
-        "95 % intervals)."
+        f"{CONFIDENCE_TEXT} intervals)."
     )
 
 
@@ -78,7 +79,7 @@ def with_referral(found: Demonstration) -> str:
     plain, ours = PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL
     return (
         f"If samples may be referred to somebody else, and at most {100 * LIMIT.at_most:g} % dangerous errors are "
-        f"guaranteed with confidence {100 * CONFIDENCE:g} %, the recommended recipe decides "
+        f"guaranteed with confidence {LIMIT.confidence:g}, the recommended recipe decides "
         f"{100 * found.mean(ours, 'decided', 'samples'):.1f} % of the samples, the plain run with the same rule "
         f"{100 * found.mean(plain, 'decided', 'samples'):.1f} %."
     )

@@ -7,7 +7,9 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.render import Drawing, draw, drawn_models, named, part, write_result
+from mpcs_torch.tables import in_percent
 
 MOST_TOLD = 3
 """The most detectors that have a sentence each."""
@@ -17,7 +19,7 @@ REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write a page with the metrics of detectors, their comparison and conditions, their curves, and the command."""
     names, title = list(result.models), named(result, "detectors")
-    rates = {name: f"{100 * scores.values[EQUAL_ERROR.name]:.3g} %" for name, scores in result.models.items()}
+    rates = {name: in_percent(scores.values[EQUAL_ERROR.name]) for name, scores in result.models.items()}
     facts = {f"equal error rate, {name}": rate for name, rate in rates.items() if len(names) <= 4}
     if len(names) == 1:
         facts = {"equal error rate": rates[names[0]]}
@@ -43,11 +45,11 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
 
 def _sentence(name: str, scores: DetectorScores) -> str:
     ends = scores.intervals.get(EQUAL_ERROR.name)
-    interval = "" if ends is None else f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
-    sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR.name]:.3g} %{interval}"
+    interval = "" if ends is None else f" ({CONFIDENCE_TEXT} interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
+    sentence = f"{name} has an equal error rate of {in_percent(scores.values[EQUAL_ERROR.name])}{interval}"
     ranked = f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
     at = [(limit, scores.values.get(f"false_alarm_rate[p_miss={limit:g}]")) for limit in MISSES]
-    told = [f"{100 * rate:.3g} % at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
+    told = [f"{in_percent(rate)} at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
     return f"{ranked} False alarms: {' and '.join(told)}." if told else ranked
 
 
@@ -56,7 +58,7 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
     scores = list(drawn.values())
     each = "; ".join(
-        f"{name}: equal error rate {100 * one.values[EQUAL_ERROR.name]:.3g} %, area {one.summary.area.item():.4f}"
+        f"{name}: equal error rate {in_percent(one.values[EQUAL_ERROR.name])}, area {one.summary.area.item():.4f}"
         for name, one in drawn.items()
     )
     det = plots.det_curves(rates, points=scores[0].points, confidence=None, title="DET")

@@ -18,7 +18,7 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.plots import confusion_matrix, det_curves, reliability, risk_coverage_figure
 from mpcs_torch.report.harm import TERMS, harm_table
 from mpcs_torch.report.render import Drawing, draw, part
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_percent
 
 MOST = 8
 """The number of confusions that are listed: most of the cost is in a few."""
@@ -140,9 +140,9 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
     return Table(["true → predicted", *(cell for name in systems for cell in (name, share)), *further], rows)
 
 
-def kind_of(concern: ConcernSpec | None, true: int, predicted: int) -> str:
+def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
     """Return what an error is called: dangerous or released, or what it costs where it has a weight of its own."""
-    if concern is None or concern.dangerous_pairs()[true, predicted]:
+    if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 
@@ -188,7 +188,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
         curves[name] = (curve.coverage, curve.risk)
         about = f" of {name}" if len(risks) > 1 else ""
         told.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
-    whole = "; ".join(f"{name}: {100 * risk[-1]:.3g} %" for name, (_, risk) in curves.items())
+    whole = "; ".join(f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",

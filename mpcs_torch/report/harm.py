@@ -17,9 +17,10 @@ from mpcs_torch.evaluation.outcomes import (
     REFERRED,
     Share,
 )
-from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 TOLD = 3
@@ -37,7 +38,7 @@ TERMS = {
     DECIDED_RIGHT: "accuracy of the decided: how many of the decided rows of the class are decided as the class",
     ACCURACY: "how many of the rows that are not referred are decided as their class",
     "concern": "what the error costs, in the unit of the concern",
-    "95 %": "95 % confidence interval: where the value may be for new rows like these",
+    CONFIDENCE_TEXT: f"{CONFIDENCE_TEXT} confidence interval: where the value may be for new rows like these",
     "p": "how often chance alone would show such a difference, or a larger one",
     "p, corrected": "the same, allowing for all rows of this table",
     "dangerous": "the number of dangerous errors",

@@ -14,6 +14,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.report.figures import kind_of
 from mpcs_torch.report.render import draw
@@ -22,8 +23,6 @@ from mpcs_torch.trainer.result import TrainedRun
 
 MEASURED = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
 """The input of sentences and reliability diagrams."""
-MOST_SAMPLES = 12
-"""The number of samples that are shown: a look at them takes a minute."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +71,12 @@ class Judged:
         kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
         if kind is None:
             return []
-        confidence, decisions = self.probs.max(dim=1)
+        confidence, decisions = highest_class(self.probs)
         weights = self.concern.matrix()[self.labels, decisions]
         cost = confidence * weights * (decisions != self.labels)
         names = [printable(name) for name in self.concern.classes]
         shown: list[dict[str, object]] = []
-        for place in cost.argsort(descending=True, stable=True)[:MOST_SAMPLES].tolist():
+        for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # a look takes a minute
             if not cost[place] > 0:
                 break
             pair = int(self.labels[place]), int(decisions[place])

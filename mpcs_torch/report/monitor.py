@@ -17,8 +17,6 @@ from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_o
 from mpcs_torch.report.render import Drawing, draw, part, render
 from mpcs_torch.tables import Table
 
-MOST_DRAWN = 12
-"""Rates that are drawn over time: those with the most evidence."""
 SURE = 0.9
 """The chance that a rate that could be seen is meant with."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
@@ -207,7 +205,7 @@ def _over_time(watch: Watch) -> Iterator[Drawing]:
         for rows, loss, samples in sums
     ]
     times = [time for point in (watch.history[:1] + watch.history[-1:]) if (time := point["time"])]
-    for place in strongest[:MOST_DRAWN]:
+    for place in strongest[:12]:
         points = [Point(rows, means[place], against[place]) for rows, means, against in over_time]
         drawn, title = [point for point in points if not isnan(point.mean.rate)], now[place].mean.name
         if drawn:

@@ -6,7 +6,7 @@ from pathlib import Path
 from mpcs_torch.paper.experiments import Agreement, FinishedRun, Reproduction, evaluation_tables, measured_costs
 from mpcs_torch.paper.figures import picks, picks_table
 from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES, TABLE_2
-from mpcs_torch.paper.tables import Interval, more_expensive_than_printed, table_2_row
+from mpcs_torch.paper.tables import MeanOverRuns, more_expensive_than_printed, table_2_row
 from mpcs_torch.plots.trends import figure_4, trends
 from mpcs_torch.report.figures import draw_confusion
 from mpcs_torch.report.render import draw, render
@@ -54,7 +54,7 @@ FILES = (
 
 
 def write_evaluation(
-    folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
+    folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
     """Write `FILES` to a folder."""
     folder.mkdir(parents=True, exist_ok=True)

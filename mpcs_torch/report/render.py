@@ -21,14 +21,15 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.comparison.significance import Comparison
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal
+from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal, page_colours
 from mpcs_torch.plots.forest import MOST_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
 SHOWN = (
-    "A difference is called shown if its p-value, after Holm's correction for all rows, is at most 0.05. Intervals are "
-    "of one row alone."
+    f"A difference is called shown if its p-value, after Holm's correction for all rows, is at most {LEVEL}. Intervals "
+    "are of one row alone."
 )
 WIDEST = 60
 """The highest end of an interval of a difference in percent that a figure has: others would make all else a point."""
@@ -98,7 +99,7 @@ def environment() -> Environment:
     made = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    made.globals["versions"] = versions()
+    made.globals |= {"versions": versions(), "page_colours": page_colours}
     made.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable, "in_parts": in_parts}
     return made
 
@@ -200,7 +201,7 @@ def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
     label = f"{literal(second, 20)} minus {literal(first, 20)}, % of {literal(first, 20)}"
     told = "; ".join(f"{name} {values[0][0]:+.3g} %" for name, values in effects.items())
     alt = printable(f"Differences of {second} from {first}: {told}.")
-    caption = "Differences as a share of the first value, with 95 % intervals, each of one row of the table alone."
+    caption = f"Differences as a share of the first value, with {CONFIDENCE_TEXT} intervals, each of one row alone."
     caption += f" Left out, as they may be above {WIDEST} %: {', '.join(wide)}." if wide else ""
     return [draw(forest_figure(effects, [label]), alt, caption)]
 
@@ -216,7 +217,7 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
     kept = "" if of_all <= MOST_ROWS else f"The worst {MOST_ROWS} of {of_all} groups. "
-    bars = " Bars: 95 % intervals, each of one group alone." if first.has_intervals else ""
+    bars = f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone." if first.has_intervals else ""
     order = f"In the order of {first.model}, the worst first" if len(models) > 1 else "Worst first"
     return draw(figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}"))
 

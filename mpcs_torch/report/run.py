@@ -9,6 +9,7 @@ from markupsafe import Markup
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
@@ -128,12 +129,10 @@ def last_picked(run: TrainedRun) -> list[str]:
     return [f"{last_told}. More epochs may give a better model."]
 
 
-MOST_COLUMNS = 8
-"""The number of metrics that are drawn and tabulated epoch by epoch."""
 MOST_TOLD = 3
 """The most runs that have a sentence each."""
 PICKED = "picked"
-BY_CLASS = "On test data, the class with the most expensive error first; 95 % intervals in brackets"
+BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
 MATRIX, RANKED = "Confusion matrix{}, test data", "The epoch that each metric ranks first"
 WORST = "Wrong decisions with the highest confidence times concern."
 UNKEPT = (
@@ -258,7 +257,7 @@ def _classified(judged: Mapping[str, Judged], system: str) -> Classified | None:
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
     """Return the columns that are shown: those of the first runs, without the epoch."""
     columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
-    return list(columns)[:MOST_COLUMNS]
+    return list(columns)[:8]
 
 
 def _picks_table(run: TrainedRun) -> Table:

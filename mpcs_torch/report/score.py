@@ -15,16 +15,15 @@ from mpcs_torch.evaluation.result import ABOUT_RANGES
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import Classified
 from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence, terms_of
 from mpcs_torch.report.render import named, part, write_result
 from mpcs_torch.tables import Table
 
-ON_PAGE = 3
-"""The number of metrics with intervals that fit a line of a printed page."""
 UNWEIGHTED = "DET curves, which count rows alike, are left out."
 """Of weighted rows; all else on the page is weighted."""
-IN_BRACKETS = "In brackets: 95 % intervals, of where a rate may be for new {} like these."
+IN_BRACKETS = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {{}} like these."
 TOLD = 3
 """The most models that have a sentence."""
 
@@ -54,7 +53,7 @@ def write_score_report(
     if len(result.models) == 1 and not result.first.refers:  # whose classes are all in the table by class
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
-    bounds = "Bound: the worse end of a 95 % interval, which must keep the requirement; [class]: of its rows"
+    bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must be kept; [class]: of its rows"
     bounds += f", not of its {unit}" if result.first.clusters else ""
     write_result(
         path,
@@ -114,7 +113,7 @@ def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> s
     first = result.first
     order = "The worst class first" if concern is None else "The class with the most expensive error first"
     beside = f"; {first.cluster_name}: those with such rows; all else counts rows" if first.clusters else ""
-    sure = ", 95 % intervals in brackets" if any(first.class_intervals.values()) else ""
+    sure = f", {CONFIDENCE_TEXT} intervals in brackets" if any(first.class_intervals.values()) else ""
     return f"{order}, then groups of classes{beside}{sure}"
 
 
@@ -129,6 +128,6 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
     """Return tables that fit a printed page, each with a title."""
     metrics = groups.main_metrics()
-    tables = [groups.table(metrics[first : first + ON_PAGE]) for first in range(0, len(metrics), ON_PAGE)]
+    tables = [groups.table(metrics[first : first + 3]) for first in range(0, len(metrics), 3)]  # fit a printed line
     titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]
     return list(zip(titles, tables, strict=True))

@@ -19,6 +19,7 @@ from mpcs_torch.functional import (
     jackknife_interval,
     risk_coverage_curve,
 )
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning import DecisionRule, Limit, recommended
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.processes.pool import run_in_processes
@@ -29,8 +30,7 @@ from mpcs_torch.trainer.recommended import runs_of
 from mpcs_torch.trainer.result import evaluator_of
 
 SEEDS = range(20)
-CONFIDENCE = 0.9
-LIMIT = Limit(0.01, confidence=CONFIDENCE)
+LIMIT = Limit(0.01, confidence=0.9)
 """On dangerous errors, where samples may be referred."""
 MAX_ACCURACY_LOSS = 0.0005
 """Both runs are compared at nearly equal accuracy."""
@@ -148,7 +148,7 @@ def train_and_decide(seed: int) -> SeedResult:
         choice, referring = (recipe.choose(validation, target) for recipe in (make(), make(refer=LIMIT)))
         limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
     decisions = {
-        PLAIN: test[PLAIN].argmax(dim=1),
+        PLAIN: highest_class(test[PLAIN])[1],
         RECOMMENDED: choice.rule(test[choice.name]),
         PLAIN + WITH_REFERRAL: limited(test[PLAIN]),
         RECOMMENDED + WITH_REFERRAL: referring.rule(test[referring.name]),

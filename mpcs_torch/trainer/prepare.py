@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from mpcs_torch.errors import MpcsError, quoted, require, shown
-from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
-from mpcs_torch.functional.inputs.checks import check_pattern_settings
+from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World, is_of_backend
@@ -151,10 +150,7 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)
-        of_concern = concern.concession if score.t is None else None
-        t = chosen_intervals(score.t, of_concern if score.concession is None else score.concession)
-        k = default_k(classes) if score.k is None else score.k
-        check_pattern_settings(k=k, t=t, num_classes=classes)
+        k, t = pattern_settings(classes, concern, k=score.k, t=score.t, concession=score.concession)
     except ValueError as error:
         raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
     resolved = score.model_copy(update={"k": k, "t": t, "concession": None})

@@ -7,8 +7,9 @@ from typing import Self
 from warnings import warn
 
 from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
-from mpcs_torch.metrics.by_name import BY_NAME, Direction
+from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, shown
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_table
 from mpcs_torch.trainer.config.run import RunConfig, load_config
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -51,7 +51,7 @@ class RunResult:
     def table(self) -> Table:
         """Return a row for each metric and a column for each split."""
         names = list(next(iter(self.values.values())))
-        rows = [[name, *(f"{values[name]:.6g}" for values in self.values.values())] for name in names]
+        rows = [[name, *(in_table(values[name]) for values in self.values.values())] for name in names]
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def seeds_table(results: Mapping[int, RunResult]) -> Table:
     """Return the metrics on test data of runs with several seeds, a row for each, and their means."""
     tests = [result.values["test"] for result in results.values()]
     rows = [
-        [str(seed), str(result.epoch), *(f"{value:.6g}" for value in test.values())]
+        [str(seed), str(result.epoch), *(in_table(value) for value in test.values())]
         for (seed, result), test in zip(results.items(), tests, strict=True)
     ]
-    means = [f"{fmean(test[name] for test in tests):.6g}" for name in tests[0]]
+    means = [in_table(fmean(test[name] for test in tests)) for name in tests[0]]
     return Table(["seed", "epoch", *tests[0]], [*rows, ["mean", "", *means]])
 
 

@@ -253,7 +253,7 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
         ),
         ({**both_clusters, "unlabelled_clusters": [1] * 60}, "unlabelled_clusters must name at least two, but got 1"),
         ({"class_groups": {"all": [0, 1, 2]}}, "class_groups must hold some of the classes 0 to 2, but got 'all'"),
-        ({"confidence": 1.0}, "confidence must be between 0 and 1, but got 1.0"),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1, but got 1.0"),
         ({"preds": torch.full((60, 3), torch.inf)}, "preds must be"),
         ({"preds": torch.zeros(60, 3)}, "preds must tell the classes apart, but those of 'em' are linearly dependent"),
         ({"target": torch.arange(60) % 2}, r"target must hold each class at least twice, but does not hold \[2\]"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
-from mpcs_torch.evaluation.units import DecisionUnits, severity_of
+from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
 from tests.cli.test_cli import one_line, run
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -136,13 +136,13 @@ def test_the_worst_is_between_the_worst_row_and_certainty(classes: int, seed: in
 
 
 def test_costs_say_which_class_is_worse() -> None:
-    assert severity_of(None, 3).tolist() == [0, 1, 2]
-    assert severity_of(CONCERN, 3).tolist() == [0, 1, 2]
+    assert order_of_severity(None, 3).tolist() == [0, 1, 2]
+    assert order_of_severity(CONCERN, 3).tolist() == [0, 1, 2]
     upside_down = ConcernSpec(NAMES[::-1], weights=[[0, 5, 20], [1, 0, 2], [1, 1, 0]])
-    assert severity_of(upside_down, 3).tolist() == [2, 1, 0]
+    assert order_of_severity(upside_down, 3).tolist() == [2, 1, 0]
     circle = ConcernSpec(NAMES, weights=[[0, 1, 9], [1, 0, 1], [1, 1, 0]])
     with pytest.raises(ValueError, match="combine='worst' needs classes in an order of severity"):
-        severity_of(circle, 3)
+        order_of_severity(circle, 3)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from scipy.stats import binomtest, chi2
 from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning.selection import (
     ALIKE,
     Contenders,
-    Direction,
     Epoch,
     SelectionRule,
     alike,

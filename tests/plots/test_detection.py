@@ -117,7 +117,7 @@ def test_histograms_cover_all_finite_floats() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match=r"systems must hold at least one curve, but is empty\."):
         det_curves({})
-    with pytest.raises(ValueError, match="confidence must be between 0 and 1, but got 95"):
+    with pytest.raises(ValueError, match="confidence must be above 0 and below 1, but got 95"):
         det_curves({"one": detection_curve(SCORES, LABELS)}, confidence=95)
     with pytest.raises(ValueError, match=r"points must be OperatingPoints, .*, but got \(0.5, 1, 1\)"):
         det_curves({"one": detection_curve(SCORES, LABELS)}, points=[(0.5, 1, 1)])  # type: ignore[list-item]

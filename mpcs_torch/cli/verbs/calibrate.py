@@ -122,10 +122,11 @@ def priors(
     Args:
         unlabelled: Predictions of the deployment.
     """
-    from mpcs_torch.calibration.priors import LEVEL, Share
+    from mpcs_torch.calibration.priors import Share
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import estimate_file_priors, open_unlabelled, plain_priors
     from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 
     spec = None if concern is None else load_concern(concern)
     known = Predictions(validation, reading, class_names=None if spec is None else spec.classes)
@@ -144,7 +145,8 @@ def priors(
     if plain["problem"]:
         conclusion = f"DO NOT USE THESE PRIORS: {plain['problem']}."
     plain["is_label_shift"] = estimate.p_value >= LEVEL
-    print_result(plain, Table(["class", "validation", "unlabelled (95 %)", "all together (95 %)"], rows), conclusion)
+    header = ["class", "validation", *(f"{name} ({CONFIDENCE_TEXT})" for name in ("unlabelled", "all together"))]
+    print_result(plain, Table(header, rows), conclusion)
 
 
 def _pasted(priors: list[float]) -> str:

@@ -115,7 +115,7 @@ def _begin(
     rule: Path, loaded: Any, logs: list[Path], reader_of: "Callable[..., LogReader]", asked: dict[str, Any]
 ) -> "Watch":
     """Return a new watch with the settings that were asked for."""
-    from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+    from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.logs import Place
     from mpcs_torch.monitoring.watch import Settings, Watch, digest

@@ -40,6 +40,7 @@ def select(
     if not records.is_file():
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
     from mpcs_torch.learning.selection import Epoch, alike, count_interval, counts_among, explain
     from mpcs_torch.trainer.config.metrics import TEST
     from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems
@@ -70,9 +71,15 @@ def select(
     sentences = f"Best first: {ranked}" if best else "Best first: no epoch\nNo epoch is within the limits."
     if same:
         numbers = ", ".join(map(str, same))
-        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} (exact test, 5 %): {numbers}."
-    read = f"In brackets: 95 % intervals of what is read as a count of independent errors: {', '.join(counts)}."
-    print_result(plain, explain(rule, epochs), *([read] if counts else []), sentences)
+        test = f"exact test, {100 * LEVEL:g} %"
+        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} ({test}): {numbers}."
+    counted = f"what is read as a count of independent errors: {', '.join(counts)}."
+    print_result(
+        plain,
+        explain(rule, epochs),
+        *([f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}"] if counts else []),
+        sentences,
+    )
 
 
 def _limits(entries: list[str] | None) -> dict[str, float]:

@@ -41,10 +41,6 @@ def _named(part: Mapping[str, object]) -> str:
     return " ".join(str(part[key]) for key in ("name", "set") if key in part)
 
 
-DIVERGED = 3
-"""Exit status of a run that has finished, but whose model gives no numbers."""
-
-
 @shared("overwrite", "json", "quiet")
 def train(
     config: Annotated[
@@ -134,7 +130,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
-        raise typer.Exit(DIVERGED)
+        raise typer.Exit(3)  # the model gives no numbers
 
 
 @contextmanager

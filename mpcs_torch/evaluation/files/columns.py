@@ -6,7 +6,7 @@ A number in the name of a column is the number of its class. Where two readings 
 from collections import defaultdict
 from collections.abc import Sequence
 
-import numpy as np
+import torch
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
@@ -16,6 +16,7 @@ from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
 from mpcs_torch.evaluation.files.tables import Table, choices, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
+from mpcs_torch.functional.inputs.most_probable import highest_class
 
 
 def roles_of(
@@ -157,7 +158,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
     labels, scores = [label_text(value) for value in columns.values[label]], columns.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < 5:
         return False
-    return labels == [roles.classes[place] for place in np.argmax(scores, axis=1)]
+    return labels == [roles.classes[place] for place in highest_class(torch.from_numpy(scores))[1].tolist()]
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:

@@ -44,8 +44,6 @@ from mpcs_torch.io.untrusted_files import (
 
 START_BYTES = 2**16
 """The most of a file that is read to find out its format and dialect."""
-MOST_CHARACTERS = 10_000
-"""Of a text in an array: a path of a file has at most 4096."""
 MAX_CODE, SURROGATES = 0x10FFFF, np.arange(0xD800, 0xE000)
 """Of Unicode: the last character, and what are no characters."""
 ROWS = 2**13
@@ -312,7 +310,7 @@ def _npz_table(path: Path) -> Table:
         for name, member in members.items():
             with archive.open(member) as stream:
                 try:
-                    header = read_header(stream, most_characters=MOST_CHARACTERS)
+                    header = read_header(stream, most_characters=10_000)  # a path has at most 4096
                 except FileRuleError:
                     if len(members) == 1:
                         raise

@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import Chunk, text_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional.inputs.cautions import hashed
+from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
 
 

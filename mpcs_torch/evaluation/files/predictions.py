@@ -17,14 +17,14 @@ from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
 from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, ProbabilitiesWarning
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 from mpcs_torch.processes.world import World
 
 DECIMALS = range(7)
 """The decimals that may be shown: with 7, sums are exact enough."""
-LOWEST = 0.5
-"""The lowest sum that is accepted, since more than half of the probability would be guessed."""
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
 NO_LABEL = -100
@@ -65,7 +65,7 @@ class Sums(NamedTuple):
         half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
         room = 1e-9 * whole  # for the sums of floating point numbers
         most = whole + half * (rows > 0).sum(dim=1) + room
-        least = max(LOWEST * whole, whole - half * scores.shape[1] - room)
+        least = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below, most would be guessed
         is_explained = bool(((sums >= least) & (sums <= most)).all())
         return cls(decimals, sums.min().item(), sums.max().item(), len(sums)) if is_explained else None
 
@@ -194,7 +194,7 @@ class Predictions:
         """
         for _, checked in self._read(part):
             is_scored = self.decides and self.roles.form != "decisions"
-            yield checked._replace(scores=checked.scores.argmax(dim=1, keepdim=True)) if is_scored else checked
+            yield checked._replace(scores=highest_class(checked.scores)[1].unsqueeze(1)) if is_scored else checked
 
     def logits(self) -> Iterator[Chunk]:
         """Yield chunks of logits (n, C), float64, with labels as in `chunks`.
@@ -364,14 +364,14 @@ class Predictions:
 
     def _checked(self, scores: Tensor, target: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return probabilities and labels."""
-        whole, tolerance = self._whole, max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
+        whole, tolerance = self._whole, sum_tolerance(scores.dtype)
         wide = scores.double()
         self._refuse_scores(wide, batch, tolerance)
         probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
         if target.ndim == 2 and target.shape[1] and not self.has_shares:
             return probs, target
         total = probs.sum(dim=1, keepdim=True)
-        off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
+        off = ~((total - 1).abs() <= tolerance).squeeze(1)
         if not off.any():
             return probs / total, target
         row = int(off.nonzero()[0])

@@ -13,7 +13,7 @@ from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.tables import Kind, Table, kind_of, listed, number_of, numbers_in, text_of
 from mpcs_torch.evaluation.files.words import TRUTH, WRITTEN, plain
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """A column of scores for each class; one column of lists of them; one of the positive class; predicted labels."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import group_codes
 
 BINS = 2048
@@ -23,17 +24,13 @@ class AuditedMean(NamedTuple):
     high: float
 
 
-BY_CHANCE = 1e-4
-"""How often labels are called badly chosen though they are not, at most."""
-
-
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
     """Return whether a sum of deviations with the mean 0, none above the largest, is further off than by chance.
 
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
     """
-    rarity = log(2 / BY_CHANCE)
+    rarity = log(2 / 1e-4)  # sound labels are refused this often, at most
     offset = largest * rarity / 3
     return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
 
@@ -44,7 +41,7 @@ def audited_mean(
     chance: Tensor,
     *,
     clusters: Sequence[object] | Tensor | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> AuditedMean:
     r"""Estimate the mean loss of all samples from those that were labelled at random, and predictions for all.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.functional.detection.interval import check_confidence
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 Floats = NDArray[np.float64]
 NODE_STEP = 0.08
@@ -19,7 +19,7 @@ LEAST = 1e-15
 
 
 def bounded_mean_interval(
-    values: Tensor, counts: Tensor, *, per: Tensor | None = None, confidence: float = 0.95
+    values: Tensor, counts: Tensor, *, per: Tensor | None = None, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
 class JackknifeInterval(NamedTuple):
@@ -19,7 +19,7 @@ class JackknifeInterval(NamedTuple):
 
 
 def jackknife_interval(
-    statistic: Callable[[Tensor], Tensor], groups: Tensor, *, confidence: float = 0.95
+    statistic: Callable[[Tensor], Tensor], groups: Tensor, *, confidence: float = CONFIDENCE
 ) -> JackknifeInterval:
     r"""Compute the jackknife estimate of a statistic and its confidence interval over groups of samples.
 

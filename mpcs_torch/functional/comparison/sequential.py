@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
+
 ALTERNATIVES, LEAST, MOST = 25, 1.2, 40.0
 """The rates that evidence is a mixture over: from so many to so many times the odds of the limit."""
 MOST_LABELS, AT_ONCE = 100_000, 64
-HALVINGS = 60
-"""Of an interval, to the precision of float64."""
 
 
 class AnytimeInterval(NamedTuple):
@@ -76,7 +76,7 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
     return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
 
 
-def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: float = 0.5) -> int:
+def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
     """Compute the number of labels by which a rate above the limit has raised an alarm, with a given chance.
 
     The chance is exact for independent errors at this rate from the first label on. If a share of the samples is
@@ -99,8 +99,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: f
     if not 0 < limit < rate < 1:
         raise ValueError(f"rate must be above the limit and below 1, but got {rate} with the limit {limit}.")
     for name, value in (("level", level), ("chance", chance)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")
+        check_confidence(value, name)
     waiting = np.ones(1)  # the probability of each number of errors without an alarm so far
     for start in range(1, MOST_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
@@ -114,7 +113,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: f
     raise ValueError(f"rate must be seen within {MOST_LABELS} labels, but {rate} is too close to the limit {limit}.")
 
 
-def detectable_rate(samples: int, *, limit: float, level: float = 0.05, chance: float = 0.9) -> float:
+def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:
     """Compute the lowest rate that so many labels are enough to see above a limit, with a given chance.
 
     An alarm at the last label is meant; one before it makes the chance a little higher. Lower rates may have been
@@ -143,7 +142,7 @@ def detectable_rate(samples: int, *, limit: float, level: float = 0.05, chance: 
     return float(betaincinv(most, samples - most + 1, chance)) if most <= samples else float("nan")
 
 
-def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
+def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     r"""Select the hypotheses that their evidence rejects, of several that are looked at together (e-BH).
 
     The k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. Among those
@@ -168,8 +167,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
         >>> e_benjamini_hochberg(torch.tensor([1.0, 50.0, 0.2, 40.0]))
         tensor([False,  True, False,  True])
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be above 0 and below 1, but got {level}.")
+    check_confidence(level, "level")
     evidence, number = torch.as_tensor(evidence).double(), evidence.shape[-1]
     descending = evidence.sort(dim=-1, descending=True).values
     ranks = torch.arange(1, number + 1, device=evidence.device)
@@ -178,7 +176,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
     return evidence >= fewest
 
 
-def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95) -> AnytimeInterval:
+def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
     r"""Compute an interval that holds the mean loss at all times, with one probability for all of them.
 
     All p that the mixture over q with the density Beta(1/2, 1/2) does not reject:
@@ -205,8 +203,7 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95)
         >>> low, high
         (tensor([0.0000, 0.0089], dtype=torch.float64), tensor([0.0306, 0.1060], dtype=torch.float64))
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, but got {confidence}.")
+    check_confidence(confidence)
     loss, samples = _checked(loss, samples)
     half = torch.full_like(loss, 0.5)
     mixed = _log_beta(loss + half, samples - loss + half) - _log_beta(half, half)
@@ -238,7 +235,7 @@ def _ends(loss: Tensor, samples: Tensor, least: Tensor) -> AnytimeInterval:
     ends = []
     for outside in (torch.zeros_like(mean), torch.ones_like(mean)):
         inside, beyond = mean, outside
-        for _ in range(HALVINGS):
+        for _ in range(60):  # to the precision of float64
             middle = (inside + beyond) / 2
             moves = is_inside(middle)
             inside, beyond = torch.where(moves, middle, inside), torch.where(moves, beyond, middle)

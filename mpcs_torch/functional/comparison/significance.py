@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -114,6 +114,10 @@ class PairedDifference(NamedTuple):
     """The upper end of the interval of the difference."""
     p_value: float
     """In [0, 1], two-sided."""
+
+
+Direction = Literal["min", "max"]
+"""Whether a lower or a higher value is better."""
 
 
 class Measure(NamedTuple):

@@ -9,6 +9,7 @@ from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
 
 
@@ -156,7 +157,7 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     rows = at_least_float(rows)
     costs = without_diagonal(concern)
     if rows.is_cpu and not torch.compiler.is_compiling() and _are_equal(costs):
-        return rows.argmax(dim=-1)  # as a product of matrices would say, too
+        return highest_class(rows, dim=-1)[1]  # as a product of matrices would say, too
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # of any finite scale; a copy
     return cheapest(rows, costs).first(costs.shape[1])
 

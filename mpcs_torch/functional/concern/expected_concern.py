@@ -18,8 +18,8 @@ from mpcs_torch.functional.inputs.checks import (
 from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of, terms_of
-from mpcs_torch.functional.inputs.ties import highest_class
 
 DecideBy = Literal["most_probable", "least_concern"]
 

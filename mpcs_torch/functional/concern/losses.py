@@ -143,10 +143,6 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
         return shares @ rows
 
 
-FEW_NUMBERS = 2**15
-"""Up to it, torch uses one thread, and NumPy is quicker, because its calls take less time."""
-
-
 def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
     """Compute the sum or mean over labels with its gradient; None where numbers are not at hand or lack the range."""
     weight, ignore_index, smoothing, reduction = batch.settings
@@ -162,7 +158,7 @@ def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
         each = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
     plain_scores = scores.detach().resolve_neg()
     rows = _rows(penalties, target, plain_scores)
-    if plain_scores.numel() <= FEW_NUMBERS:
+    if plain_scores.numel() <= 2**15:  # then torch uses one thread, and NumPy's calls are quicker
         numbers, factor = plain_scores.numpy(), each if isinstance(each, float) else each.numpy()
         with np.errstate(all="ignore"):
             loss, array = _loss_and_gradient(

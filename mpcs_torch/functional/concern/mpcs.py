@@ -13,8 +13,8 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
-DEFAULT_INTERVALS = 200
-"""As in the published runs: it forgives what falls short of certainty by less than 0.005."""
+DEFAULT_K, DEFAULT_T = 5, 200
+"""As in the published runs: 200 intervals forgive what falls short of certainty by less than 0.005."""
 
 
 def concession_intervals(concession: float) -> int:
@@ -47,17 +47,22 @@ def concession_intervals(concession: float) -> int:
     return steps - 1
 
 
-def chosen_intervals(t: int | None, concession: float | None) -> int:
-    """Return the number of intervals that the setting t or the setting concession asks for; the default is 200.
+def pattern_settings(
+    num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
+) -> tuple[int, int]:
+    """Return k and t: those given, or those of the concession, of the concern, or of the published runs.
 
     Raises:
-        ValueError: If both are given, or the concession breaks its rule.
+        ValueError: If t and concession are both given, or a setting breaks its rule.
     """
-    if concession is None:
-        return DEFAULT_INTERVALS if t is None else t
-    if t is not None:
+    if t is not None and concession is not None:
         raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
-    return concession_intervals(concession)
+    if t is None and concession is None and is_spec(concern):
+        concession = concern.concession
+    k = min(DEFAULT_K, num_classes) if k is None else k
+    t = (DEFAULT_T if t is None else t) if concession is None else concession_intervals(concession)
+    check_pattern_settings(k=k, t=t, num_classes=num_classes)
+    return k, t
 
 
 def dense_concern(concern: Tensor) -> Tensor:
@@ -147,11 +152,8 @@ def meta_pattern_concern_score(
     check_choice("reduction", reduction, Reduction)
     check_choice("average", average, ScoreAverage)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    k = default_k(num_classes) if k is None else k
-    if t is None and concession is None and is_spec(concern):
-        concession = concern.concession
-    t = chosen_intervals(t, concession)
-    check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
+    k, t = pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
+    check_choice("correct_concern", correct_concern, CorrectConcern)
     weights = None if concern is None else weights_of(concern, compact=True).to(preds.device)
     if weights is not None:
         check_concern(weights, num_classes)
@@ -180,14 +182,3 @@ def sum_scores(scores: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
 def sum_weights(labels: Labels, average: ScoreAverage) -> Tensor:
     """Sum the weights of all samples, or of those of each true class, (C,); (B, ...) with bins."""
     return labels.total() if average == "micro" else labels.count_by(labels.target, labels.num_classes)
-
-
-def default_k(num_classes: int) -> int:
-    """Return the number of classes that are looked at by default."""
-    return min(5, num_classes)
-
-
-def check_mpcs_settings(*, k: int, t: int, num_classes: int, correct_concern: str) -> None:
-    """Refuse k outside [1, C], t outside [2, 2^29], and an unknown rule for the concern of the true class."""
-    check_pattern_settings(k=k, t=t, num_classes=num_classes)
-    check_choice("correct_concern", correct_concern, CorrectConcern)

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.most_probable import highest_classes
 from mpcs_torch.functional.inputs.parts import EVERY_ROW, joined_parts
 from mpcs_torch.functional.inputs.probabilities import Samples
-from mpcs_torch.functional.inputs.ties import highest_classes
 
 CorrectConcern = Literal["sum", "count"]
 CONFIDENCES = 2**16

@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.functional.concern.limited_rate import LimitedRate
+from mpcs_torch.functional.inputs.confidence import check_confidence
 
 Array = NDArray[np.float64]
-SLOPE = 1e-6
-"""Of a path where estimated risks are 0: steps must rise with the risk."""
-
-MARGIN = 0.2
-"""The part of the allowed p-value that the foreseen one may be where tests begin: if the first fails, all do."""
 
 
 def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
@@ -59,7 +55,7 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
         if rate.confidence is not None:
             p_values = rate.p_values(decided_at, steps, times=times) / (1 - rate.confidence)
             foreseen = torch.maximum(foreseen, p_values)
-    passing = (foreseen <= MARGIN).nonzero()
+    passing = (foreseen <= 0.2).nonzero()  # of the allowed p-value: if the first test fails, all do
     return int(passing[0] if len(passing) else foreseen.argmin())
 
 
@@ -98,7 +94,7 @@ class RiskPath:
         for risks, limit, of_decided in zip(risk.double().T, limits.tolist(), is_of_decided, strict=True):
             ordered = risks[risks.isfinite()].sort().values
             number = torch.arange(1, len(ordered) + 1) if of_decided else len(ordered)
-            used = ordered.cumsum(0) / number / limit + SLOPE * ordered
+            used = ordered.cumsum(0) / number / limit + 1e-6 * ordered  # steps must rise where risks are 0
             last = ordered[-1:] if len(ordered) else ordered.new_zeros(1)
             top = used[-1:] if len(used) else used.new_zeros(1)
             # Ties have one place, the last of them.
@@ -197,8 +193,8 @@ def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | N
         raise ValueError(f"highest_loss must be finite and above 0, but got {highest_loss}.")
     if not 0 < max_loss < highest_loss:
         raise ValueError(f"max_loss must be above 0 and below the highest loss {highest_loss:g}, but got {max_loss}.")
-    if confidence is not None and not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, but got {confidence}.")
+    if confidence is not None:
+        check_confidence(confidence)
     values = loss.double()
     sound = (values == 0) | (values == 1) if confidence is not None else (values >= 0) & (values <= highest_loss)
     if not sound.all():

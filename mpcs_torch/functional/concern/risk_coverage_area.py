@@ -9,8 +9,8 @@ from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
-from mpcs_torch.functional.inputs.ties import highest_class
 
 
 class RiskCoverage(NamedTuple):

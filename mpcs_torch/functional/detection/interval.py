@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
-def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
     r"""Compute the exact confidence interval of an error rate, in [0, 1].
 
     With e errors in n trials and :math:`\alpha` = 1 - ``confidence``, the ends are quantiles of beta distributions:
@@ -48,7 +49,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tu
     return low, high
 
 
-def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = 0.95) -> Tensor:
+def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
     """Return the intervals of `clopper_pearson` for counts (...), float64: (..., 2), NaN without trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
@@ -73,12 +74,6 @@ def meets_rule_of_30(errors: int) -> bool:
     return errors >= 30
 
 
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, but got {confidence}.")
-
-
 def cost_interval(
     misses: int,
     targets: int,
@@ -87,7 +82,7 @@ def cost_interval(
     *,
     point: OperatingPoint,
     normalize: bool = True,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> tuple[float, float]:
     r"""Compute the confidence interval of a detection cost at a threshold that was not chosen on the same trials.
 

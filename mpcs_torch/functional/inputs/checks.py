@@ -6,6 +6,8 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
+
 
 def widest_float(device: torch.device) -> torch.dtype:
     """Return the dtype of sums on a device: float64, or float32 on MPS, which has nothing wider."""
@@ -136,7 +138,7 @@ def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", abov
         given = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
         raise ValueError(f"{name} must be a floating point tensor of shape ({num_classes},), but got {given}.")
     in_range = priors > 0 if above_0 else priors >= 0
-    if not in_range.all() or abs(priors.double().sum().item() - 1) > 1e-3:  # printed decimals are forgiven
+    if not in_range.all() or not sums_to_1(priors.double()):
         raise ValueError(f"{name} must be {'above 0' if above_0 else '>= 0'} and sum to 1, but got {priors.tolist()}.")
 
 

@@ -9,8 +9,8 @@ from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import of_both_classes
-from mpcs_torch.functional.inputs.ties import highest_class
 
 REFERRED = -1
 """Stands for a sample that is referred to somebody else, among decisions for classes."""

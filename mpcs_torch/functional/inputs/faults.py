@@ -8,8 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-SUM_TOLERANCE = 1e-3
-"""The largest distance of a sum of probabilities from 1."""
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 class Span(NamedTuple):
@@ -97,9 +96,9 @@ class ProbabilitiesWarning(UserWarning):
 
 def look_like_probabilities(logits: Tensor) -> bool:
     """Return whether logits (M, C) are all at least 0 with sums of 1; one sample alone may be so by chance."""
-    if logits.shape[0] < 2 or not (abs(float(logits[0].sum()) - 1) < SUM_TOLERANCE and bool((logits[0] >= 0).all())):
+    if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
         return False
-    return bool((logits >= 0).all() and ((logits.sum(dim=1) - 1).abs() < SUM_TOLERANCE).all())
+    return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
 def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:

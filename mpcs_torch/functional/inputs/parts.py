@@ -10,8 +10,6 @@ T = TypeVar("T")
 
 PART = 2**18
 """The number of scores that are worked on at once on the CPU."""
-OTHER_PART = 2**26
-"""That on other devices, which small parts would leave idle."""
 EVERY_ROW = slice(None)
 """The rows of a part that is the whole: nothing has to be cut out."""
 
@@ -27,7 +25,7 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, most: 
         *others: Further tensors that work reads, which may have gradients.
         most: The number of scores in a part on the CPU. Default: `PART`; fewer where many results are held at once.
     """
-    most = OTHER_PART if not values.is_cpu else most or PART
+    most = 2**26 if not values.is_cpu else most or PART  # small parts leave others idle
     if torch.compiler.is_compiling() or values.numel() <= most:
         return [work(EVERY_ROW)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *others)):

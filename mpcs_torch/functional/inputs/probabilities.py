@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
-from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, Fault, Span, finite, raise_first, warn_of_probabilities
+from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 from mpcs_torch.functional.inputs.parts import EVERY_ROW, joined_parts
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
 
@@ -56,8 +57,7 @@ class Samples(NamedTuple):
                 Default: the logits are looked at.
         """
         label_fault, weight_fault = self.labels.find_faults()
-        # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
-        tolerance = max(SUM_TOLERANCE, torch.finfo(self.scores.dtype).eps)
+        tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
             warn_of_probabilities(self.scores, label_fault.counted)
             spans = [finite(self.scores.amax(dim=1)) if computed is None else Span(computed)]
@@ -76,12 +76,6 @@ def computed_in(scores: Tensor) -> torch.dtype:
     return torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
 
 
-SHORT = 16
-"""Rows of fewer classes do not fill a vector register."""
-REGISTERS = 64
-"""Numbers in as many vector registers as torch works on at once, or more."""
-
-
 def log_softmax(scores: Tensor) -> Tensor:
     """Take the log-softmax of each row of scores (M, C)."""
     return _of_rows(Tensor.log_softmax, scores)
@@ -93,9 +87,10 @@ def _of_rows(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tenso
     Columns are filled up to whole registers, because torch rounds the last ones of a row in another way: equal rows
     give equal bits wherever they stand.
     """
-    if not scores.is_cpu or scores.shape[1] >= SHORT or torch.compiler.is_compiling():
+    # Rows of fewer than 16 classes do not fill a vector register.
+    if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
         return function(scores, 1)
-    columns, left = scores.t(), -scores.shape[0] % REGISTERS
+    columns, left = scores.t(), -scores.shape[0] % 64  # fills more registers than torch uses at once
     return function(nn.functional.pad(columns, (0, left)) if left else columns, 0)[:, : scores.shape[0]].t()
 
 

@@ -22,8 +22,6 @@ ROUNDING = 1e-6
 
 
 SHARE_RULE = "target must hold shares of annotators, with the sum 1, for metrics that count classes"
-HALF_UNIT = 0.005
-"""Of two decimals: how far the rounding of each share may move their sum."""
 
 
 class SoftSamples(NamedTuple):
@@ -162,5 +160,5 @@ def _by_class(tensor: Tensor) -> Tensor:
 def shares_of(degrees: Tensor) -> tuple[Tensor, Fault]:
     """Return degrees (M, C) divided by their sums, and the rows whose sum is not 1 but for rounding."""
     total = degrees.sum(dim=1, keepdim=True)
-    room = HALF_UNIT * degrees.count_nonzero(dim=1) + ROUNDING
+    room = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # of two decimals
     return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / room, -1, 1)])

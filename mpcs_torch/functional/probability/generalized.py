@@ -11,13 +11,10 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.logits import LossBatch, LossSettings, check_class_weight, loss_batch
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
-NEARLY_ZERO = 1e-8
-"""Below it, powers are taken as 0: their means differ by less than rounding would change the mean of such a power."""
-
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
     """Return log M_r of values from their logarithms (N,), finite where their weights (N,) are 0; NaN of none."""
-    if abs(power) < NEARLY_ZERO:
+    if abs(power) < 1e-8:  # taken as 0: rounding would change the mean by more
         return (weights * logs).sum() / weights.sum()
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
 

@@ -10,11 +10,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern.mpcs import (
     ScoreAverage,
-    check_mpcs_settings,
-    chosen_intervals,
-    default_k,
     dense_concern,
     meta_pattern_concern_score,
+    pattern_settings,
     sum_scores,
     sum_weights,
 )
@@ -25,9 +23,6 @@ from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.additive import AdditiveMetric
-
-MOST_GUESSED = 1000
-"""The score of a uniform guess is left out of figures of more classes: it takes C x C numbers."""
 
 
 class ScoreSums(NamedTuple):
@@ -92,11 +87,8 @@ class MetaPatternConcernScore(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        k = default_k(num_classes) if k is None else k
-        if t is None and concession is None and isinstance(concern, ConcernSpec):
-            concession = concern.concession
-        t = chosen_intervals(t, concession)
-        check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
+        k, t = pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
+        check_choice("correct_concern", correct_concern, CorrectConcern)
         check_choice("average", average, ScoreAverage)
         concern = concern_matrix(concern, num_classes)
         super().__init__(
@@ -150,7 +142,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
 
     def _references(self) -> dict[str, float]:
-        if self.num_classes > MOST_GUESSED:
+        if self.num_classes > 1000:  # a guess takes C x C numbers
             return super()._references()
         classes = torch.arange(self.num_classes)
         guess = meta_pattern_concern_score(

@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mpcs_torch.concern.rules import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
-from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import PartConfig, Section
 from mpcs_torch.trainer.config.sections import (

@@ -14,15 +14,15 @@ from torch.optim import Optimizer
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning import Limit, SelectionRule
 from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
-from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.by_name import LOSSES, OPTIMIZERS, SCHEDULERS
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.splits import check_splits, hold_out_validation
 from mpcs_torch.trainer.models import MODELS
+from mpcs_torch.trainer.named_parts import LOSSES, OPTIMIZERS, SCHEDULERS
 
 
 class ConfigError(MpcsError, ValueError):

@@ -74,7 +74,7 @@ def test_a_ratio_of_nothing_is_unknown() -> None:
         ({"counts": torch.tensor([-1, 2, 0])}, "counts must be whole numbers from 0 on"),
         ({"counts": torch.zeros(3)}, "counts must be whole numbers from 0 on, of which one is above 0."),
         ({"per": torch.tensor([1.0, 1.0, -2.0])}, "per must be at least 0, but got -2."),
-        ({"confidence": 1.0}, "confidence must be between 0 and 1, but got 1.0."),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1, but got 1.0."),
     ],
 )
 def test_wrong_arguments_are_refused(changed: dict[str, Any], message: str) -> None:

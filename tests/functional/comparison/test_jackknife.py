@@ -67,7 +67,7 @@ def test_intervals_of_soft_f_over_recordings_hold_the_truth_about_as_often_as_th
     [
         ({"groups": torch.zeros(3)}, "groups must be integers of shape (N,), but got torch.float32 of (3,)."),
         ({"groups": torch.zeros(3).long()}, "groups must hold at least 2 groups, but hold 1."),
-        ({"confidence": 95.0}, "confidence must be between 0 and 1, but got 95.0."),
+        ({"confidence": 95.0}, "confidence must be above 0 and below 1, but got 95.0."),
     ],
 )
 def test_errors_name_the_wrong_argument(arguments: dict[str, Any], message: str) -> None:

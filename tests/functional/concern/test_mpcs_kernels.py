@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.inputs import parts
-from mpcs_torch.functional.inputs.ties import highest_class, highest_classes
+from mpcs_torch.functional.inputs.most_probable import highest_class, highest_classes
 from tests.oracles import algorithm_1
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16}

@@ -38,7 +38,7 @@ def test_no_errors_and_nothing_else_have_closed_ends() -> None:
     [
         ((3, 2, 0, 5), {}, "errors must be from 0 to trials (2), but got 3."),
         ((0, 2, 0, 0), {}, "trials must be at least 1, but got 0."),
-        ((0, 2, 0, 2), {"confidence": 1.0}, "confidence must be between 0 and 1, but got 1.0."),
+        ((0, 2, 0, 2), {"confidence": 1.0}, "confidence must be above 0 and below 1, but got 1.0."),
     ],
 )
 def test_wrong_arguments_are_refused(counts: tuple[int, int, int, int], settings: Any, message: str) -> None:

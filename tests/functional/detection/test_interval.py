@@ -39,7 +39,7 @@ def test_clopper_pearson_equals_that_of_scipy(data: st.DataObject, confidence: f
         (lambda: clopper_pearson(0, 0), "trials must be at least 1, but got 0."),
         (lambda: clopper_pearson(4, 3), "errors must be from 0 to trials (3), but got 4."),
         (lambda: clopper_pearson(-1, 3), "errors must be from 0 to trials (3), but got -1."),
-        (lambda: clopper_pearson(1, 3, confidence=95), "confidence must be between 0 and 1, but got 95."),
+        (lambda: clopper_pearson(1, 3, confidence=95), "confidence must be above 0 and below 1, but got 95."),
     ],
 )
 def test_wrong_arguments_are_refused(call: Any, message: str) -> None:

@@ -3,13 +3,10 @@
 import torch
 from torch import Tensor
 
-FEW_CLASSES = 16
-"""Up to this number, sorting a row on a CPU takes less time than finding the highest of them."""
 
-
-def highest_class(scores: Tensor) -> tuple[Tensor, Tensor]:
+def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
     """Return the highest score of each sample of (N, C, ...), NaN if one is, and its class, the lowest of several."""
-    highest, label = scores.max(dim=1)  # of several maximal values, PyTorch promises the first
+    highest, label = scores.max(dim=dim)  # of several maximal values, PyTorch promises the first
     return highest, label
 
 
@@ -24,7 +21,7 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         In descending order of the scores, with NaN first. Classes of equal scores come in any order.
     """
     # A sort is quicker for few classes, and needs no look at whether there are ties, which others would wait for.
-    if scores.shape[1] <= FEW_CLASSES or not scores.is_cpu or torch.compiler.is_compiling():
+    if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():
         scores = scores if scores.is_cpu else scores + 0.0  # on a GPU, a sort takes -0.0 for less than 0.0
         highest, label = scores.sort(dim=1, descending=True, stable=True)
         return highest[:, :k], label[:, :k]

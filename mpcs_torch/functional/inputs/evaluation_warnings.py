@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-FEWEST_OF_CLASS = 59
+MIN_OF_DANGEROUS_CLASS = 59
 """With fewer samples of a class, none of them missed, its rate of misses may exceed 5 % (at confidence 95 %)."""
 MOST_KNOWN = 4096
 MOST_REPEATED, FEWEST_SHARED = 0.01, 0.05
@@ -39,9 +39,9 @@ def rare_classes(
 ) -> list[EvaluationWarning]:
     """Warn of fewer than 59 units, by counts (C,), of classes with dangerous errors, (C, C), that are not limited."""
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
-    rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < FEWEST_OF_CLASS and name not in limited]
+    rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
-    why = f"with fewer than {FEWEST_OF_CLASS}, not even 0 misses show a rate below 5 %"
+    why = f"with fewer than {MIN_OF_DANGEROUS_CLASS}, not even 0 misses show a rate below 5 %"
     told = f"few {units} of classes that are dangerous to miss, {few}: {why}"
     return [EvaluationWarning("E4", told)] if rare else []
 

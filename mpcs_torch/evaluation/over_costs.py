@@ -11,6 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange
 from mpcs_torch.functional import mean_cost_range
 from mpcs_torch.functional.concern.decision import least_risk
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -38,7 +39,7 @@ class RangeSums:
         if len(self._decisions) == 1:
             decided = [torch.where(probs[:, 0] < 0, columns - 1, probs[:, 0])]
         else:
-            decided = [probs.argmax(1), least_risk(probs, self._middle)]
+            decided = [highest_class(probs)[1], least_risk(probs, self._middle)]
         for counts, decisions in zip(self._decisions.values(), decided, strict=True):
             pairs = target * columns + decisions
             counts += pairs.bincount(minlength=counts.numel()).view_as(counts)
