@@ -95,11 +95,16 @@ def _draw_means(axes: Axes, points: Sequence[Point]) -> None:
     places = [point.place for point in points]
     means = [point.mean for point in points]
     axes.fill_between(
-        places, [m.low for m in means], [m.high for m in means], color=style.SKY, alpha=0.5, label="at any time"
+        places,
+        [m.low for m in means],
+        [m.high for m in means],
+        color=style.SKY,
+        alpha=0.5,
+        label="where the rate may be",
     )
-    axes.plot(places, [m.rate for m in means], color=style.BLUE, linewidth=1.5, label="mean")
+    axes.plot(places, [m.rate for m in means], color=style.BLUE, linewidth=1.5, label="rate so far")
     limits = [*[means[-1].lowest] * (means[-1].lowest > 0), *[means[-1].highest] * isfinite(means[-1].highest)]
     for number, limit in enumerate(limits):
         axes.axhline(limit, color=style.BLACK, linewidth=1.2, label="_" if number else "limit")
     seen = [m.high for m in means[len(means) // 4 :]] + [2 * limit for limit in limits]
-    axes.set(ylim=(0, 1.1 * max(seen)), ylabel="mean")
+    axes.set(ylim=(0, 1.1 * max(seen)), ylabel="rate")
