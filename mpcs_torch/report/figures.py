@@ -187,7 +187,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
         curves[name] = (curve.coverage, curve.risk)
         about = f" of {name}" if len(risks) > 1 else ""
         told.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
-    whole = "; ".join(f"{name}: {in_percent(risk[-1])}" for name, (_, risk) in curves.items())
+    whole = "; ".join(f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
