@@ -2,11 +2,10 @@
 
 from typing import Any
 
+from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.tables import Table
 
-MOST_CLASSES = 30
-"""The matrix of more classes is not readable: only the pairs that are released are listed."""
 MOST_ROWS = 40
 
 
@@ -16,7 +15,7 @@ def described(spec: ConcernSpec) -> tuple[str, Table, str]:
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
     counts = f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}"
-    return counts, _matrix(spec) if size <= MOST_CLASSES else _released_table(spec), "\n".join(_facts(spec))
+    return counts, _matrix(spec) if size <= MAX_READABLE_CLASSES else _released_table(spec), "\n".join(_facts(spec))
 
 
 def _matrix(spec: ConcernSpec) -> Table:
@@ -40,7 +39,7 @@ def _released_table(spec: ConcernSpec) -> Table:
 
 def _facts(spec: ConcernSpec) -> list[str]:
     facts: list[str] = []
-    if len(spec.classes) <= MOST_CLASSES:
+    if len(spec.classes) <= MAX_READABLE_CLASSES:
         others = "; any others are released" if spec.weights is None else ""
         facts.append(f"The cost of each error; ! marks the dangerous ones{others}.")
     if spec.weights is None:

@@ -19,6 +19,8 @@ REFERRAL = "refer"
 """Stands for a referral among the names of decisions."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
+MAX_READABLE_CLASSES = 30
+"""Matrices and tables of more classes are not shown."""
 MAX_CLASSES = 10_000_000
 """A larger number is probably a mistake."""
 MAX_MATRIX_CLASSES = 10_000

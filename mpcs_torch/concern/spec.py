@@ -16,6 +16,7 @@ import numpy as np
 from mpcs_torch.concern.rules import (
     MAX_MATRIX_CLASSES,
     MAX_PROBLEMS,
+    MAX_READABLE_CLASSES,
     OR,
     ConcernError,
     Pairs,
@@ -247,7 +248,7 @@ class ConcernSpec:
     def _repr_html_(self) -> str:
         """Return the concern of each pair as an HTML table, which a notebook shows; dangerous pairs are in bold."""
         names = self.classes
-        if len(names) > 30:
+        if len(names) > MAX_READABLE_CLASSES:
             return f"<pre>{escape(repr(self))}</pre>"
         weights, dangerous = self.matrix_array().tolist(), self.dangerous_array().tolist()
         cells = [["" if i == j else f"{weights[i][j]:g}" for j in range(len(names))] for i in range(len(names))]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,
     EVERY,
     FALSE_ALARMS,
-    MOST_CLASSES,
     Outcomes,
     Share,
     number_text,
@@ -71,7 +71,7 @@ class ClassifierScores(Scores):
 
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``."""
-        why = f"classes are more than {MOST_CLASSES}: name it as a metric", "the class has no rows"
+        why = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
         rates = {
             f"{rate}[{name}]": (value, self.class_intervals.get(name, {}).get(rate), why[row["samples"] == 0])
             for name, row in self.per_class().items()
@@ -154,7 +154,7 @@ class ClassifierScores(Scores):
         return dict(sorted({**counted, **cells}.items(), key=lambda cell: order.index(cell[0])))
 
     def class_table(self) -> Table | None:
-        """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`.
+        """Return a row for each class; None for soft labels, and where there are more than `MAX_READABLE_CLASSES`.
 
         Decisions that may be referrals have counts beside their rates.
         """
@@ -178,7 +178,7 @@ class ClassifierScores(Scores):
     @property
     def confusion_is_shown(self) -> bool:
         """Whether tables show each class."""
-        return 0 < len(self.named_outcomes()) <= MOST_CLASSES
+        return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def confusion_table(self) -> Table | None:
         """Return how often each class was decided how, for decisions that may be referrals; None for others."""

@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES, MAX_READABLE_CLASSES
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.tables import in_percent
 
-MOST_CLASSES = 30
-"""With more classes, only groups of them are counted."""
 EVERY, AT_RISK = "\0every", "\0at risk"
 """Stand for all classes, and for those that are dangerous to miss; no class has such a name."""
 DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
@@ -118,7 +116,7 @@ class OutcomeCounter:
         self._is_whole = refers or concern is not None
         """Whether there are referrals, or errors that are not dangerous, so that all numbers are counted."""
         groups: list[tuple[str, tuple[int, ...]]] = []
-        groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MOST_CLASSES else []
+        groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MAX_READABLE_CLASSES else []
         groups += () if concern is None else concern.class_groups
         members = {name: torch.isin(torch.arange(size), torch.tensor(of)) for name, of in groups}
         self._severity = severity_of(concern, size) if size <= MAX_MATRIX_CLASSES else None

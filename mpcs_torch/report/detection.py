@@ -8,11 +8,10 @@ from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, Det
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.report.harm import MAX_SENTENCES
 from mpcs_torch.report.render import Drawing, draw, drawn_models, named, part, write_result
 from mpcs_torch.tables import in_percent
 
-MOST_TOLD = 3
-"""The most detectors that have a sentence each."""
 REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets must score higher)."
 
 
@@ -31,7 +30,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         kind=f"Detection scores of {title}",
         rows="trials of detectors",
         compared=summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title)),
-        sentences=[_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MOST_TOLD],
+        sentences=[_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MAX_SENTENCES],
         lead=[part("cautions", is_reversed), part("facts", result.first.sizes() | facts)],
         first=[part("section", "Misses against false alarms", part("figures", [det]))],
         last=[

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text
@@ -22,8 +23,6 @@ from mpcs_torch.tables import Table, in_percent
 
 MOST = 8
 """The number of confusions that are listed: most of the cost is in a few."""
-MOST_CLASSES = 30
-"""More classes do not fit a figure."""
 
 
 class Classified(NamedTuple):
@@ -75,8 +74,8 @@ class Classified(NamedTuple):
         """Draw the confusion matrix of each, with a title that has a place for whose it is."""
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
-            if len(scores.class_names) > MOST_CLASSES:
-                notes = {f"A confusion matrix of more than {MOST_CLASSES} classes is not drawn."}
+            if len(scores.class_names) > MAX_READABLE_CLASSES:
+                notes = {f"A confusion matrix of more than {MAX_READABLE_CLASSES} classes is not drawn."}
             elif scores.confusion is not None:
                 of = scores.confusion, self.concern, scores.class_names, title.format(self.about(name))
                 drawings.append(draw_confusion(*of, decisions=scores.decision_names))
@@ -156,7 +155,7 @@ def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, fl
 def draw_confusion(
     confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
 ) -> Drawing:
-    """Draw a confusion matrix of at most `MOST_CLASSES` classes, with a description.
+    """Draw a confusion matrix of at most `MAX_READABLE_CLASSES` classes, with a description.
 
     Decisions are the names of its columns, also of coarse answers and a referral. Default: the classes.
     """

@@ -23,8 +23,8 @@ from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
-TOLD = 3
-"""The most classes in a sentence."""
+MAX_SENTENCES = 3
+"""The most models that have a sentence each, and the most classes in a sentence."""
 MOST_LISTED = 16
 """The most classes in the table."""
 WRONG, ACCURACY, COST = "wrong decisions", "accuracy of the decided", "cost of errors"
@@ -142,8 +142,8 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
     parts = [
         told(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate")) for name in named[True]
     ]
-    of_classes = (", ".join(parts[:TOLD]) or "none") + (" and on others" if len(parts) > TOLD else "")
-    absent = " or ".join(map(_rows_of, named[False][:TOLD]))
+    of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (" and on others" if len(parts) > MAX_SENTENCES else "")
+    absent = " or ".join(map(_rows_of, named[False][:MAX_SENTENCES]))
     unknown = f" No {what.removesuffix('s')} is {absent}: errors there are not known." if absent else ""
     return f"{verb} on {of_classes}; {told(EVERY, what, scores.intervals.get(rate))} in all.{unknown}"
 
@@ -158,7 +158,7 @@ def harm_table(
 ) -> Table | None:
     """Return what became of each class by each model, the dearest and worst class first; None for soft labels."""
     dearest = dearest_errors(next(iter(by_model.values())), concern)
-    listed, rows = [*dearest][: max(TOLD, MOST_LISTED // len(by_model))], list[dict[str, str]]()
+    listed, rows = [*dearest][: max(MAX_SENTENCES, MOST_LISTED // len(by_model))], list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():
             of_model = {system: printable(model)} if len(by_model) > 1 else {}

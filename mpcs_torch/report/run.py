@@ -14,7 +14,7 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence
+from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, facts_of, harm_sentence
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render
 from mpcs_torch.tables import Table
@@ -129,8 +129,6 @@ def last_picked(run: TrainedRun) -> list[str]:
     return [f"{last_told}. More epochs may give a better model."]
 
 
-MOST_TOLD = 3
-"""The most runs that have a sentence each."""
 PICKED = "picked"
 BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
 MATRIX, RANKED = "Confusion matrix{}, test data", "The epoch that each metric ranks first"
@@ -216,7 +214,7 @@ def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
     is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
     comparisons, of = (compare_runs(judged), _classified(judged, "run")) if is_comparable else ([], None)
     verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
-    harms = [_harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MOST_TOLD]
+    harms = [_harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MAX_SENTENCES]
     missing = [
         f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
         for name, run in runs.items()

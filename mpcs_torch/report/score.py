@@ -17,15 +17,13 @@ from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import TERMS, facts_of, harm_sentence, terms_of
+from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, facts_of, harm_sentence, terms_of
 from mpcs_torch.report.render import named, part, write_result
 from mpcs_torch.tables import Table
 
 UNWEIGHTED = "DET curves, which count rows alike, are left out."
 """Of weighted rows; all else on the page is weighted."""
 IN_BRACKETS = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {{}} like these."
-TOLD = 3
-"""The most models that have a sentence."""
 
 
 def write_score_report(
@@ -61,7 +59,7 @@ def write_score_report(
         kind=f"Scores of {title}",
         rows="rows of models",
         compared=_compared(result),
-        sentences=[_sentence(name, result, concern) for name in result.models if len(result.models) <= TOLD],
+        sentences=[_sentence(name, result, concern) for name in result.models if len(result.models) <= MAX_SENTENCES],
         lead=[*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
         first=[
             part("section", "Requirements", part("table", requirements, bounds)),

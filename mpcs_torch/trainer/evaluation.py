@@ -20,7 +20,7 @@ from mpcs_torch.trainer.data import Split
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluatedSplit:
     """The measurements of a model on a split."""
 
     values: dict[str, float]
@@ -51,7 +51,7 @@ class Evaluator:
         return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 
     @torch.no_grad()
-    def __call__(self, model: nn.Module) -> Evaluation:
+    def __call__(self, model: nn.Module) -> EvaluatedSplit:
         """Evaluate, without a draw from the random generators, and leave the model in its mode."""
         mode_before = model.training
         model.train(self.mode == "train")
@@ -63,7 +63,7 @@ class Evaluator:
         self.metrics.update(inputs, labels)
         confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1]).long()
         self.world.add_up([confusion])
-        return Evaluation(self.metrics.values(), confusion.cpu(), logits)
+        return EvaluatedSplit(self.metrics.values(), confusion.cpu(), logits)
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:

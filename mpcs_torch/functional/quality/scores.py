@@ -1,7 +1,5 @@
 """Scores of decisions: accuracy, macro F1, the Matthews correlation and the error rate of each class."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -77,22 +75,6 @@ def class_error_rates(
 def class_error_rates_of(counts: ClassCounts) -> Tensor:
     """Return the error rates of counts (..., C): (..., C)."""
     return 1 - counts.right / counts.true
-
-
-class ClassRates(NamedTuple):
-    """Rates of each class, (C,) each, in [0, 1]; NaN where nothing can be divided."""
-
-    precision: Tensor
-    """Of the predictions of the class, the share that is right; higher is better."""
-    recall: Tensor
-    """Of the samples of the class, the share that is found; higher is better."""
-    error_rate: Tensor
-    """1 minus recall; lower is better."""
-
-
-def class_rates(counts: ClassCounts) -> ClassRates:
-    """Compute the rates of each class."""
-    return ClassRates(counts.right / counts.predicted, counts.right / counts.true, class_error_rates_of(counts))
 
 
 def macro_f1(
