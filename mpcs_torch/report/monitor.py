@@ -180,8 +180,9 @@ def _power(watch: Watch) -> dict[str, list[str]]:
         return {"rates": ["nothing is known"]}
     mean, _, _, seen = _least_known(watch)
     could = "no rate" if isnan(seen) else f"only a rate above {seen:.3g}"
-    beside = f"limit {mean.highest:.3g}; {could} would have raised an alarm by now"
-    return {printable(mean.name): [f"{mean.rate:.3g} so far, at most {mean.high:.3g}", beside]}
+    kept = "kept" if mean.high <= mean.highest else "not shown to be kept"
+    beside = f"limit {mean.highest:.3g}: {kept}; {could} would have raised an alarm by now"
+    return {printable(mean.name): [f"{mean.rate:.3g} so far, may be {mean.high:.3g}", beside]}
 
 
 def _draw_means(means: list[Watched], title: str) -> Drawing:

@@ -43,6 +43,7 @@ def write_score_report(
     has_intervals = any(scores.class_intervals for scores in result.models.values())
     unit = result.first.cluster_name if result.first.clusters else "rows"
     notes = [IN_BRACKETS.format(unit)] if has_intervals else []
+    notes += [f"Of {unit}, those with any such row are counted."] if result.first.clusters else []
     notes += [UNWEIGHTED] if any(rows.is_weighted for rows in risks.values()) else []
     metrics = [
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
@@ -52,7 +53,7 @@ def write_score_report(
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
     bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must be kept; [class]: of its rows"
-    bounds += f", not of its {unit}" if result.first.clusters else ""
+    bounds += f", not of its {unit}, which are tested as units (--unit)" if result.first.clusters else ""
     write_result(
         path,
         result,
