@@ -206,10 +206,10 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
     )
     if not left[-1] > 0:
         return f"There are no {errors}."
-    until = f"refer {none:.3g} %, and none is left"
+    until = f"refer {none:.3g} %, and none of these is left"
     if none - few < 1:
         return f"Of the {errors}: {until}."
-    return f"Of the {errors}: refer {few:.3g} % of these samples, and a tenth is left; {until}."
+    return f"Of the {errors}: refer {few:.3g} % of these samples, and a tenth of them is left; {until}."
 
 
 def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:

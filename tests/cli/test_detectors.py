@@ -164,7 +164,7 @@ def test_a_report_shows_all_detectors(
     assert text.count("data:image/svg+xml") == 4  # DET, ROC, Bayes error of the fusion, conditions
     assert "Detection scores of 4 detectors" in text
     assert "<h1>By equal error rate" in text
-    assert "clusters are independent of each other" in text
+    assert "clusters are independent, the trials of a cluster are not" in text
     assert "By noisy: fusion" in text
 
 

@@ -194,14 +194,14 @@ def test_scores_are_shown_under_their_names(
                 low, high = (100 * end for end in scores["intervals"][metric])
                 shares.append(f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]")
             text = page.plain_text
-            beside = (", ", "(") if options else (" (", "")
+            beside = (": ", "; ") if options else (" (", "")
             assert f"{beside[1]}{dangerous} of 150 rows{beside[0]}{shares[0]})" in text
             for title, count, share in zip(
                 ("dangerous errors", "wrong decisions"), (dangerous, errors), shares, strict=True
             ):
-                assert facts[title].endswith(f"{count} of 150 rows{', ' if options else ' '}{share}")
-            told_of = text.split("makes dangerous errors on ")[1].split(";")[0]
-            of_classes = re.findall(r"(\d+) of \d+ rows" if options else r"(\d+) of \d+ \w+ \(", told_of)
+                assert facts[title].endswith(f"{count} of 150 rows{': ' if options else ' '}{share}")
+            told_of = text.split("makes dangerous errors on ")[1].split(" in all")[0]
+            *of_classes, _ = re.findall(r"(\d+) of \d+ rows" if options else r"(\d+) of \d+ \w+ \(", told_of)
             assert sum(map(int, of_classes)) == dangerous
         else:
             [table] = [table for table in tables if table.caption.startswith("What became of the rows")]
