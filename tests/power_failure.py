@@ -22,7 +22,7 @@ from mpcs_torch.io import atomic_files as files
 Image = dict[str, bytes]
 """The bytes of each file by its path inside the folder."""
 PACKAGE = Path(mpcs_torch.__file__).parent
-MOST_CHANGES = 5
+MAX_CHANGES = 5
 """All ways to lose some of the changes that wait for a flush are tried up to this many of them; then some ways are."""
 
 
@@ -119,7 +119,7 @@ class Disk:
 
 def _ways_to_lose(changes: int) -> Iterator[Sequence[bool]]:
     """Yield which changes are kept: with many, those up to one, all but one, or one alone."""
-    if changes <= MOST_CHANGES:
+    if changes <= MAX_CHANGES:
         yield from product([True, False], repeat=changes)
         return
     for place in range(changes):

@@ -10,7 +10,7 @@ from mpcs_torch.plots.forest import Effect, draw_effects
 from mpcs_torch.plots.samples import label_points
 
 Line = Sequence[tuple[float, float]]
-MOST_NAME = 32
+MAX_NAME = 32
 """The most characters of a method in the key."""
 WIDEST = 1.5
 """Points of accuracy and more are drawn at the edge."""
@@ -38,7 +38,7 @@ def frontier_figure(
     left, right = figure.subplots(1, 2)
     for name, line, colour in coloured(lines):
         shown = [(100 * gain, 100 * more) for gain, more in line if gain >= -WIDEST / 100]
-        label = f"{literal(name, MOST_NAME)}, by factor"
+        label = f"{literal(name, MAX_NAME)}, by factor"
         left.plot([x for x, _ in shown], [y for _, y in shown], "-", color=colour, linewidth=1.2, label=label)
     places, numbers = [], []
     for number, (name, (gain, cut)) in enumerate(marks.items(), start=1):
@@ -46,7 +46,7 @@ def frontier_figure(
         colour = style.MPCS if name == "recommended" else style.ACCURACY
         spans = {"xerr": [[100 * (gain[0] - gain[1])], [100 * (gain[2] - gain[0])]]}
         spans["yerr"] = [[100 * (cut[2] - cut[0])], [100 * (cut[0] - cut[1])]]
-        label = f"{number}  {literal(name, MOST_NAME)}"
+        label = f"{number}  {literal(name, MAX_NAME)}"
         left.errorbar(x, y, fmt="s", color=colour, markersize=4, elinewidth=0.5, label=label, **spans)
         places.append((x, y))
         numbers.append(str(number))
@@ -55,7 +55,7 @@ def frontier_figure(
     left.set(xlabel="accuracy against the best plain method, points", ylabel="dangerous errors against it, %")
     for name, (coverage, dangerous), colour in coloured(curves):
         percents = ([100 * each for each in shares] for shares in (coverage, dangerous))
-        right.plot(*percents, color=colour, label=literal(name, MOST_NAME))
+        right.plot(*percents, color=colour, label=literal(name, MAX_NAME))
     right.axhline(100 * limit, color=style.BLACK, linestyle=":", linewidth=0.8, label="limit")
     right.set(xlabel="decided samples, %", ylabel="dangerous errors, % of all samples")
     right.legend(fontsize=style.SMALL, loc="upper left")

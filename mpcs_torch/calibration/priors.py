@@ -22,7 +22,7 @@ EM_STEPS, EM_CHANGE = 1000, 1e-6
 """EM stops where no prior changes by more; the step after it corrects what is left."""
 UNSEEN = 2
 """Variances count so many more validation samples of each class, drawn from all: a confusion may not have been seen."""
-FEWEST_RANKED = 20
+MIN_RANKED = 20
 """Validation samples of a class with a statistic of its own in the test; rarer ones share one."""
 MAX_WIDTH = 1.0
 """Of an interval by its estimate: a wider one is nothing to decide by."""
@@ -388,7 +388,7 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
     The ranks of rare classes are added up in one column.
     """
     in_order = validation.T.contiguous().sort(dim=1).values
-    column = torch.where(counts >= FEWEST_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
+    column = torch.where(counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
 
     def ranks(probs: Tensor) -> Tensor:
         values = probs.T.contiguous()

@@ -6,7 +6,7 @@ from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.tables import Table
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 
 
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
@@ -32,8 +32,8 @@ def _released_table(spec: ConcernSpec) -> Table:
     rows = [
         [name, str(len(others)), ", ".join(others)] for name, others in zip(spec.classes, named, strict=True) if others
     ]
-    if len(rows) > MOST_ROWS:
-        rows = [*rows[:MOST_ROWS], [f"and {len(rows) - MOST_ROWS} others", "", ""]]
+    if len(rows) > MAX_ROWS:
+        rows = [*rows[:MAX_ROWS], [f"and {len(rows) - MAX_ROWS} others", "", ""]]
     return Table(["true class", "released", "predicted as"], rows)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mpcs_torch.concern.spec import ConcernSpec
 
-MOST_PAIRS = 10
+MAX_PAIRS = 10
 """Nobody reads more at a time."""
 
 
@@ -35,10 +35,10 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         yield from (
             f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
             "one direction of a pair is released"
-            for true, other in one_way[:MOST_PAIRS]
+            for true, other in one_way[:MAX_PAIRS]
         )
-        if len(one_way) > MOST_PAIRS:
-            yield f"... and {len(one_way) - MOST_PAIRS} more pairs are released in one direction only"
+        if len(one_way) > MAX_PAIRS:
+            yield f"... and {len(one_way) - MAX_PAIRS} more pairs are released in one direction only"
     if spec.refer is not None:
         highest = float(spec.matrix().fill_diagonal_(0).max())
         costs = spec.refer if isinstance(spec.refer, Sequence) else [spec.refer]

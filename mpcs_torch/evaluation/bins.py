@@ -13,9 +13,9 @@ BUDGET = 2**21
 """The most numbers that the bins of all rows hold: 16 MiB."""
 BITS = 62
 """Of an identifier that was hashed. Bins are folded by leaving out bits."""
-FEWEST_BITS = 5
+MIN_BITS = 5
 """With fewer than 32 bins, deviations would be known too badly."""
-FEWEST_WAITING = 2**17
+MIN_WAITING = 2**17
 """Numbers that wait until they are worth joining with the others."""
 
 
@@ -63,7 +63,7 @@ class BinnedSums:
                 return
         self._waiting.append((groups, bins, sums))
         self._number += sums.numel()
-        if self._number > max(FEWEST_WAITING, self._sums.numel() // 4):  # to join a few would take as long as all
+        if self._number > max(MIN_WAITING, self._sums.numel() // 4):  # to join a few would take as long as all
             self._join_waiting()
 
     def exceeds(self, most: int) -> bool:
@@ -76,10 +76,10 @@ class BinnedSums:
         parts = [*([(self._groups, self._ids, self._sums)] if len(self._ids) else []), *self._waiting]
         self._waiting, self._number = [], 0
         self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
-        while self._sums.numel() > self._budget and self.bits != FEWEST_BITS:
+        while self._sums.numel() > self._budget and self.bits != MIN_BITS:
             # A quarter of them, so that they are not folded again soon.
             distinct = len(self._ids.unique())  # type: ignore[no-untyped-call]
-            self.fold(max(FEWEST_BITS, int(np.log2(max(2, distinct // 4)))))
+            self.fold(max(MIN_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
         """Join bins, so that at most so many bits tell them apart."""

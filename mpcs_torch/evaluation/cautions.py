@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.files.chunks import is_number
 from mpcs_torch.evaluation.files.tables import Table, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.evaluation_warnings import MOST_KNOWN, EvaluationWarning, hashed
+from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.tables import in_percent
 
@@ -25,10 +25,10 @@ PERSON = re.compile(
 UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
-FEWEST_UNITS, FEWEST_UNNAMED = 5, 10
-MOST_DISTINCT, FEWEST_DISTINCT = 0.9, 0.1
+MIN_UNITS, MIN_UNNAMED = 5, 10
+MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
-MOST_EQUAL, MOST_COPIES = 0.05, 8
+MAX_EQUAL, MAX_COPIES = 0.05, 8
 """The share of rows that may be equal to others by chance, and how often copies are likely to occur."""
 BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
 
@@ -63,19 +63,19 @@ class Repeats:
         """Return a warning if many rows repeat others, but not as often as the few values of a tree do."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
-        if share < MOST_EQUAL or len(self._counts) < max(FEWEST_UNNAMED, rows / MOST_COPIES):
+        if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
             return []
         told = f"about {100 * share:.2g} % of the rows have the scores and the label of another row"
         why = "if these are copies of samples, intervals are too narrow: leave them out, or name what they share"
         return [EvaluationWarning("E2", f"{told}; {why} (`--cluster`)")]
 
     def _join(self, hashes: Tensor, counts: Tensor) -> None:
-        if len(self._hashes) == MOST_KNOWN:
+        if len(self._hashes) == MAX_KNOWN:
             is_kept = hashes <= self._hashes[-1]
             hashes, counts = hashes[is_kept], counts[is_kept]
         distinct, places = torch.cat([self._hashes, hashes]).unique(return_inverse=True)  # type: ignore[no-untyped-call]
         summed = torch.zeros_like(distinct).index_add_(0, places, torch.cat([self._counts, counts]))
-        self._hashes, self._counts = distinct[:MOST_KNOWN].clone(), summed[:MOST_KNOWN].clone()
+        self._hashes, self._counts = distinct[:MAX_KNOWN].clone(), summed[:MAX_KNOWN].clone()
 
 
 def shared_by_rows(predictions: "Predictions") -> list[EvaluationWarning]:
@@ -96,12 +96,12 @@ def shared_in_table(table: Table, unread: Sequence[str], class_names: Collection
 
 
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
-    if not 1 < len(values) <= MOST_DISTINCT * rows:
+    if not 1 < len(values) <= MAX_DISTINCT * rows:
         return False
-    if PERSON.search(name) or len(values) < FEWEST_UNITS:
+    if PERSON.search(name) or len(values) < MIN_UNITS:
         return bool(PERSON.search(name))
     is_text = not all(is_number(value) for value in values)
-    return bool(UNIT.search(name)) or (is_text and len(values) >= max(FEWEST_UNNAMED, FEWEST_DISTINCT * rows))
+    return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
 
 
 def dearer_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:

@@ -98,7 +98,7 @@ def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list
     ]
 
 
-FEWEST_SHARED = 10_000
+MIN_SHARED = 10_000
 """Rows that are worth sharing: of fewer, every process reads all."""
 
 
@@ -233,7 +233,7 @@ def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: 
     if world.size == 1 or identifier is not None or reading.unit is not None or reading.frequency is not None:
         return None
     [rows, *others] = {predictions.table.rows for predictions in opened.values()}
-    if others or rows is None or rows < FEWEST_SHARED:
+    if others or rows is None or rows < MIN_SHARED:
         return None
     return range(rows)[world.rows(rows)]
 

@@ -28,9 +28,9 @@ from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry
 
-MOST_OF_CELLS = 2**25
+MAX_OF_CELLS = 2**25
 """The most numbers (256 MiB) that are kept of the pairs of classes of a confusion matrix."""
-MOST_SAMPLES = 2**53
+MAX_SAMPLES = 2**53
 """Of all pairs together: whole numbers of float64 are exact up to here."""
 
 
@@ -59,7 +59,7 @@ def evaluate_confusion(
     chosen = choose_metrics(class_names, concern, metrics)
     layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
-    step = max(1, MOST_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
+    step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
     for start in range(0, len(pairs), step):
         true, predicted = pairs[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
@@ -135,8 +135,8 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
         if not (sums == expected).all():
             raise PredictionsError(path, f"has {listed([*totals, *total_rows])}, which are not the sums of the counts")
     total = int(inner.sum())
-    if not 0 < total <= MOST_SAMPLES:
-        raise PredictionsError(path, f"must count from 1 to {MOST_SAMPLES} samples, but counts {total}")
+    if not 0 < total <= MAX_SAMPLES:
+        raise PredictionsError(path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}")
     is_turned = _rows_are_predicted(path, corner, [*by_row], columns)
     kinds = "rows predicted classes, columns true" if is_turned else "rows true classes, columns predicted"
     left_out = f"; sums left out: {listed([*{*totals, *total_rows}])}" if totals or total_rows else ""
@@ -150,7 +150,7 @@ def _texts(column: Column) -> list[str]:
 
 def _count(path: Path, cell: str, row: str, column: str) -> int:
     number = None if cell.endswith("%") else number_of(cell)
-    if number is None or number % 1 or not 0 <= number <= MOST_SAMPLES:
+    if number is None or number % 1 or not 0 <= number <= MAX_SAMPLES:
         raise PredictionsError(
             path, f"must be a whole number of at least 0, but is {quoted(cell)} for {quoted(row)}", column=column
         )

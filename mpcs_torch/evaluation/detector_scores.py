@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, key_of, limiting_thresholds
 from mpcs_torch.evaluation.influences import Influences, area_interval, area_of, combined, equal_error_ends
-from mpcs_torch.evaluation.intervals import FEWEST, FEWEST_WRONG, Reason
+from mpcs_torch.evaluation.intervals import MIN_UNITS, MIN_WRONG, Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import (
     DetectionCost,
@@ -300,7 +300,7 @@ class Detector:
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
-        clusters, fewest = self.clusters_by_kind, FEWEST_WRONG["mean"]
+        clusters, fewest = self.clusters_by_kind, MIN_WRONG["mean"]
         unit = "trials" if clusters is None else "clusters"
         targets, nontargets = self._wrong_ratios
         for place, wrong in enumerate((targets >= 0, nontargets > 0)):
@@ -308,8 +308,8 @@ class Detector:
             if number < fewest:
                 kind = ("targets", "non-targets")[place]
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
-        if min(self.bits.of_kind(place).effective() for place in (0, 1)) < FEWEST:
-            return f"fewer than {FEWEST} {unit} of a kind have other ratios than the rest, so rare ones may make it"
+        if min(self.bits.of_kind(place).effective() for place in (0, 1)) < MIN_UNITS:
+            return f"fewer than {MIN_UNITS} {unit} of a kind have other ratios than the rest, so rare ones may make it"
         near = self.bits.jackknife("log")
         if isinstance(near, str):
             return near

@@ -11,7 +11,7 @@ from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.functional.inputs.groups import Groups
 
-MOST_VALUES = 10_000_000
+MAX_VALUES = 10_000_000
 """Probabilities of all models together: 40 MB in memory, and 54 MB in a page."""
 
 
@@ -30,7 +30,7 @@ class HeldRows(NamedTuple):
 def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
     """Read files with the same rows, which `open_models` has opened.
 
-    Files with soft labels, with decisions instead of probabilities, or with more than `MOST_VALUES` values are refused.
+    Files with soft labels, with decisions instead of probabilities, or with more than `MAX_VALUES` values are refused.
     """
     reading = next(iter(opened.values())).reading
     matched = MatchedRows(reading, identifier=reading.id_column if len(opened) > 1 else None)
@@ -43,8 +43,8 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
             if chunk.is_soft:
                 raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
             values += len(opened) * chunk.scores.numel()
-            if values > MOST_VALUES:
-                rule = f"must have at most {MOST_VALUES} probabilities, of all models together: draw fewer rows"
+            if values > MAX_VALUES:
+                rule = f"must have at most {MAX_VALUES} probabilities, of all models together: draw fewer rows"
                 raise PredictionsError(predictions.path, rule)
             places.append(matched.add(predictions, chunk)[0])
             parts.append(chunk.scores.float())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.intervals import FEWEST, SCALES, Reason, student_difference, student_interval
+from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, mean_of_clusters
 from mpcs_torch.functional.detection.errors import ErrorCounts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 INFINITE = "it is infinite"
 LEAST_P = 1e-12
 """The smallest p-value of two bounds that are combined."""
-FEWEST_MISRANKED = 40
+MIN_MISRANKED = 40
 """The fewest trials, as `Influences.effective` counts them, by which the jackknife judges an area: with fewer, it is
 too sure."""
 
@@ -177,7 +177,7 @@ def area_interval(
     That of DeLong, DeLong and Clarke-Pearson on the logit scale, of many independent trials; else Gaffke's bounds.
     """
     area = area_of(misranked, weights, clusters)
-    return area.jackknife("logit") if clusters is None and area.effective() >= FEWEST_MISRANKED else area.bounds()
+    return area.jackknife("logit") if clusters is None and area.effective() >= MIN_MISRANKED else area.bounds()
 
 
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
@@ -190,7 +190,7 @@ def difference(first: Influences, second: Influences) -> PairedDifference | Reas
     if not isfinite(apart.value) or not all(part.isfinite().all() for part in apart.kinds):
         return INFINITE
     is_rate = apart.clusters is None and len(apart.kinds) == 1
-    if not is_rate and apart.effective() >= FEWEST:
+    if not is_rate and apart.effective() >= MIN_UNITS:
         return student_difference(first.value, second.value, apart.spread(), apart.freedom())
     if apart.possible is None:
         unit = "trials" if apart.clusters is None else "clusters"

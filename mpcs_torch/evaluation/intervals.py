@@ -33,18 +33,18 @@ from mpcs_torch.functional.quality.confusion import ClassCounts
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
-FEWEST = 10
+MIN_UNITS = 10
 """The fewest bins by which a spread is judged."""
-FEWEST_WRONG = {"mean": 10, "smooth": 5}
+MIN_WRONG = {"mean": 10, "smooth": 5}
 """The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
-FEWEST_OF_CLASS = 5
+MIN_OF_CLASS = 5
 """The fewest bins with samples of each class that an average over classes needs."""
-FEWEST_OF_RATE, FEWEST_HEAVY = 10, 5
+MIN_OF_RATE, MIN_HEAVY = 10, 5
 """The fewest bins with right decisions, and with misses, of each class, and those that have half of the spread of a
 mean, by which the jackknife judges: with fewer, rates of classes have bounds, and means too, if any."""
 MAX_BIAS = 0.1
 """The largest bias of an average over classes, as the jackknife estimates it, in widths of its interval."""
-MOST_CLASS_BOUNDS = 100
+MAX_CLASS_BOUNDS = 100
 """The most classes whose rates over clusters are bounded, which takes time for each."""
 WIDEST = 0.1
 """The share of the possible values beyond which Gaffke's bound of a mean is of no use."""
@@ -99,7 +99,7 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
         return _bounded(metric, bins, whole, units)
     if isinstance(bins, ClassCounts) and metric.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
         return _of_class_rates(metric, bins, whole, units)
-    fewest = FEWEST_WRONG[metric.interval_rule]
+    fewest = MIN_WRONG[metric.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
     is_rare = is_hard and _seen(units.errors > 0, units) < fewest
     if is_rare or (metric.interval_rule == "mean" and _few_make_the_spread(*metric.ratio_of(bins, whole), units)):
@@ -132,7 +132,7 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     if metric.interval_rule != "smooth":
         ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
         apart = ratios[1][0] - ratios[0][0]
-        is_rare = _seen(apart != 0, units) < FEWEST
+        is_rare = _seen(apart != 0, units) < MIN_UNITS
         is_rare |= metric.interval_rule == "bounded" and _few_make_the_spread(apart, ratios[0][1], units)
         is_rate = metric.interval_rule == "bounded" and list(metric.row_ratios(whole[0])) == RATE and units.are_rows
         slope = _slope(metric, whole[0])
@@ -270,14 +270,14 @@ def _few_make_the_spread(numerator: Tensor, per: Tensor, units: Units) -> bool:
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
     heavy = (counts * squares).cumsum(0) <= 0.5 * (counts * squares).sum()
-    return bool((counts * heavy).sum() < min(FEWEST_HEAVY, counts.sum().item() // 100))
+    return bool((counts * heavy).sum() < min(MIN_HEAVY, counts.sum().item() // 100))
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
     """Return whether few bins have right decisions, or misses, of a class: the jackknife would give it no variance."""
     seen = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
-    return bool(((torch.minimum(*seen) < FEWEST_OF_RATE) & is_present).any())
+    return bool(((torch.minimum(*seen) < MIN_OF_RATE) & is_present).any())
 
 
 def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units) -> Interval | Reason:
@@ -288,8 +288,8 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
     An error is a miss of one class and a false alarm for another, so the changes by both are added as they are.
     """
     classes, rows = whole.true.shape[-1], whole.true.sum()
-    if units.name == "clusters" and classes > MOST_CLASS_BOUNDS:
-        return f"rates of classes with few {units.name} are bounded for at most {MOST_CLASS_BOUNDS} classes"
+    if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
+        return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
     value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
     for label, ends in enumerate(_class_rate_ends(bins, units)):
         if ends.isnan().any():
@@ -342,13 +342,13 @@ def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) ->
 
 
 def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None:
-    if units.counts.sum() < FEWEST:
-        return f"a spread is judged by at least {FEWEST} {units.name}"
+    if units.counts.sum() < MIN_UNITS:
+        return f"a spread is judged by at least {MIN_UNITS} {units.name}"
     of_classes = metric.averaged_classes(bins)
     if of_classes is not None:
         seen = torch.tensordot(units.counts, (of_classes > 0).double(), 1)
-        if bool((seen < FEWEST_OF_CLASS).any()):
-            return f"an average over classes needs {FEWEST_OF_CLASS} {units.name} with samples of each class"
+        if bool((seen < MIN_OF_CLASS).any()):
+            return f"an average over classes needs {MIN_OF_CLASS} {units.name} with samples of each class"
     return None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.intervals import FEWEST, SCALES, Reason, student_difference, student_interval
+from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 
@@ -87,8 +87,8 @@ def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scal
 
 def _spread(left: LeftOut, unit: str) -> float | Reason:
     """Return the standard error of a value, or why it is not known."""
-    if len(left.alone) < FEWEST:
-        return f"a spread is judged by at least {FEWEST} {unit}"
+    if len(left.alone) < MIN_UNITS:
+        return f"a spread is judged by at least {MIN_UNITS} {unit}"
     if not all(bool(each.isfinite().all()) for each in left):
         return "the value does not exist without some of the rows"
     parts, folds = len(left.alone), len(left.singles)

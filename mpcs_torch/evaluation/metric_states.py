@@ -19,15 +19,15 @@ from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim
 
 from mpcs_torch.evaluation.bins import in_bits
 from mpcs_torch.evaluation.influences import area_interval
-from mpcs_torch.evaluation.intervals import FEWEST, Reason
+from mpcs_torch.evaluation.intervals import MIN_UNITS, Reason
 from mpcs_torch.evaluation.left_out import LeftOut, folds_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
 
-BITS, BITS_OF_SAMPLES, FEWEST_BITS = 7, 6, 5
+BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
 """For 128 parts, 64 of collected samples, which take long to join, and at least 32, of which groups have no more."""
-MOST_NUMBERS = 2**22
+MAX_NUMBERS = 2**22
 """The most numbers (32 MiB) that the states of all parts of a metric may hold, beside collected samples."""
 PACKED = 1000
 """Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
@@ -135,7 +135,7 @@ class BinnedStates:
     def leave_out(self, value_of: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
         """Return the values without parts of the rows, as ``value_of`` computes them; none if there are few parts."""
         parts = self.parts
-        if len(parts) < FEWEST:
+        if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
         folds = folds_of(len(parts))
@@ -172,12 +172,12 @@ class BinnedStates:
 
     def _limit(self) -> None:
         """Join parts whose states would take too much memory; with fewer than 32, none are kept apart."""
-        while self._bits != 0 and self.numbers > MOST_NUMBERS:
+        while self._bits != 0 and self.numbers > MAX_NUMBERS:
             bits = self._most + 1 if self._bits is None else self._bits
-            if bits == FEWEST_BITS:
+            if bits == MIN_BITS:
                 size = max(self.numbers // len(self._parts), 1)
-                self.reason = f"states of {size} numbers for each of {2**FEWEST_BITS} parts of the rows take too much"
-            self._fold(bits - 1 if bits > FEWEST_BITS else 0)
+                self.reason = f"states of {size} numbers for each of {2**MIN_BITS} parts of the rows take too much"
+            self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
         """Join parts, so that at most so many bits name them; None changes nothing."""

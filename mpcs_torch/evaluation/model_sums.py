@@ -13,7 +13,7 @@ from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, Given
 from mpcs_torch.evaluation.intervals import Reason, Units
 from mpcs_torch.evaluation.left_out import LeftOut, interval_of_left_out
-from mpcs_torch.evaluation.metric_states import BITS, FEWEST_BITS, BinnedStates
+from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
 from mpcs_torch.evaluation.over_costs import RangeSums
 from mpcs_torch.evaluation.rows import Rows
@@ -27,7 +27,7 @@ WAITING, WAITING_ROWS, WAITING_IN_PARTS = 2**17, 2048, 2**21
 """
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The most numbers that the bins of all groups of a column hold: 128 MiB."""
-MOST_NUMBERS = 2**27
+MAX_NUMBERS = 2**27
 """The most numbers (1 GiB) that all groups of a column may hold."""
 OF_ROWS = 4
 """The numbers of a bin that are no sums of metrics. Models with other labels have other rows."""
@@ -168,8 +168,8 @@ class ModelSums:
             self._waiting_in_parts.append(rows)
         for column in rows.groups:
             numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
-            if numbers > MOST_NUMBERS or self.tables[column].exceeds(MOST_NUMBERS):
-                most = f"{8 * MOST_NUMBERS >> 30} GiB"
+            if numbers > MAX_NUMBERS or self.tables[column].exceeds(MAX_NUMBERS):
+                most = f"{8 * MAX_NUMBERS >> 30} GiB"
                 raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
@@ -277,7 +277,7 @@ class ModelSums:
         """Return the states of each group of metrics of a group of rows, which may be new."""
         if code not in self._states[column]:
             no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}
-            bits = 0 if not self._keeps_bins else FEWEST_BITS if column else BITS
+            bits = 0 if not self._keeps_bins else MIN_BITS if column else BITS
             self._states[column][code] = [
                 BinnedStates(group.first, bits=0 if no_intervals.issuperset(group.metrics) else bits)
                 for group in self._others.groups

@@ -25,7 +25,7 @@ OF_GROUPS = (
 
 MAX_LINES = 18
 """The most rows of the table that a notebook or a console shows at once."""
-MOST_PANELS, MOST_GROUPS = 6, 20
+MAX_PANELS, MAX_GROUPS = 6, 20
 """The most metrics that a plot shows unless they are named, and the most groups of a column."""
 ABOUT_RANGES = "Values are those of the middle costs. What follows is about these rows, chance aside."
 
@@ -303,7 +303,7 @@ class Result(Generic[ScoresT]):
         groups, whole = self.groups, GroupScores("", "", self.first, {})
         names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
         sure = [name for name in names if name in compared or name in self.first.intervals]
-        return (sure or names)[:MOST_PANELS]
+        return (sure or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
         """Return the worst groups of the first model, with the scores of each model."""
@@ -312,11 +312,11 @@ class Result(Generic[ScoresT]):
         for column in columns:
             by_model = {groups.model: groups for groups in self.groups if groups.column == column}
             worst = next(iter(by_model.values())).worst_first()
-            for name in worst[:MOST_GROUPS]:
+            for name in worst[:MAX_GROUPS]:
                 row = name if len(columns) == 1 else f"{column}: {name}"
                 rows[row] = [by_model[model].groups.get(name) for model in self.models]
-            if len(worst) > MOST_GROUPS:
-                rows[f"and {len(worst) - MOST_GROUPS} others"] = [None] * len(self.models)
+            if len(worst) > MAX_GROUPS:
+                rows[f"and {len(worst) - MAX_GROUPS} others"] = [None] * len(self.models)
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -415,7 +415,7 @@ def _cell(scores: Scores, name: str) -> str:
     return f"{scores.values[name]:.5g}" + (f" ({interval})" if interval else "")
 
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 """Above it, a terminal shows only the rows of the first metrics."""
 
 
@@ -426,7 +426,7 @@ def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[s
         by_measure.setdefault(row.measure, []).append(row)
     kept: list[Comparison] = []
     left = list(by_measure)
-    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= MOST_ROWS):
+    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= MAX_ROWS):
         kept += by_measure[left.pop(0)]
     return kept, left
 

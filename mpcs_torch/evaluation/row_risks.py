@@ -10,7 +10,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.processes.world import World
 
-MOST_CLASSES = 1000
+MAX_CLASSES = 1000
 """With more, pairs of classes would take much memory."""
 
 
@@ -18,7 +18,7 @@ class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
     Held for a row are 5 bytes, and 9 more for two classes, or 8 for a weight. Nothing is held for soft labels, or for
-    more classes than `MOST_CLASSES`, of which the pairs would take much memory.
+    more classes than `MAX_CLASSES`, of which the pairs would take much memory.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class RowRisks:
 
     def begin(self, chosen: ChosenMetrics) -> None:
         """Learn which errors are dangerous, before the first row."""
-        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
+        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MAX_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
 
     def add(self, rows: Rows) -> None:

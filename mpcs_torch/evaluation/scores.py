@@ -164,9 +164,9 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
 SELECTED = " (selected as worst)"
 """Said of the group that is picked for its value, of at least `SELECTS`: its interval has less than its confidence."""
 SELECTS = 5
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""
-MOST_COLUMNS = 6
+MAX_COLUMNS = 6
 """The number of metrics above which a table, for a terminal, shows only the main ones."""
 
 
@@ -239,9 +239,9 @@ class GroupScores(NamedTuple):
     def main_metrics(self) -> list[str]:
         """Return the metrics of tables: all if they are few."""
         metrics = list(self.directions)
-        if len(metrics) > MOST_COLUMNS:
+        if len(metrics) > MAX_COLUMNS:
             metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
-        return [*(metrics or list(self.directions)[:MOST_COLUMNS]), *self.pooled.of_class_groups]
+        return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.of_class_groups]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
         """Return a row for each group, the worst first, then `summaries`, and all rows.
@@ -256,10 +256,10 @@ class GroupScores(NamedTuple):
                 *map(str, self.groups[name].sizes().values()),
                 *_cells(self.groups[name], metrics),
             ]
-            for place, name in enumerate(groups[:MOST_SHOWN])
+            for place, name in enumerate(groups[:MAX_SHOWN])
         ]
-        if len(groups) > MOST_SHOWN:
-            rows.append([f"and {len(groups) - MOST_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
+        if len(groups) > MAX_SHOWN:
+            rows.append([f"and {len(groups) - MAX_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
         for title, summary in self.summaries().items():
             rows.append([title, *[""] * len(sizes), *(_cell(summary[metric]) for metric in metrics)])
         rows.append(["pooled", *map(str, sizes.values()), *_cells(self.pooled, metrics)])

@@ -24,7 +24,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.base import SumMetric, fingerprint
 
 NO_CLUSTER = -1
-PARTS, MOST_UPDATES = 2**BITS, 16
+PARTS, MAX_UPDATES = 2**BITS, 16
 """Parts of the rows with states of their own, and the most among which a batch of independent rows is divided."""
 
 
@@ -128,7 +128,7 @@ class WithInterval(Metric):
         is_known = first or number < 2 or isinstance(self.metric, SumMetric)
         if not is_known and not merges(self.metric, *inputs, **further):
             raise ValueError(f"metric must have states that merge, but those of {type(self.metric).__name__} do not.")
-        places = (first + torch.arange(number) % MOST_UPDATES) % PARTS
+        places = (first + torch.arange(number) % MAX_UPDATES) % PARTS
         if clusters is not None:
             places = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
         if first and bool(self.clustered_rows) != (clusters is not None):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import MAX_QUOTED, printable, quoted
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
-MOST_HEADER_BYTES = 10_000
+MAX_HEADER_BYTES = 10_000
 """With what is before it: numpy's limit, but no more is read. That of an array of numbers has about 100."""
 
 
@@ -50,14 +50,14 @@ def read_header(file: IO[bytes], *, most_characters: int = 0) -> NpyHeader:
     Raises:
         FileRuleError: If the file is not an npy file of numbers of at most 8 bytes, or of such text.
     """
-    start = BytesIO(file.read(MOST_HEADER_BYTES))
+    start = BytesIO(file.read(MAX_HEADER_BYTES))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Python's parser, about text that is then refused
             read = npy.read_array_header_1_0 if npy.read_magic(start) == (1, 0) else npy.read_array_header_2_0
             header = NpyHeader(*read(start), start.tell())
     except Exception:  # of the parsers of Python and of dtypes
-        rule = f"must be an array in numpy's npy format, with a header of at most {MOST_HEADER_BYTES} bytes"
+        rule = f"must be an array in numpy's npy format, with a header of at most {MAX_HEADER_BYTES} bytes"
         raise FileRuleError(f"{rule}, but begins with {quoted(start.getvalue())}") from None
     shape, _, dtype, _ = header
     most_bytes = 4 * most_characters if dtype.kind == "U" else 8

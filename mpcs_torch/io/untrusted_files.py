@@ -14,10 +14,10 @@ Restored = TypeVar("Restored")
 
 FREE_BYTES = 2**30
 """Files that unpack to no more than this may be packed as tightly as they like: machines with torch have the memory."""
-MOST_EXPANSION = 200
+MAX_EXPANSION = 200
 """Of larger data. Probabilities shrink to about a half, and bombs to 1/1000. So do rows of zeros and a single one for
 many classes, which can be saved uncompressed."""
-MOST_DATA_BYTES = 2**31
+MAX_DATA_BYTES = 2**31
 """Of a file of a data set, which is held in memory: those that we know have at most 150 MB."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -73,14 +73,14 @@ def check_member(member: zipfile.ZipInfo) -> None:
     """Refuse a member of a zip file that expands far beyond its bytes; a smaller one can be read as a stream.
 
     Raises:
-        FileRuleError: If it expands more than `MOST_EXPANSION` times, to more than `FREE_BYTES`, or is packed by a
+        FileRuleError: If it expands more than `MAX_EXPANSION` times, to more than `FREE_BYTES`, or is packed by a
             method whose steps have no limit.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FileRuleError(f"{quoted(member.filename)} must be stored or deflated, but has another compression")
     packed, unpacked = member.compress_size, member.file_size
-    if unpacked > FREE_BYTES and unpacked > MOST_EXPANSION * packed:
-        rule = f"must expand to at most {MOST_EXPANSION} times its size or {FREE_BYTES} bytes"
+    if unpacked > FREE_BYTES and unpacked > MAX_EXPANSION * packed:
+        rule = f"must expand to at most {MAX_EXPANSION} times its size or {FREE_BYTES} bytes"
         problem = f"but {packed} bytes expand to {unpacked}: save it uncompressed"
         raise FileRuleError(f"{quoted(member.filename)} {rule}, {problem}")
 

@@ -22,9 +22,9 @@ from mpcs_torch.learning.rule_samples import calibration_units, checked_logits, 
 from mpcs_torch.tables import in_percent
 
 Array = NDArray[np.float64]
-FIRST, MOST = 2**10, 2**17
+FIRST, MAX_SAMPLES = 2**10, 2**17
 """Of the numbers of samples that count, the first and the highest to look at."""
-SCOUTING, COUNTED, MOST_TIMES = 100, 400, 64
+SCOUTING, COUNTED, MAX_TIMES = 100, 400, 64
 """The fits that choose a number and those that count its chance, and the most by the size of the pilot."""
 SIMULATED, PART, TINY = 2000, 100, 1e-6
 """The simulations of a test of clusters, how many are in memory at once, and what keeps a Beta above 0."""
@@ -120,8 +120,8 @@ def plan_limit(
     enough, most = 1 - 0.1 * (1 - chance) / len(shares), max(4, FIRST if is_single else 2 * fewest)
     while (chances := _chances(rate, expected, most, sizes, shared))[-(most // 4) :].min() < enough:
         most *= 2
-        if most * sizes.mean() > MOST:
-            rule = f"expected must be so far below the limit that {MOST} samples that count are enough"
+        if most * sizes.mean() > MAX_SAMPLES:
+            rule = f"expected must be so far below the limit that {MAX_SAMPLES} samples that count are enough"
             raise ValueError(f"{rule}, but got {expected:g} for '{limit}'.")
     judging = ceil((1 + np.flatnonzero(chances < chance)[-1]) / min(shares))
     step = int(1 / min(shares))
@@ -218,7 +218,7 @@ def plan_like(
     low, high = 0, pilot
     while (best := share_of_fits(high, SCOUTING, high)) < chance:
         low, high = high, 2 * high
-        if high > MOST_TIMES * pilot:
+        if high > MAX_TIMES * pilot:
             few = f"limits let {100 * coverage:g} % be decided in {in_percent(best)} of fits to {low} like these"
             raise ValueError(f"{few}: ask for a lower coverage or chance, or a higher limit.")
     while high - low > max(1, high // 32):

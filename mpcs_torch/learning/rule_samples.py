@@ -17,7 +17,7 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 
 CALIBRATION_SHARE = 0.2
-MOST_STEPS = 500
+MAX_STEPS = 500
 """Of a path that is fixed by the samples that calibrate."""
 
 
@@ -68,7 +68,7 @@ def choose_thresholds(
     places = samples.risk[..., 0] if path is None else path.place_of(samples.risk)
     places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
     fixes_steps = _needs_steps(limits, concern)
-    fixing, most = (calibrating, MOST_STEPS) if fixes_steps else (judging, None)
+    fixing, most = (calibrating, MAX_STEPS) if fixes_steps else (judging, None)
     ends = ends_of_steps(places[fixing], rounding=1e-5, most=most)  # equal but for rounding
     decided_at = torch.bucketize(places, ends, right=True)  # answers with an infinite place never
     steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters

@@ -84,7 +84,7 @@ def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figu
     for (name, values), colour in zip(counts.items(), (style.CROSS_ENTROPY, style.MPCS), strict=True):
         mean = sum(values) / len(values)
         axes.scatter(
-            seeds, values, color=colour, zorder=2, label=f"{literal(name, style.MOST_IN_SENTENCE)} (mean {mean:.1f})"
+            seeds, values, color=colour, zorder=2, label=f"{literal(name, style.MAX_IN_SENTENCE)} (mean {mean:.1f})"
         )
         axes.axhline(mean, color=colour, linestyle="--", linewidth=1, zorder=0)
     axes.set_ylim(bottom=0, top=1.05 * max(*baseline, *other, 1))

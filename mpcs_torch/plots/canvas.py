@@ -49,9 +49,9 @@ TARGETS, NONTARGETS = ORANGE, BLUE
 RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
 
-MOST = 40
+MAX_NAME_LENGTH = 40
 """The most characters of a name: about as many as fit the width of a figure in a legend."""
-MOST_IN_SENTENCE = 22
+MAX_IN_SENTENCE = 22
 """The same where a value follows the name in the legend."""
 
 
@@ -64,7 +64,7 @@ def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]
         yield name, system, SYSTEMS[number % len(SYSTEMS)]
 
 
-def literal(name: str, most: int = MOST) -> str:
+def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
     """Cut a name in its middle, and escape it: $ would start a formula, and a leading _ would hide it from the legend.
 
     Long names of runs and files often begin alike, so that their ends must stay.
@@ -96,7 +96,7 @@ WIDTH = 4.8
 """Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
 SMALL, NORMAL = 9, 10
 """Points."""
-COVERED, MOST_COVERED = 0.4, 0.75
+COVERED, MAX_COVERED = 0.4, 0.75
 """The share of the height of axes that a legend inside takes before its letters shrink, and at most."""
 ROW = 1.5
 """The height of a row of a legend as a multiple of the size of the font."""
@@ -171,5 +171,5 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
     broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
     rows = sum(label.count("\n") + 1 for label in broken)
-    if rows * ROW * POINT * size < MOST_COVERED * height:
+    if rows * ROW * POINT * size < MAX_COVERED * height:
         axes.legend(handles, broken, fontsize=size, framealpha=0.6).set_in_layout(False)

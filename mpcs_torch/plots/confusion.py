@@ -14,13 +14,13 @@ from torch import Tensor
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, legend_below, literal, shown_number, size_of
 
-MOST_NAME = 20
+MAX_NAME = 20
 """The most characters of a class that are shown beside the matrix."""
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST, STRONGEST = 0.12, 0.55
 """The opacity of a cell with one error, and of that with the most: numbers stay readable on both."""
-MOST_NUMBERED = 30
+MAX_NUMBERED = 30
 """Numbers of more classes do not fit a figure."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
 """Of released pairs."""
@@ -67,13 +67,13 @@ def confusion_matrix(
         raise ValueError(
             f"confusion and released must have a row and a column for each of {size} names, but have shapes {shapes}."
         )
-    names, decided = ([literal(name, MOST_NAME) for name in each] for each in (class_names, columns or class_names))
-    digits = 1 if size > MOST_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
+    names, decided = ([literal(name, MAX_NAME) for name in each] for each in (class_names, columns or class_names))
+    digits = 1 if size > MAX_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):
         cell = min(size_of(on)) / size
     font = min(style.SMALL, style.SMALL * (cell - 0.04) / (LETTER * digits))
-    is_image = released is None and (size > MOST_NUMBERED or font < 5.0)  # points
+    is_image = released is None and (size > MAX_NUMBERED or font < 5.0)  # points
     if is_image and not isinstance(on, Axes):
         cell = 4.0 / size  # inches, of a matrix without numbers
     beside = 0.5 + LETTER * max(map(len, names))

@@ -96,7 +96,7 @@ def det_curves(
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
-        label = f"{literal(name, style.MOST_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
+        label = f"{literal(name, style.MAX_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
         axes.plot(*curve, color=colour, linewidth=1.5, label=label)
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         markers = cycle(style.MARKERS)
@@ -214,7 +214,7 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
     for name, rates, colour in coloured(systems):
         x, y = thinned(rates.p_fa, rates.p_miss)
         below = area_under_roc(rates.counts()).item() if area is None else area
-        label = f"{literal(name, style.MOST_IN_SENTENCE) if len(systems) > 1 else 'ROC'}, area {below:.4f}"
+        label = f"{literal(name, style.MAX_IN_SENTENCE) if len(systems) > 1 else 'ROC'}, area {below:.4f}"
         axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
     if len(systems) == 1:
         corners = hull_of(rates.counts())

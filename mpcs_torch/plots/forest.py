@@ -12,9 +12,9 @@ from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 
 Effect = tuple[float, float, float]
 """A value and its interval; NaN for what there is not."""
-MOST_ROWS = 40
+MAX_ROWS = 40
 """The number of subjects that fit a figure."""
-MOST_NAME = 20
+MAX_NAME = 20
 """The most characters of a subject where values stand beside each other."""
 APART = 0.2
 """Rows between the effects of two systems."""
@@ -36,16 +36,14 @@ def forest_figure(
             subject are then those of the systems. Default: effects are differences.
         subject: What the subjects are.
     """
-    width, most = style.WIDTH if len(names) == 1 else 11, MOST_NAME if systems else style.MOST
+    width, most = style.WIDTH if len(names) == 1 else 11, MAX_NAME if systems else style.MAX_NAME_LENGTH
     tall = 0.32 * max(1, 0.55 * len(systems))
     figure = Figure(figsize=(width, max(2.2 if subject else 1.4, tall * len(effects) + 1.1)), layout="constrained")
     (panels,) = figure.subplots(1, len(names), sharey=True, squeeze=False)
     for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
         axes.set(yticks=range(len(effects)), yticklabels=[literal(row, most) for row in effects], xlabel=literal(name))
         if systems:
-            told = [
-                f"{literal(system, style.MOST_IN_SENTENCE)} (all: {value:.4g})" for system, value in systems.items()
-            ]
+            told = [f"{literal(system, style.MAX_IN_SENTENCE)} (all: {value:.4g})" for system, value in systems.items()]
             draw_models(axes, [*effects.values()], told)
             for _, value, colour in coloured(systems):
                 axes.axvline(value, color=colour, linewidth=1, linestyle="--")
@@ -53,7 +51,7 @@ def forest_figure(
             draw_differences(axes, [values[place] for values in effects.values()], style.MPCS)
         axes.locator_params(axis="x", nbins=5)
         grid(axes)
-    panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, MOST_NAME))
+    panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, MAX_NAME))
     if systems:
         legend_below(figure)
     return figure

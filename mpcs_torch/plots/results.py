@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import grid, legend_below, literal
-from mpcs_torch.plots.forest import MOST_NAME, Effect, draw_differences, draw_models
+from mpcs_torch.plots.forest import MAX_NAME, Effect, draw_differences, draw_models
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
 """Inches: the width of a panel, the height of a row and half a row for each further model, and that of its texts."""
@@ -37,7 +37,7 @@ def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure 
         band, column = divmod(place, columns)
         above, *below = cells[band * len(heights) : (band + 1) * len(heights), column]
         draw_models(above, [*panel.values.values()], [literal(model) for model in models])
-        _name(above, list(panel.values), literal(panel.name, style.MOST_IN_SENTENCE), is_labelled=column == 0)
+        _name(above, list(panel.values), literal(panel.name, style.MAX_IN_SENTENCE), is_labelled=column == 0)
         if panel.differences:
             draw_differences(below[0], list(panel.differences.values()), style.BLACK)
             is_first = not any(other.differences for other in panels[place - column : place])
@@ -49,7 +49,7 @@ def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure 
 
 
 def _name(axes: Axes, rows: Sequence[str], title: str, *, is_labelled: bool) -> None:
-    names = [literal(row, MOST_NAME) for row in rows] if is_labelled else []
+    names = [literal(row, MAX_NAME) for row in rows] if is_labelled else []
     axes.set_yticks(range(len(rows)) if is_labelled else [], names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(title, fontsize=style.NORMAL)

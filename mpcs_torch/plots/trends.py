@@ -48,7 +48,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
                 settled.setdefault(epoch, []).append(values[epoch])
-                of_run = f", {literal(name, style.MOST_IN_SENTENCE)}" if len(runs) > 1 else ""
+                of_run = f", {literal(name, style.MAX_IN_SENTENCE)}" if len(runs) > 1 else ""
                 axes.plot(
                     epoch,
                     values[epoch],
@@ -59,7 +59,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
                     clip_on=False,  # whole where it lies on the edge of the axes
-                    label=f"{literal(picker, style.MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
+                    label=f"{literal(picker, style.MAX_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
         for epoch in list(values)[int(SETTLED * len(values)) :]:

@@ -21,7 +21,7 @@ from mpcs_torch.report.harm import TERMS, harm_table
 from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table, in_percent
 
-MOST = 8
+MAX_CONFUSIONS = 8
 """The number of confusions that are listed: most of the cost is in a few."""
 
 
@@ -114,7 +114,7 @@ def costliest(
     if not table.rows:
         return part("notes", ["There is no error." if concern is None else "No error costs anything."])
     told = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
-    told += f"; others than these {MOST} are left out" if len(table.rows) == MOST else ""
+    told += f"; others than these {MAX_CONFUSIONS} are left out" if len(table.rows) == MAX_CONFUSIONS else ""
     return part("table", table, f"{told}; referrals, which cost too, are left out" if refers else told, bars=True)
 
 
@@ -127,7 +127,7 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
     shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
     highest = weighted.amax(dim=0).flatten()
     rows = list[list[str]]()
-    for place in highest.argsort(descending=True, stable=True)[:MOST].tolist():
+    for place in highest.argsort(descending=True, stable=True)[:MAX_CONFUSIONS].tolist():
         row, column = divmod(place, size)
         if highest[place] > 0:
             rows.append([f"{printable(names[row])} → {printable(names[column])}"])

@@ -25,7 +25,7 @@ from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
 """The most models that have a sentence each, and the most classes in a sentence."""
-MOST_LISTED = 16
+MAX_LISTED = 16
 """The most classes in the table."""
 WRONG, ACCURACY, COST = "wrong decisions", "accuracy of the decided", "cost of errors"
 TERMS = {
@@ -158,7 +158,7 @@ def harm_table(
 ) -> Table | None:
     """Return what became of each class by each model, the dearest and worst class first; None for soft labels."""
     dearest = dearest_errors(next(iter(by_model.values())), concern)
-    listed, rows = [*dearest][: max(MAX_SENTENCES, MOST_LISTED // len(by_model))], list[dict[str, str]]()
+    listed, rows = [*dearest][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():
             of_model = {system: printable(model)} if len(by_model) > 1 else {}

@@ -24,7 +24,7 @@ from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal, page_colours
-from mpcs_torch.plots.forest import MOST_ROWS, Effect, forest_figure
+from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
 SHOWN = (
@@ -209,14 +209,14 @@ def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     """Draw the metric that ranks groups, with its intervals, in the order of the first model."""
     first = models[0]
-    metric, names = first.ranked_by, first.worst_first()[:MOST_ROWS]
+    metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
     effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
     whole_values = {model.model: _effect(model.pooled, metric)[0] for model in models}
     figure = forest_figure(effects, [metric], systems=whole_values, subject=column)
     of_all = len(first.groups)
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
-    kept = "" if of_all <= MOST_ROWS else f"The worst {MOST_ROWS} of {of_all} groups. "
+    kept = "" if of_all <= MAX_ROWS else f"The worst {MAX_ROWS} of {of_all} groups. "
     bars = f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone." if first.has_intervals else ""
     order = f"In the order of {first.model}, the worst first" if len(models) > 1 else "Worst first"
     return draw(figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}"))

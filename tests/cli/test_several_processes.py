@@ -66,7 +66,7 @@ def test_processes_score_files_as_one_does(
     rows: int, kind: str, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunks, "VALUES", 3000)  # so that the files have several chunks
-    monkeypatch.setattr(models, "FEWEST_SHARED", 1000)
+    monkeypatch.setattr(models, "MIN_SHARED", 1000)
     generator = torch.Generator().manual_seed(0)
     target, paths = torch.randint(0, 3, (rows,), generator=generator), []
     for name in ("a", "b") if options else ("a",):
@@ -99,7 +99,7 @@ def test_processes_score_files_as_one_does(
 def test_an_error_that_one_process_finds_ends_all_with_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "FEWEST_SHARED", 10)
+    monkeypatch.setattr(models, "MIN_SHARED", 10)
     probs, target = torch.full((40, 2), 0.5), torch.arange(40) % 2
     probs[33] = 0.7
     path = tmp_path / "a.npz"
@@ -113,7 +113,7 @@ def test_an_error_that_one_process_finds_ends_all_with_one_message(
 
 def test_two_processes_draw_the_report_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(matplotlib.rcParams, "svg.hashsalt", "the same names in all drawings")
-    monkeypatch.setattr(models, "FEWEST_SHARED", 10)
+    monkeypatch.setattr(models, "MIN_SHARED", 10)
     probs = torch.rand(600, 2, generator=torch.Generator().manual_seed(0)).softmax(1)
     numpy.savez(tmp_path / "a.npz", preds=probs, target=torch.arange(600) % 2)
     texts = []

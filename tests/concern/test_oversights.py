@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.oversights import MOST_PAIRS, oversights
+from mpcs_torch.concern.oversights import MAX_PAIRS, oversights
 
 BOTH = [["a", "b"], ["b", "a"]]
 
@@ -34,5 +34,5 @@ def test_an_oversight_is_named(settings: dict[str, Any], expected: list[str]) ->
 
 def test_a_long_list_is_cut() -> None:
     found = list(oversights(ConcernSpec(20, releases=[[0, other] for other in range(1, 20)])))
-    assert len(found) == MOST_PAIRS + 1
+    assert len(found) == MAX_PAIRS + 1
     assert found[-1] == "... and 9 more pairs are released in one direction only"

@@ -16,7 +16,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
-from mpcs_torch.functional.comparison.means import MOST_DISTINCT, distinct_pairs
+from mpcs_torch.functional.comparison.means import MAX_DISTINCT, distinct_pairs
 from tests.benchmarks.coverage import DESIGNS, coverage
 from tests.metrics.batches import random_batch
 
@@ -98,7 +98,7 @@ def test_many_different_values_are_counted_together() -> None:
     generator = torch.Generator().manual_seed(0)
     pairs = torch.rand(5000, 2, generator=generator, dtype=torch.float64) ** 8
     joined, counts = distinct_pairs(pairs, torch.ones(5000, dtype=torch.float64))
-    assert len(joined) <= 2 * MOST_DISTINCT
+    assert len(joined) <= 2 * MAX_DISTINCT
     assert counts.sum() == 5000
     torch.testing.assert_close((joined * counts.unsqueeze(1)).sum(0), pairs.sum(0))
     some = pairs[:400]
@@ -116,7 +116,7 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     for name, interval in found.first.intervals.items():
         assert interval == pytest.approx(rows.first.intervals[name]), name
     assert found.first.class_intervals == rows.first.class_intervals
-    monkeypatch.setattr("mpcs_torch.evaluation.confusion.MOST_OF_CELLS", 80)  # 5 cells at a time
+    monkeypatch.setattr("mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80)  # 5 cells at a time
     large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
     assert large.first.values == pytest.approx(found.first.values)
     assert large.notes == ["No intervals: too many pairs of classes occur."]

@@ -12,7 +12,7 @@ import torch
 from matplotlib import pyplot
 
 from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
-from mpcs_torch.evaluation.result import MOST_GROUPS, Result
+from mpcs_torch.evaluation.result import MAX_GROUPS, Result
 
 GRADES = ["none", "mild", "severe"]
 CONCERN = ConcernSpec(GRADES, refer=0.5, class_groups={"ill": ["mild", "severe"]})
@@ -84,8 +84,8 @@ def test_values_intervals_groups_and_differences_are_those_of_the_result() -> No
 def test_the_worst_of_many_groups_are_drawn() -> None:
     _, axes = SHAPES["200 groups"]().plot("mpcs")
     labels = [label.get_text() for label in axes[0].get_yticklabels()]
-    assert len(labels) == 1 + MOST_GROUPS + 1 + 2
-    assert labels[MOST_GROUPS + 1 :] == [f"and {200 - MOST_GROUPS} others", "site: a", "site: b"]
+    assert len(labels) == 1 + MAX_GROUPS + 1 + 2
+    assert labels[MAX_GROUPS + 1 :] == [f"and {200 - MAX_GROUPS} others", "site: a", "site: b"]
 
 
 def test_rates_of_classes_are_drawn_by_name() -> None:

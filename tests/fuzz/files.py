@@ -1,7 +1,7 @@
 """Feed damaged files to their readers: python -m tests.fuzz.files --count 20000.
 
 Each reader runs in a child process, so that a crash of native code is counted too; the child is started again after it,
-and after a file that takes more than `MOST_SECONDS`.
+and after a file that takes more than `MAX_SECONDS`.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from mpcs_torch.tables import Table
 from tests.fuzz.readers import Reader, readers
 
 READ, REFUSED = "read", "refused"
-MOST_SECONDS = 5.0
+MAX_SECONDS = 5.0
 LONGEST_MESSAGE = 10_000
-MOST_BYTES = 4 * 2**30
+MAX_BYTES = 4 * 2**30
 """Of the address space of a child beyond that of its parent: readers of small files need far less."""
 
 
@@ -48,14 +48,14 @@ def outcome(reader: Reader, folder: Path) -> str:
     except MpcsError as error:
         if _asked_for_memory(error):
             return f"too much memory: {error}"
-        if (seconds := time.perf_counter() - started) > MOST_SECONDS:
+        if (seconds := time.perf_counter() - started) > MAX_SECONDS:
             return f"refused after {seconds:.1f} s"
         is_shown = str(error).replace("\n", "").isprintable() and len(str(error)) < LONGEST_MESSAGE
         return REFUSED if is_shown else f"long or not printable: {str(error)[:200]!r}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - started
-    return READ if seconds < MOST_SECONDS else f"read after {seconds:.1f} s"
+    return READ if seconds < MAX_SECONDS else f"read after {seconds:.1f} s"
 
 
 def _asked_for_memory(error: BaseException | None) -> bool:
@@ -70,7 +70,7 @@ def _serve(pipe: Connection, reader: Reader, folder: Path) -> None:
     """Answer each seed with the outcome of its damaged files."""
     warnings.simplefilter("ignore")
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + MOST_BYTES
+    limit = pages * resource.getpagesize() + MAX_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while True:
@@ -91,7 +91,7 @@ def outcomes(reader: Reader, seeds: range, folder: Path) -> Iterator[tuple[int, 
         started = time.perf_counter()
         pipe.send(seed)
         try:
-            found = pipe.recv() if pipe.poll(MOST_SECONDS) else f"over {MOST_SECONDS:g} s"
+            found = pipe.recv() if pipe.poll(MAX_SECONDS) else f"over {MAX_SECONDS:g} s"
         except EOFError:
             child.join()
             found = f"crash with exit code {child.exitcode}"

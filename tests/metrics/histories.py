@@ -19,7 +19,7 @@ import torch
 from tests.metrics.case import Batch, MetricCase
 from tests.metrics.cases import BY_NAME, values_of
 
-MOST_STEPS = 60
+MAX_STEPS = 60
 MICROSECONDS = 300
 """A signal comes within this time after a step has begun."""
 
@@ -36,7 +36,7 @@ class History:
         """Take up to 60 steps, and compare the value after each of them with that of a fresh metric at the end."""
         steps: list[Callable[[], None]] = [self.update, self.update, self.forward, self.be_refused, self.be_refused]
         steps += [self.clone, self.pickle, self.save_and_load, self.merge, self.move, self.sync, self.compute]
-        for _ in range(self.draw.randint(1, MOST_STEPS)):
+        for _ in range(self.draw.randint(1, MAX_STEPS)):
             if self.draw.random() < 0.03:
                 self.reset()
             else:

@@ -12,9 +12,9 @@ from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 VALUES = 2**17
 """About how many scores are read at a time."""
-MOST_COLUMNS = 100_000
+MAX_COLUMNS = 100_000
 """Of a table: a row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
-LONGEST_LINE = 64 * MOST_COLUMNS
+LONGEST_LINE = 64 * MAX_COLUMNS
 """In characters: a row of as many numbers is shorter."""
 EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
 """That install a package which only some formats need."""
@@ -61,9 +61,9 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
 
 
 def check_columns(path: Path, columns: int) -> None:
-    """Refuse a table of more than `MOST_COLUMNS` columns."""
-    if columns > MOST_COLUMNS:
-        raise PredictionsError(path, f"must have at most {MOST_COLUMNS} columns, but has {columns}")
+    """Refuse a table of more than `MAX_COLUMNS` columns."""
+    if columns > MAX_COLUMNS:
+        raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {columns}")
 
 
 @contextmanager

@@ -33,8 +33,8 @@ from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.npy_files import map_array, read_header
 from mpcs_torch.io.untrusted_files import (
     FREE_BYTES,
-    MOST_DATA_BYTES,
-    MOST_EXPANSION,
+    MAX_DATA_BYTES,
+    MAX_EXPANSION,
     FileRuleError,
     check_member,
     check_regular,
@@ -91,7 +91,7 @@ class _Limited(io.RawIOBase):
         data = self._stream.read(len(buffer) if self._is_error else min(len(buffer), self._left))
         self._left -= len(data)
         if self._left < 0:
-            raise FileRuleError(f"must expand to at most {MOST_EXPANSION} times its size or {FREE_BYTES} bytes")
+            raise FileRuleError(f"must expand to at most {MAX_EXPANSION} times its size or {FREE_BYTES} bytes")
         buffer[: len(data)] = data
         return len(data)
 
@@ -105,7 +105,7 @@ def _open_text(path: Path, compression: str, *, is_whole: bool) -> BinaryIO:
     if compression:
         import pyarrow
 
-        stream, most = pyarrow.input_stream(str(path), compression=compression), MOST_EXPANSION * path.stat().st_size
+        stream, most = pyarrow.input_stream(str(path), compression=compression), MAX_EXPANSION * path.stat().st_size
         return cast("BinaryIO", io.BufferedReader(_Limited(stream, max(FREE_BYTES, most), is_error=True)))
     file = path.open("rb")
     if is_whole:
@@ -157,8 +157,8 @@ def _json_table(path: Path, opened: Callable[[], BinaryIO], compression: str) ->
             except ValueError:
                 parsed = None
             if parsed is None or second is None or not isinstance(parsed, (dict, list)):
-                if (path.stat().st_size) > MOST_DATA_BYTES:
-                    raise FileRuleError(f"must have at most {MOST_DATA_BYTES} bytes, or a record on each line")
+                if (path.stat().st_size) > MAX_DATA_BYTES:
+                    raise FileRuleError(f"must have at most {MAX_DATA_BYTES} bytes, or a record on each line")
                 yield from records_of(json.loads("".join([first, second or "", *lines])))
                 return
             for row, line in enumerate(chain([first, second], lines), start=1):

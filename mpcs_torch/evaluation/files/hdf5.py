@@ -12,7 +12,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.tables import Batch, Table
 from mpcs_torch.functional.inputs.groups import Groups
-from mpcs_torch.io.untrusted_files import FREE_BYTES, MOST_EXPANSION, FileRuleError
+from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_EXPANSION, FileRuleError
 
 if TYPE_CHECKING:
     import h5py
@@ -35,10 +35,10 @@ CHECKSUM, LEAST_CHECKED = 3, 4
 """The number of fletcher32, and the bytes that it adds to a chunk."""
 PACKERS = {1, 32000}
 """Of those, the ones that make chunks smaller; one after the other would multiply what they expand to."""
-MOST_PACKED = 2**20 + 2**12
+MAX_PACKED = 2**20 + 2**12
 """Bytes of a packed chunk: gzip unpacks it to about `FREE_BYTES` at most, whatever size it declares. h5py chooses
 chunks of less than 2^20 bytes before they are packed."""
-MOST_CELLS_OF_A_TRIAL = 100
+MAX_CELLS_OF_A_TRIAL = 100
 """Larger matrices with more cells would be packed tighter than `hdf5_table` reads, and are better written as tables."""
 CHUNK_ROWS, CHUNK_CELLS = 64, 2**16
 Pair = tuple[Groups, Groups]
@@ -121,15 +121,15 @@ def _storage_rules(dataset: "h5py.Dataset", file_size: int) -> Iterator[tuple[ob
     is_foreign = not set(filters) <= FILTERS.keys() or sum(number in PACKERS for number in filters) > 1
     yield is_foreign, f"must be packed once, by {', '.join(FILTERS.values())} alone"
     declared = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ())) * dataset.dtype.itemsize
-    rule = f"must declare at most {MOST_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
-    yield declared > max(FREE_BYTES, MOST_EXPANSION * file_size), f"{rule}, but declares {declared}"
+    rule = f"must declare at most {MAX_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
+    yield declared > max(FREE_BYTES, MAX_EXPANSION * file_size), f"{rule}, but declares {declared}"
     packed = list[int]()
     if filters:
         dataset.id.chunk_iter(lambda chunk: packed.append(chunk.size))
     is_short = CHECKSUM in filters and min(packed, default=LEAST_CHECKED) < LEAST_CHECKED
     yield is_short, "has a chunk that is too short for its checksum"
     largest = max(packed, default=0)
-    yield largest > MOST_PACKED, f"must be packed in chunks of at most {MOST_PACKED} bytes, but one has {largest}"
+    yield largest > MAX_PACKED, f"must be packed in chunks of at most {MAX_PACKED} bytes, but one has {largest}"
 
 
 def _numbers(file: "h5py.File", name: str, shape: tuple[int, ...], kinds: str) -> "h5py.Dataset":
@@ -219,8 +219,8 @@ def check_matrix(path: Path, pair: Pair) -> None:
         PredictionsError: If they are.
     """
     (rows, columns), trials = (len(side.names) for side in pair), len(pair[0].codes)
-    if 8 * rows * columns > FREE_BYTES and rows * columns > MOST_CELLS_OF_A_TRIAL * trials:
-        rule = f"a matrix of {rows} x {columns} must have at least one trial in {MOST_CELLS_OF_A_TRIAL} cells"
+    if 8 * rows * columns > FREE_BYTES and rows * columns > MAX_CELLS_OF_A_TRIAL * trials:
+        rule = f"a matrix of {rows} x {columns} must have at least one trial in {MAX_CELLS_OF_A_TRIAL} cells"
         raise PredictionsError(path, f"{rule}, but has {trials}: write csv, parquet or npz")
     if any("" in side.names for side in pair):
         raise PredictionsError(path, "must have a name for each enrollment and test, but one is missing")

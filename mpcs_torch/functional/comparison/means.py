@@ -11,7 +11,7 @@ from mpcs_torch.functional.detection.interval import clopper_pearson
 
 CELLS = 128
 """Values that share one of so many cells of their range count as equal: Gaffke's interval takes time for each."""
-MOST_DISTINCT = 64
+MAX_DISTINCT = 64
 """Different values beyond which those near each other count as one: Gaffke's bound takes time for each."""
 Interval = tuple[float, float]
 
@@ -87,17 +87,17 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return different pairs (P, 2) of a numerator and a denominator, and how many bins have each (P,)."""
     different, counted = _counts_of(pairs, counts)
-    if len(different) <= MOST_DISTINCT:
+    if len(different) <= MAX_DISTINCT:
         return different, counted
     total = (different * counted.unsqueeze(1)).sum(0)
     rest = different[:, 0] - total[0] / total[1] * different[:, 1]
     order = rest.argsort()
     # The ends of the order have the most influence, and few rows far from the others must stay apart from them.
-    ranks = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MOST_DISTINCT / 3.2).round()
+    ranks = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MAX_DISTINCT / 3.2).round()
     values = rest[order] - rest.min()
-    cells = (values * (MOST_DISTINCT / 2) / values.max()).floor()
+    cells = (values * (MAX_DISTINCT / 2) / values.max()).floor()
     codes = torch.empty_like(order)
-    codes[order] = (ranks * MOST_DISTINCT + cells).unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+    codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
     size = int(codes.max()) + 1
     joined = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
     summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, different * counted.unsqueeze(1))

@@ -22,9 +22,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
-ALTERNATIVES, LEAST, MOST = 25, 1.2, 40.0
+ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
 """The rates that evidence is a mixture over: from so many to so many times the odds of the limit."""
-MOST_LABELS, AT_ONCE = 100_000, 64
+MAX_LABELS, AT_ONCE = 100_000, 64
 
 
 class AnytimeInterval(NamedTuple):
@@ -71,7 +71,9 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
         raise ValueError(f"limit must be above 0 and below 1, but got {limit}.")
-    factors = torch.logspace(log(LEAST), log(MOST), ALTERNATIVES, base=torch.e, dtype=torch.float64, device=loss.device)
+    factors = torch.logspace(
+        log(MIN_STAKE), log(MAX_STAKE), ALTERNATIVES, base=torch.e, dtype=torch.float64, device=loss.device
+    )
     for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # of (1 - q) / (1 - p)
     return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
 
@@ -101,7 +103,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
     for name, value in (("level", level), ("chance", chance)):
         check_confidence(value, name)
     waiting = np.ones(1)  # the probability of each number of errors without an alarm so far
-    for start in range(1, MOST_LABELS, AT_ONCE):
+    for start in range(1, MAX_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
         first = len(waiting) - 1  # more labels never need fewer errors
         errors = torch.arange(first, first + AT_ONCE + 1, dtype=torch.float64)
@@ -110,7 +112,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
             waiting = np.convolve(waiting, [1 - rate, rate])[:fewest]
             if waiting.sum() <= 1 - chance:
                 return start + offset
-    raise ValueError(f"rate must be seen within {MOST_LABELS} labels, but {rate} is too close to the limit {limit}.")
+    raise ValueError(f"rate must be seen within {MAX_LABELS} labels, but {rate} is too close to the limit {limit}.")
 
 
 def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 """Characters of a value in a message."""
 
 
@@ -70,7 +70,7 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 def no_concern(given: object) -> str:
     """Return how errors end that name what was given instead of a spec: a file or a name must be loaded."""
     text = repr(str(given) if isinstance(given, Path) else given)
-    short = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+    short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(given, str | Path) else f"{short}."
 
 

@@ -14,7 +14,7 @@ def widest_float(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-MOST_INTERVALS = 2**29
+MAX_INTERVALS = 2**29
 """The product of a float32 (24 bits of mantissa) and an integer of up to 29 bits fits the 53 bits of a float64."""
 
 
@@ -28,10 +28,8 @@ def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
         raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
     if t < 2:
         raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
-    if t > MOST_INTERVALS:
-        raise ValueError(
-            f"t must be at most {MOST_INTERVALS} (t times a confidence is exact up to there), but got {t}."
-        )
+    if t > MAX_INTERVALS:
+        raise ValueError(f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there), but got {t}.")
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:

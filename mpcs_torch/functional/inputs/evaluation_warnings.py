@@ -8,8 +8,8 @@ from torch import Tensor
 
 MIN_OF_DANGEROUS_CLASS = 59
 """With fewer samples of a class, none of them missed, its rate of misses may exceed 5 % (at confidence 95 %)."""
-MOST_KNOWN = 4096
-MOST_REPEATED, FEWEST_SHARED = 0.01, 0.05
+MAX_KNOWN = 4096
+MAX_REPEATED, MIN_SHARED = 0.01, 0.05
 """Of the rows: with more that are equal, such as votes of a forest, rows of other samples are equal by chance, too."""
 
 
@@ -49,19 +49,19 @@ def rare_classes(
 def known_rows(hashes: Tensor) -> Tensor:
     """Return the 4096 smallest of the hashes of rows (N,), by which they are recognized; none if rows repeat."""
     distinct, counts = torch.unique(hashes, return_counts=True)
-    repeats = int(counts[counts > 1].sum()) > MOST_REPEATED * len(hashes)
-    kept: Tensor = distinct[: 0 if repeats else MOST_KNOWN].clone()
+    repeats = int(counts[counts > 1].sum()) > MAX_REPEATED * len(hashes)
+    kept: Tensor = distinct[: 0 if repeats else MAX_KNOWN].clone()
     return kept
 
 
 def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
     """Warn if rows, by their hashes (N,), are in another sample, by its `known_rows`; ``where`` names it."""
-    is_part = len(known) == MOST_KNOWN  # then larger hashes are of rows that may be known
+    is_part = len(known) == MAX_KNOWN  # then larger hashes are of rows that may be known
     distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
     among = distinctive[distinctive <= known[-1]] if is_part else distinctive
     share = torch.isin(among, known).double().mean().item() if len(among) else 0.0
     told = f"{'about ' if is_part else ''}{100 * share:.3g} % of the {len(hashes)} rows are also in {where}"
-    return [EvaluationWarning("E1", f"{told}: values look better than on new rows")] if share >= FEWEST_SHARED else []
+    return [EvaluationWarning("E1", f"{told}: values look better than on new rows")] if share >= MIN_SHARED else []
 
 
 def hash_rows(rows: Tensor) -> Tensor:

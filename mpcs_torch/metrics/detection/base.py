@@ -28,7 +28,7 @@ from mpcs_torch.metrics.base import SumMetric
 
 Rates = tuple[float, float]
 """The false-alarm rate and the miss rate."""
-MOST_CURVES = 7
+MAX_CURVES = 7
 """The number of curves whose colours differ."""
 
 
@@ -90,9 +90,9 @@ class DetectionMetric(SumMetric):
             name = "detector" if self.num_classes is None else "all classes"
             return self._draw_curves({0: curves[0]}, [name], title, on)
         equal = [crossing_of(hull_of(curve.counts()).rates()).rate.item() for curve in curves]
-        worst = sorted(range(len(curves)), key=equal.__getitem__, reverse=True)[:MOST_CURVES]
-        if len(curves) > MOST_CURVES:
-            title += f" (worst {MOST_CURVES} of {len(curves)} classes by equal error rate)"
+        worst = sorted(range(len(curves)), key=equal.__getitem__, reverse=True)[:MAX_CURVES]
+        if len(curves) > MAX_CURVES:
+            title += f" (worst {MAX_CURVES} of {len(curves)} classes by equal error rate)"
         names = [f"class {label}" for label in worst]
         return self._draw_curves({label: curves[label] for label in worst}, names, title, on)
 

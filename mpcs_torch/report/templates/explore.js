@@ -4,7 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const rows = explorer.readRows(data), { classes, models, columns } = rows;
   const at = (id) => document.getElementById(id);
-  const MOST_IN_MATRIX = 30, MOST_LISTED = 60, MOST_GROUPS = 50;
+  const MAX_IN_MATRIX = 30, MAX_LISTED = 60, MAX_GROUPS = 50;
 
   // --- Text -------------------------------------------------------------------------------------------------------
 
@@ -190,10 +190,10 @@
 
   const kindOf = (i, j) => (state.dangerous[i][j] ? "dangerous" : explorer.releasedFactor(state) === null ? "not dangerous" : "released");
   const pairs = () => {
-    if (classes.length <= MOST_IN_MATRIX) return null;
+    if (classes.length <= MAX_IN_MATRIX) return null;
     const width = classes.length + 1;
     return [...usual[shownModel]].map(([key, count]) => [Math.floor(key / width), key % width, count]).filter(([i, j]) => i !== j)
-      .sort((a, b) => b[2] - a[2]).slice(0, MOST_LISTED);
+      .sort((a, b) => b[2] - a[2]).slice(0, MAX_LISTED);
   };
   const countsOf = (counts) => (i, j) => counts.get(i * (classes.length + 1) + j) ?? 0;
   const matrixButton = (i, j, count, share) => {
@@ -321,12 +321,12 @@
     const byModel = results.map(({ decisions }) => explorer.countRows(rows, decisions, column).map((counts) => explorer.summarize(rows, counts, state)));
     const rate = ({ dangerous, rows: all }) => dangerous / all || 0;
     const order = column.groups.map((_, group) => group).sort((a, b) => rate(byModel[shownModel][b]) - rate(byModel[shownModel][a]));
-    const lines = order.slice(0, MOST_GROUPS).flatMap((group) => models.map(({ name }, model) => {
+    const lines = order.slice(0, MAX_GROUPS).flatMap((group) => models.map(({ name }, model) => {
       const summary = byModel[model][group];
       const title = column.groups[group] + (models.length > 1 ? `: ${name}` : "");
       return element("tr", {}, header(title, "row"), cell(summary.rows), ...summaryCells(summary, `${place} ${group} ${model}`));
     }));
-    const more = order.length > MOST_GROUPS ? `; the first ${MOST_GROUPS} of ${order.length}` : "";
+    const more = order.length > MAX_GROUPS ? `; the first ${MAX_GROUPS} of ${order.length}` : "";
     const titles = ["rows", ...SHARES.map(([, title]) => title), "mean cost"];
     at(`column-${place}`).querySelector(".scroll").replaceChildren(element("table", {},
       element("caption", {}, element("span", {}, `The most dangerous errors first: the worst of many groups looks worse than on new rows${more}`)),
@@ -380,7 +380,7 @@
     event.preventDefault();
     const buttons = [...at("matrix").querySelectorAll("button")];
     let [i, j] = from.split(" ").map(Number), target = null;
-    if (classes.length > MOST_IN_MATRIX) target = buttons[buttons.indexOf(event.target) + step[0] + step[1]];
+    if (classes.length > MAX_IN_MATRIX) target = buttons[buttons.indexOf(event.target) + step[0] + step[1]];
     else {
       do [i, j] = [i + step[0], j + step[1]]; while (i === j);
       target = buttons.find((each) => each.dataset.pair === `${i} ${j}`);

@@ -226,7 +226,7 @@ def packed_twice(file: h5py.File) -> None:
 def test_datasets_that_are_elsewhere_or_too_large_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, add: Callable[[h5py.File], None], message: str
 ) -> None:
-    monkeypatch.setattr(hdf5, "MOST_PACKED", 16)
+    monkeypatch.setattr(hdf5, "MAX_PACKED", 16)
     path = write(tmp_path / "s.h5", scores=None)
     with h5py.File(path, "a") as file:
         add(file)
@@ -261,4 +261,4 @@ def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_limits_are_those_of_other_files() -> None:
     assert hdf5.FREE_BYTES == untrusted_files.FREE_BYTES
-    assert 1032 * hdf5.MOST_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"
+    assert 1032 * hdf5.MAX_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"

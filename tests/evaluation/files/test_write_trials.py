@@ -138,7 +138,7 @@ def test_what_a_format_cannot_hold_is_an_error(
 
 def test_matrices_of_few_trials_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hdf5, "FREE_BYTES", 100)
-    monkeypatch.setattr(hdf5, "MOST_CELLS_OF_A_TRIAL", 2)
+    monkeypatch.setattr(hdf5, "MAX_CELLS_OF_A_TRIAL", 2)
     pairs = table(enrollment=["a", "b", "c", "d"], test=["x", "y", "z", "w"])
     message = "a matrix of 4 x 4 must have at least one trial in 2 cells, but has 4: write csv, parquet or npz"
     for name, trials in (("s.h5", "k.txt"), ("s.txt", "k.h5")):

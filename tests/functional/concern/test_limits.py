@@ -13,7 +13,7 @@ from mpcs_torch.functional.concern.limited_rate import LimitedRate
 from mpcs_torch.functional.concern.risk_control import RiskPath, last_step
 
 FITS = 300
-MOST_ABOVE = 0.05 + 2 * sqrt(0.05 * 0.95 / FITS)
+MAX_ABOVE = 0.05 + 2 * sqrt(0.05 * 0.95 / FITS)
 RISKS, RATES = (
     torch.linspace(0, 0.5, 40, dtype=torch.float64),
     torch.linspace(0, 0.25, 40, dtype=torch.float64) ** 2 * 4,
@@ -70,7 +70,7 @@ def test_the_limit_holds_for_new_clusters_however_alike_their_samples_are(size: 
         for name, codes in (("clusters", clusters), ("samples", None)):
             rate = LimitedRate("errors", 0.02, 0.95, loss[:, None], torch.ones_like(loss)[:, None], clusters=codes)
             above[name] += rate_at(last_step([rate], kinds[:, None], 40)) > 0.02
-    assert above["clusters"] / FITS <= MOST_ABOVE
+    assert above["clusters"] / FITS <= MAX_ABOVE
     assert size == 1 or above["samples"] / FITS > 0.2, "without clusters, ten equal samples count as ten"
 
 
@@ -87,7 +87,7 @@ def test_limits_of_ten_groups_need_no_correction() -> None:
             LimitedRate(f"group {code}", 0.05, 0.95, loss[:, None], (group == code)[:, None]) for code in range(10)
         ]
         above += hard * rate_at(last_step(rates, kinds[:, None], 40)) > 0.05
-    assert above / FITS <= MOST_ABOVE
+    assert above / FITS <= MAX_ABOVE
 
 
 def test_the_rate_of_decided_samples_is_limited_on_steps_that_were_fixed_before() -> None:
@@ -99,7 +99,7 @@ def test_the_rate_of_decided_samples_is_limited_on_steps_that_were_fixed_before(
         step = last_step([rate], kinds[:, None], 40, first=8)
         above += step >= 0 and rate_at(step) * 40 / (step + 1) > 0.02
         coverage += (step + 1) / 40 / FITS
-    assert above / FITS <= MOST_ABOVE
+    assert above / FITS <= MAX_ABOVE
     assert coverage > 0.25
 
 
