@@ -214,11 +214,14 @@ class OfRows(Metric):
         return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
 
     def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
-        """Refuse a function that has the same value for any weights, where rows have some."""
+        """Refuse a function that rows change and their weights do not; where all rows are alike, nothing shows it."""
         if weights is None or len(weights) < 2:
             return
-        (probs, target), others = inputs, weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
-        if self._value(probs, target, weights).equal(self._value(probs, target, others)):
+        (probs, target), half = inputs, slice(None, None, 2)
+        value = self._value(probs, target, weights)
+        others = weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
+        of_half = self._value(probs[half], target[half], weights[half])
+        if value.equal(self._value(probs, target, others)) and not value.equal(of_half):
             raise ValueError(
                 "a function of rows that have weights must use them, rows.weights, but they change nothing."
             )

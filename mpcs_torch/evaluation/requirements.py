@@ -128,6 +128,6 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
     rows = []
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:
         numbers = [f"{number:{'.4g' if requirement.reference is None else '+.4g'}}" for number in (value, bound)]
-        told = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
-        rows.append([printable(cell) for cell in (str(requirement), told, *numbers, model, group or "all rows")])
+        verdict = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
+        rows.append([printable(cell) for cell in (str(requirement), verdict, *numbers, model, group or "all rows")])
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)

@@ -153,13 +153,13 @@ class Result(Generic[ScoresT]):
         """Return what is known of a model by group, or of its difference from the reference."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
-            found: dict[str, Measured | None] = {"": self.find(metric, model)}
+            by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
             for column in (each for each in self.groups if each.model == model):
-                found |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
-            if None in found.values():
+                by_group |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
+            if None in by_group.values():
                 named = "only if it is a metric that is named, as in metrics=['recall[CLASS]'] (--metrics)"
                 raise ValueError(f"a rate of a class is measured within groups {named}, but {metric} is not.")
-            return {group: measured for group, measured in found.items() if measured is not None}
+            return {group: measured for group, measured in by_group.items() if measured is not None}
         self.scores(reference)
         by = [each.by for each in self.comparisons] + [each.by for each in self.without]
         metrics = list(dict.fromkeys(measure.metric for measure in by))

@@ -103,6 +103,9 @@ def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
     assert found.value("off") == pytest.approx(found.value("misclassification_rate"))
     with pytest.raises(ValueError, match=r"must use them, rows\.weights, but they change nothing"):
         measured(weights=WEIGHTS, metrics={"off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()})
+    is_right = ["right" if right else "wrong" for right in PROBS.argmax(1) == TARGET]  # where weights change nothing
+    by_group = measured(weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right})
+    assert [by_group.value("off", group=("decision", name)) for name in ("right", "wrong")] == pytest.approx([0, 1])
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
