@@ -48,8 +48,8 @@ def _sentence(name: str, scores: DetectorScores) -> str:
     sentence = f"{name} has an equal error rate of {in_percent(scores.values[EQUAL_ERROR.name])}{interval}"
     ranked = f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
     at = [(limit, scores.values.get(f"false_alarm_rate[p_miss={limit:g}]")) for limit in MISSES]
-    told = [f"{in_percent(rate)} at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
-    return f"{ranked} False alarms: {' and '.join(told)}." if told else ranked
+    rates = [f"{in_percent(rate)} at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
+    return f"{ranked} False alarms: {' and '.join(rates)}." if rates else ranked
 
 
 def _drawings(result: Result[DetectorScores]) -> list[Drawing]:

@@ -52,7 +52,9 @@ class Classified(NamedTuple):
         """
         shown = self if not alone else self._replace(scores={alone: self.scores[alone]}, rows={alone: self.rows[alone]})
         table = harm_table(shown.scores, self.concern, system=self.system)
-        work = [self.work(name, told) for name, each in self.scores.items() for told in each.remarks_of_referrals()]
+        work = [
+            self.work(name, sentence) for name, each in self.scores.items() for sentence in each.remarks_of_referrals()
+        ]
         heading = "Costliest confusions" if self.concern is not None else "Most frequent confusions"
         confusions = {name: each.confusion for name, each in self.scores.items() if each.confusion is not None}
         names = next(iter(self.scores.values())).class_names
@@ -66,9 +68,9 @@ class Classified(NamedTuple):
             part("section", "Where the errors lie", self.matrices(title)),
         ]
 
-    def work(self, name: str, told: str) -> str:
+    def work(self, name: str, sentence: str) -> str:
         """Return a sentence about one of several."""
-        return f"{printable(name)}: {told}" if len(self.scores) > 1 else told
+        return f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
 
     def matrices(self, title: str) -> Markup:
         """Draw the confusion matrix of each, with a title that has a place for whose it is."""
@@ -98,8 +100,8 @@ class Classified(NamedTuple):
             figure = reliability(scores.measured, scores.reported, f"Reliability{self.about(name)}")
             pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)
             means = [f"{field.replace('_', ' ')} {a:.2f} reported and {b:.2f} measured" for field, a, b in pairs]
-            told = f"Reliability diagram{self.about(name)}: {', '.join(means)}."
-            drawings.append(draw(figure, printable(told)))
+            alt = f"Reliability diagram{self.about(name)}: {', '.join(means)}."
+            drawings.append(draw(figure, printable(alt)))
         return part("folded", "h2", "How sure decisions are", part("figures", drawings))
 
 
@@ -113,9 +115,9 @@ def costliest(
     table = costliest_table(confusions, concern, names)
     if not table.rows:
         return part("notes", ["There is no error." if concern is None else "No error costs anything."])
-    told = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
-    told += f"; others than these {MAX_CONFUSIONS} are left out" if len(table.rows) == MAX_CONFUSIONS else ""
-    return part("table", table, f"{told}; referrals, which cost too, are left out" if refers else told, bars=True)
+    caption = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
+    caption += f"; others than these {MAX_CONFUSIONS} are left out" if len(table.rows) == MAX_CONFUSIONS else ""
+    return part("table", table, f"{caption}; referrals, which cost too, are left out" if refers else caption, bars=True)
 
 
 def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
@@ -181,19 +183,19 @@ def draw_confusion(
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
     """Draw errors per decided sample against coverage: by model, what `risk_coverage_curve` takes."""
-    curves, told = {}, list[str]()
+    curves, sentences = {}, list[str]()
     for name, of_model in risks.items():
         curve = risk_coverage_curve(*of_model)
         curves[name] = (curve.coverage, curve.risk)
         about = f" of {name}" if len(risks) > 1 else ""
-        told.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
+        sentences.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
     whole = "; ".join(f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
         f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
         "referred first. On these samples, which chose the thresholds (on others more errors are left): "
-        f"{' '.join(told)}",
+        f"{' '.join(sentences)}",
     )
 
 

@@ -150,7 +150,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         HINT: "Shares of all rows",
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
-    told = [alarm_sentence(alarm) for alarm in watch.alarms if alarm != first]
+    further = [alarm_sentence(alarm) for alarm in watch.alarms if alarm != first]
     facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}", **_power(watch)}
     has_reference = any(isfinite(mean.highest) for mean in hints)
     drawn = [part("figures", [_draw_means(hints, "Hints without labels")]), part("notes", [OF_HINTS])]
@@ -158,7 +158,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         "page",
         kind=f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
         verdict=verdict_of(watch),
-        lead=[part("sentences", told), part("facts", facts)],
+        lead=[part("sentences", further), part("facts", facts)],
         sections=[
             part(
                 "section",

@@ -101,7 +101,7 @@ def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> lis
         tiles = {first.cluster_name: number_text(first.clusters[EVERY].true.item()), **tiles}
     if len(models) == 1:
         return [part("facts", tiles | next(iter(models.values())), TERMS)]
-    cells = {name: {title: ": ".join(told) for title, told in facts.items()} for name, facts in models.items()}
+    cells = {name: {title: ": ".join(texts) for title, texts in facts.items()} for name, facts in models.items()}
     records = [{"model": printable(name), **of_model} for name, of_model in cells.items() if of_model]
     table = Table.of_records(records) if records else None
     return [part("facts", tiles), part("table", table, "What became of the rows by each model", terms=TERMS)]
