@@ -18,13 +18,13 @@ from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import Batch, text_of
+from mpcs_torch.evaluation.files.tables import ReadColumns, text_of
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.io.atomic_files import replace_whole
-from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted, physical_memory
+from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 
 ClassMethod = Literal["temperature", "vector"]
 TrialMethod = Literal["logistic", "pav"]
@@ -103,10 +103,6 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
     if bad:
         raise ValueError(f"{', '.join(bad)} must be finite")
     return SavedCalibration(method, module, class_names, from_logits, bool(content["lower_is_target"]))
-
-
-MEMORY_SHARE = 8
-"""Calibrations and rules hold about so many copies of all logits: the file's, their sums, their derivatives."""
 
 
 class FittedCalibration(NamedTuple):
@@ -194,7 +190,7 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
         scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
     names = predictions.roles.scores
     columns = {names[0]: scores} if predictions.roles.form == "lists" else dict(zip(names, scores.T, strict=True))
-    copy_table(predictions.table, out, partial(rows.of_batch, columns), lambda _: None)
+    copy_table(predictions.table, out, partial(rows.spread, columns))
 
 
 def estimate_file_priors(
@@ -268,37 +264,25 @@ class AllRows(NamedTuple):
     texts: dict[str, list[str]]
     """The columns that were asked for besides."""
 
-    def of_batch(self, columns: Mapping[str, list[Any] | Tensor], batch: Batch) -> dict[str, Any]:
-        """Return what columns (N, ...) have in a batch of the file: NaN or None in rows that were left out."""
-        wanted = torch.arange(batch.first_row, batch.first_row + batch.rows)
-        places = torch.searchsorted(self.numbers, wanted).clamp(max=len(self.numbers) - 1)
-        kept = self.numbers[places] == wanted
-        pairs = list(zip(places.tolist(), kept.tolist(), strict=True))
+    def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
+        """Return columns (N, ...) for all rows of the file: NaN or None in rows that were left out."""
+        places = torch.full((read.rows,), -1)
+        places[self.numbers - 1] = torch.arange(len(self.numbers))
+        is_kept = places >= 0
         return {
-            name: torch.where(kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan)
+            name: torch.where(is_kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan)
             if isinstance(values, Tensor)
-            else [values[place] if is_kept else None for place, is_kept in pairs]
+            else [values[place] if place >= 0 else None for place in places.tolist()]
             for name, values in columns.items()
         }
 
 
 def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
-    """Read all logits, labels and texts of a file; refuse no rows, and rows that take too much of the memory."""
-    chunks, values, most = [], 0, physical_memory() // MEMORY_SHARE
-    for chunk in predictions.logits():
-        chunks.append(chunk)
-        values += chunk.scores.numel()
-        if values * chunk.scores.element_size() > most:
-            problem = f"all rows must be in memory at once, but take more than 1/{MEMORY_SHARE} of it, {most} bytes"
-            raise PredictionsError(predictions.path, problem, row=chunk.first_row)
-        advance(len(chunk.scores))
-    if not values:
-        raise PredictionsError(predictions.path, "has no rows")
-    columns = [chunk.others.columns for chunk in chunks]
-    texts = {name: [text_of(value) for some in columns for value in some[name]] for name in columns[0]}
-    parts = [(chunk.rows, chunk.scores, chunk.target) for chunk in chunks]
-    numbers, logits, target = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-    return AllRows(numbers, logits, target, texts)
+    """Read the logits, labels and texts of a file."""
+    read = predictions.logits()
+    advance(len(read.scores))
+    texts = {name: [text_of(value) for value in column] for name, column in read.others.columns.items()}
+    return AllRows(read.numbers, read.scores, read.target, texts)
 
 
 def refuse_missing(rows: AllRows, predictions: Predictions, columns: Iterable[str]) -> None:

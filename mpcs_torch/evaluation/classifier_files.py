@@ -1,9 +1,8 @@
 """Evaluate the files of predictions of one or several classifiers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy, deepcopy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,14 @@ import torch
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, is_number, values_of
+from mpcs_torch.evaluation.files.chunks import (
+    Advance,
+    PredictionsError,
+    file_names,
+    is_number,
+    rows_at_a_time,
+    values_of,
+)
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -77,29 +83,22 @@ def open_models(
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
-    """Return hard F at the threshold of each class that is best on development data, held in memory as a whole."""
+    """Return hard F at the threshold of each class that is best on development data."""
     from mpcs_torch.metrics.by_name import MetricEntry
     from mpcs_torch.metrics.soft.scores import HardF1
 
     if development.class_names != list(class_names):
         raise PredictionsError(development.path, "must have the classes of the file that is scored, in their order")
-    chunks = list(development.chunks())
-    if not chunks:
-        raise PredictionsError(development.path, "has no rows")
-    if not chunks[0].is_soft:
+    rows = development.rows()
+    if not rows.is_soft:
         raise PredictionsError(development.path, "must have soft labels for thresholds by class")
-    preds, target = torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks])
-    best = best_f_thresholds(preds, target, num_classes=len(class_names))
+    best = best_f_thresholds(rows.scores, rows.target, num_classes=len(class_names))
     return [
         MetricEntry(
             f"hard_f1_{average}_tuned", HardF1, "soft_labels", {"average": average, "threshold": best.threshold}
         )
         for average in ("micro", "macro")
     ]
-
-
-MIN_SHARED = 10_000
-"""Rows that are worth sharing: of fewer, every process reads all."""
 
 
 def score_models(
@@ -115,14 +114,10 @@ def score_models(
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
     check: "Callable[[Result[ClassifierScores]], object] | None" = None,
 ) -> "Result[ClassifierScores]":
-    """Evaluate files with the same rows, each in one pass.
+    """Evaluate files with the same rows.
 
-    Of several files, the labels and the groups of the first are held, 8 bytes for a row and column. The processes of a
-    ``world`` return the result of the whole. They read a part of the rows each, if their number is known (arrays and
-    parquet) and they are matched by their order; else all read all rows, and take turns in measuring them.
-
-    Units of decision need the scores of a file in memory, 8 bytes for each; shares of classes, one more pass over the
-    first file.
+    The files are read one after the other, each as a whole. The processes of a ``world`` return the result of the
+    whole: all read all rows, and take turns in measuring them.
 
     The files are ``opened`` by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which
     are metrics, are arguments of `Evaluation`. Hard F is also measured at the thresholds that are best on
@@ -136,10 +131,8 @@ def score_models(
     """
     first = next(iter(opened.values()))
     reading = first.reading
+    alike = [name for name in first.texts if name not in reading.columns] if len(opened) > 1 else []
     identifier = reading.id_column if len(opened) > 1 else None
-    part = _own_part(opened, identifier, world)
-    alike = [name for name in first.texts if name not in reading.columns]
-    matched = partial(MatchedRows, reading, identifier=identifier, holds=len(opened) > 1, alike=alike, concern=concern)
 
     def begun(predictions: Predictions, rows: Rows) -> "Evaluation":
         """Begin an evaluation with the metrics that the labels of the first rows allow."""
@@ -172,46 +165,40 @@ def score_models(
                 check(trial.result())
             return evaluation
 
-    def counted(rows: int) -> None:
-        advance(rows * (1 if part is None else world.size))
-
     def evaluated() -> "tuple[Evaluation, list[str]]":
         from mpcs_torch.evaluation.chosen import needs_classes
 
-        rows, cluster, of_classes = matched(), reading.cluster, None
-        if reading.prevalence is not None:
-            with values_of(first.path):
-                of_classes = class_weights(matched().rows_of(copy(first)), reading.prevalence, first.class_names)
+        for predictions in opened.values():
+            predictions.has_shares = needs_classes(concern, entries)
+        matched = MatchedRows(first, identifier=identifier, alike=alike, concern=concern)
         evaluation: Evaluation | None = None
+        of_classes = None
         for name, predictions in opened.items():
-            number, predictions.has_shares = -1, needs_classes(concern, entries)
-            for number, read in enumerate(rows.rows_of(predictions, part, counted)):
-                read = read if of_classes is None else read.weighted_by(of_classes)
+            rows = matched.rows_of(predictions)
+            if reading.prevalence is not None and of_classes is None:
+                with values_of(first.path):
+                    repeated = rows.repeated(is_clustered=reading.cluster is not None)
+                    of_classes = class_weights(repeated, reading.prevalence, first.class_names)
+            for number, part in enumerate(_in_parts(rows, is_clustered=reading.cluster is not None)):
+                part = part if of_classes is None else part.weighted_by(of_classes)
                 if evaluation is None:
-                    evaluation = begun(predictions, read)
+                    evaluation = begun(predictions, part)
                 if number == 0 and name in risks:
                     risks[name].begin(evaluation.chosen)
-                if part is not None or number % world.size == world.rank:
+                if number % world.size == world.rank:
                     if predictions is first and reading.frequency is None:
-                        evaluation.count_repeats(read)
+                        evaluation.count_repeats(part)
                     with values_of(predictions.path):
-                        evaluation.add(name, read, cluster)
+                        evaluation.add(name, part, reading.cluster)
                 if name in risks:
-                    risks[name].add(read)
-            if number < 0:
-                raise PredictionsError(predictions.path, "has no rows")
-            rows.end(predictions)
+                    risks[name].add(part)
+                advance(len(part.ids))
         assert evaluation is not None
         for column in reading.by:
-            evaluation.codes_of(column, rows.columns[column].names)
-        return evaluation, [] if rows.units is None else [rows.units.note(first.class_names)]
+            evaluation.codes_of(column, matched.columns[column].names)
+        return evaluation, [] if matched.units is None else [matched.units.note(first.class_names)]
 
     (evaluation, notes), *of_others = world.gather(evaluated)
-    if part is not None:
-        for of_model in risks.values():
-            of_model.gather(world)
-        for predictions in opened.values():
-            predictions.gather(world)
     with values_of(first.path):
         for other, _ in of_others:
             evaluation.merge(other)
@@ -223,19 +210,15 @@ def score_models(
 
 def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarning]:
     """Warn (E1) if rows of a file that is scored have the scores of rows of another file."""
-    hashes, others = (torch.cat([hash_rows(chunk.scores) for chunk in file.chunks()]) for file in (scored, seen))
+    hashes, others = (hash_rows(file.rows().scores) for file in (scored, seen))
     return warn_of_known(known_rows(others), hashes, seen.path.name)
 
 
-def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: World) -> range | None:
-    """Return the rows that this process reads; None for all."""
-    reading = next(iter(opened.values())).reading
-    if world.size == 1 or identifier is not None or reading.unit is not None or reading.frequency is not None:
-        return None
-    [rows, *others] = {predictions.table.rows for predictions in opened.values()}
-    if others or rows is None or rows < MIN_SHARED:
-        return None
-    return range(rows)[world.rows(rows)]
+def _in_parts(rows: Rows, *, is_clustered: bool) -> Iterator[Rows]:
+    """Yield rows as often as their frequencies say, a part at a time."""
+    step = rows_at_a_time(rows.probs.shape[1])
+    for repeated in rows.repeated(is_clustered=is_clustered):
+        yield from (repeated.at(slice(start, start + step)) for start in range(0, len(repeated.ids), step))
 
 
 def _with_notes(

@@ -171,9 +171,9 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     }
     added = {name: [values[code] for code in units.tolist()] for name, values in added.items()}
     table = replace(predictions.table, has_names=True)
-    are_arrays = predictions.roles.form == "lists" and table.rows is not None
+    are_arrays = predictions.roles.form == "lists" and (table.counts_from_0 or table.load_types is not None)
     scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
-    copy_table(table, out, partial(read.of_batch, added), lambda _: None, left_out=scores)
+    copy_table(table, out, partial(read.spread, added), left_out=scores)
     result, is_labelled = None, rows.target != NO_LABEL
     if is_labelled.any():
         rule.warn_of_fitted(rows.logits[is_labelled])

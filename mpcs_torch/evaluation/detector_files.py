@@ -167,8 +167,8 @@ def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path])
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:
-        ids = RowIds(paths[0], first.names, first_row=None)
-        others = RowIds(paths[1], other.names, first_row=None)
+        ids = RowIds(paths[0], first.names, has_rows=False)
+        others = RowIds(paths[1], other.names, has_rows=False)
         in_order, how = torch.from_numpy(ids.all_among(others)), "by name"
         others.all_among(ids)
         trials = Trials(trials.scores[in_order], trials.labels[in_order])

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
@@ -32,28 +31,17 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
 
     Files with soft labels, with decisions instead of probabilities, or with more than `MAX_VALUES` values are refused.
     """
-    reading = next(iter(opened.values())).reading
-    matched = MatchedRows(reading, identifier=reading.id_column if len(opened) > 1 else None)
-    probs = dict[str, Tensor]()
+    first = next(iter(opened.values()))
+    matched, probs = MatchedRows(first, identifier=first.reading.id_column if len(opened) > 1 else None), {}
     for name, predictions in opened.items():
         if predictions.decides:
             raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
-        parts, places, values = [], [], 0
-        for chunk in predictions.chunks():
-            if chunk.is_soft:
-                raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
-            values += len(opened) * chunk.scores.numel()
-            if values > MAX_VALUES:
-                rule = f"must have at most {MAX_VALUES} probabilities, of all models together: draw fewer rows"
-                raise PredictionsError(predictions.path, rule)
-            places.append(matched.add(predictions, chunk)[0])
-            parts.append(chunk.scores.float())
-            advance(len(chunk.scores))
-        if not parts:
-            raise PredictionsError(predictions.path, "has no rows")
-        matched.end(predictions)
-        rows = torch.cat(parts)
-        probs[name] = torch.empty_like(rows)
-        probs[name][torch.cat(places)] = rows
-    groups = {name: Groups(column.names, column.codes) for name, column in matched.columns.items()}
-    return HeldRows(next(iter(opened.values())).class_names, probs, matched.labels, groups)
+        rows = matched.rows_of(predictions)
+        if rows.target.ndim == 2:
+            raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
+        if len(opened) * rows.probs.numel() > MAX_VALUES:
+            rule = f"must have at most {MAX_VALUES} probabilities, of all models together: draw fewer rows"
+            raise PredictionsError(predictions.path, rule)
+        probs[name] = rows.probs.float()
+        advance(len(rows.ids))
+    return HeldRows(first.class_names, probs, rows.target, matched.columns)

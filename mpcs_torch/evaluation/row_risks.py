@@ -8,7 +8,6 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
-from mpcs_torch.processes.world import World
 
 MAX_CLASSES = 1000
 """With more, pairs of classes would take much memory."""
@@ -44,10 +43,6 @@ class RowRisks:
         elif len(self._pairs) == 2:
             columns += [rows.probs[:, 1].clone(), rows.target == 1]
         self._parts.append(tuple(columns))
-
-    def gather(self, world: World) -> None:
-        """Add the rows of other processes, who read other parts of the file."""
-        self._parts = [part for parts in world.gather(lambda: self._parts) for part in parts]
 
     def risks(self) -> tuple[Tensor, ...] | None:
         """Return the risks, float32 (N,), which decisions are dangerous errors, bool, and weights; None if not held."""

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern.rules import decision_numbers
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, rows_at_a_time
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
+from mpcs_torch.evaluation.files.predictions import NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
-from mpcs_torch.evaluation.files.tables import Chunk, distinct_texts, text_of
+from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.learning import DecisionRule
 
@@ -161,23 +161,24 @@ class LogReader:
             rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
             raise PredictionsError(path, rule)
         self._tell(predictions.how())
-        for chunk in predictions.chunks() if predictions.decides else predictions.logits():
-            yield self._made(chunk, is_decided=predictions.decides)
+        read = predictions.rows() if predictions.decides else predictions.logits()
+        rows, step = self._made(read, is_decided=predictions.decides), rows_at_a_time(len(concern.classes))
+        yield from (rows.at(slice(start, start + step)) for start in range(0, len(rows.numbers), step))
         for note in predictions.notes():
             self._tell(note)
 
-    def _made(self, chunk: Chunk, *, is_decided: bool) -> LogRows:
-        others, columns = chunk.others, chunk.others.columns
+    def _made(self, read: PredictedRows, *, is_decided: bool) -> LogRows:
+        others, columns = read.others, read.others.columns
         given = (torch.from_numpy(others.numbers(name)) if name in columns else None for name in (RISK, CHANCE))
         risk, chance = given
         groups = {column: others.codes(column, partial(_code, names), "") for column, names in self._groups.items()}
         if is_decided:
-            decisions = chunk.scores.squeeze(1)
+            decisions = read.scores.squeeze(1)
         else:
             with torch.no_grad():
-                assessed = self._rule.assess(chunk.scores)
+                assessed = self._rule.assess(read.scores)
             decisions, risk = assessed.decision, assessed.risk.double().clamp(0, 1)
-        return LogRows(chunk.rows, decisions, chunk.target, risk, chance, groups, columns.get(TIME, ()))
+        return LogRows(read.numbers, decisions, read.target, risk, chance, groups, columns.get(TIME, ()))
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:

@@ -2,20 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
-from mpcs_torch.io.npy_files import TruncatedArrayError
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 VALUES = 2**17
-"""About how many scores are read at a time."""
+"""About how many scores are measured at a time."""
 MAX_COLUMNS = 100_000
 """Of a table: a row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
-LONGEST_LINE = 64 * MAX_COLUMNS
-"""In characters: a row of as many numbers is shorter."""
 EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
 """That install a package which only some formats need."""
 
@@ -39,7 +34,7 @@ Advance = Callable[[int], None]
 
 
 def rows_at_a_time(classes: int) -> int:
-    """Return how many rows to read at a time."""
+    """Return how many rows to measure at a time."""
     return max(1, VALUES // classes)
 
 
@@ -50,14 +45,6 @@ def is_number(value: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def lines_of(file: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; refuse one longer than `LONGEST_LINE`."""
-    for line in iter(partial(file.readline, LONGEST_LINE), ""):
-        if len(line) == LONGEST_LINE:
-            raise PredictionsError(path, f"a line must have less than {LONGEST_LINE} characters, but one has more")
-        yield line
 
 
 def check_columns(path: Path, columns: int) -> None:
@@ -78,8 +65,6 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
         yield
     except (PredictionsError, FileNotFoundError):
         raise
-    except TruncatedArrayError as error:
-        raise PredictionsError(path, str(error), row=error.row, column=error.column) from None
     except FileRuleError as error:
         raise PredictionsError(path, str(error), row=row) from None
     except UnicodeDecodeError as error:

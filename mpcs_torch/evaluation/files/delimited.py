@@ -3,19 +3,19 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from mpcs_torch.evaluation.files import chunks
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, check_columns, lines_of
-from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, Batch, kind_of, number_of, unnamed
+from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, check_columns
+from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of, unnamed
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
-BYTES_PER_VALUE = 64
-"""The longest values that pyarrow reads in rows of very many columns: it fails where a row is larger than a block."""
+BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
+"""What pyarrow reads at a time; and the longest values that it reads in rows of very many columns: it fails where a row
+is larger than a block."""
 SNIFFED_ROWS = 50
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
@@ -165,76 +165,84 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     return delimiter != SPACE or any(map(is_column_name, first))
 
 
-class TextRows:
-    """The rows of text in a dialect.
+def read_text(
+    path: Path,
+    dialect: Dialect,
+    opened: Callable[[], BinaryIO],
+    wanted: Sequence[str],
+    numbers: Collection[str],
+    first_rows: int | None,
+) -> dict[str, Any]:
+    """Return columns of text, those of numbers as numbers where pyarrow can read them.
 
     Args:
         path: The file, for errors.
         dialect: How rows are written.
         opened: Opens the bytes of the text from the start.
+        wanted: The columns to read.
+        numbers: Those of numbers.
+        first_rows: The most rows to read. Default: all.
+
+    Raises:
+        PredictionsError: If a row has too few values, or too many.
     """
+    import pyarrow
 
-    def __init__(self, path: Path, dialect: Dialect, opened: Callable[[], BinaryIO]) -> None:
-        self._path, self._dialect, self._opened = path, dialect, opened
-        self._places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
-
-    def batches(self, wanted: Sequence[str], numbers: Collection[str], _: range | None = None) -> Iterator[Batch]:
-        """Yield some columns of all rows."""
-        import pyarrow
-
-        first = 1
-        if self._dialect.delimiter != SPACE:
-            with suppress(pyarrow.ArrowException, UnicodeError), self._opened() as stream:
-                for read in self._by_arrow(stream, wanted, numbers):
-                    yield Batch(first, {name: read.column(str(self._places[name])) for name in wanted})
-                    first += len(read)
-                return
-        rows, step = self.rows(start=first), chunks.rows_at_a_time(len(self._dialect.names))
-        while texts_of_rows := list(islice(rows, step)):
-            columns = list(zip(*texts_of_rows, strict=True))
-            yield Batch(first, {name: self._array(columns[self._places[name]], name in numbers) for name in wanted})
-            first += len(texts_of_rows)
-
-    def rows(self, start: int = 1) -> Iterator[list[str]]:
-        """Yield the fields of each row from a start, counted from 1; refuse too few or too many."""
-        dialect, names = self._dialect, self._dialect.names
-        with io.TextIOWrapper(self._opened(), encoding=dialect.encoding, newline="") as file:
-            lines = islice(lines_of(file, self._path), dialect.first_lines, None)
-            is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
-            split: Any = map(_fields, lines) if is_space else csv.reader(lines, delimiter=delimiter)
-            for number, row in enumerate(islice((row for row in split if row), start - 1, None), start):
-                if len(row) < len(names):
-                    problem = f"is missing: the row has {len(row)} of {len(names)} values"
-                    raise PredictionsError(self._path, problem, row=number, column=names[len(row)])
-                if len(row) > len(names):
-                    problem = f"has no name: the row has {len(row)} values"
-                    raise PredictionsError(self._path, problem, row=number, column=len(names) + 1)
-                yield row
-
-    def _array(self, column: Sequence[str], is_number: bool) -> Any:
-        import pyarrow
-
-        is_decimal = is_number and self._dialect.decimal == ","
-        return pyarrow.array([cell.replace(",", ".") for cell in column] if is_decimal else column, pyarrow.string())
-
-    def _by_arrow(self, stream: BinaryIO, wanted: Sequence[str], numbers: Collection[str]) -> Any:
-        import pyarrow
-        from pyarrow import csv as arrow_csv
-
-        names, dialect = self._dialect.names, self._dialect
-        repeated = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        types = {str(self._places[name]): pyarrow.float64() if name in numbers else repeated for name in wanted}
-        return arrow_csv.open_csv(
-            stream,
-            arrow_csv.ReadOptions(
-                block_size=max(8 * chunks.VALUES, BYTES_PER_VALUE * len(names)),
-                skip_rows=dialect.first_lines,
-                column_names=[str(place) for place in range(len(names))],  # names may be repeated
-                encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
-            ),
-            arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
-            # Without null_values, an empty text and "NaN" are read as Python reads them.
-            arrow_csv.ConvertOptions(
-                column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
-            ),
+    places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
+    if dialect.delimiter != SPACE:
+        with suppress(pyarrow.ArrowException, UnicodeError), opened() as stream:
+            table = _by_arrow(stream, dialect, {places[name]: name in numbers for name in wanted}, first_rows)
+            return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
+    rows = list(islice(_rows(path, dialect, opened), first_rows))
+    columns = list(zip(*rows, strict=True)) or [()] * len(dialect.names)
+    points = {name for name in numbers if dialect.decimal == ","}
+    return {
+        name: pyarrow.array(
+            [cell.replace(",", ".") for cell in columns[places[name]]] if name in points else columns[places[name]],
+            pyarrow.string(),
         )
+        for name in wanted
+    }
+
+
+def _rows(path: Path, dialect: Dialect, opened: Callable[[], BinaryIO]) -> Iterator[list[str]]:
+    """Yield the fields of each row; refuse too few or too many."""
+    names = dialect.names
+    with io.TextIOWrapper(opened(), encoding=dialect.encoding, newline="") as file:
+        lines = islice(file, dialect.first_lines, None)
+        is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
+        split: Any = map(_fields, lines) if is_space else csv.reader(lines, delimiter=delimiter)
+        for number, row in enumerate((row for row in split if row), start=1):
+            if len(row) < len(names):
+                problem = f"is missing: the row has {len(row)} of {len(names)} values"
+                raise PredictionsError(path, problem, row=number, column=names[len(row)])
+            if len(row) > len(names):
+                problem = f"has no name: the row has {len(row)} values"
+                raise PredictionsError(path, problem, row=number, column=len(names) + 1)
+            yield row
+
+
+def _by_arrow(stream: BinaryIO, dialect: Dialect, is_number: Mapping[int, bool], first_rows: int | None) -> Any:
+    """Return the table of some columns, by their places; with a number, at most so many rows of the first block."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
+    reader = arrow_csv.open_csv(
+        stream,
+        arrow_csv.ReadOptions(
+            block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
+            skip_rows=dialect.first_lines,
+            column_names=[str(place) for place in range(len(dialect.names))],  # names may be repeated
+            encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
+        ),
+        arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+        # Without null_values, an empty text and "NaN" are read as Python reads them.
+        arrow_csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
+        ),
+    )
+    first = (
+        pyarrow.Table.from_batches(islice(reader, 1), reader.schema) if first_rows is not None else reader.read_all()
+    )
+    return first.slice(0, first_rows)

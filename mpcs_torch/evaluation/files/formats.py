@@ -2,13 +2,11 @@
 
 import io
 import json
-import math
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -17,37 +15,16 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import has_control, quoted
-from mpcs_torch.evaluation.files.chunks import (
-    LONGEST_LINE,
-    PredictionsError,
-    check_columns,
-    lines_of,
-    reading,
-    rows_at_a_time,
-)
-from mpcs_torch.evaluation.files.delimited import TextRows, encoding_of, has_header, sniff
+from mpcs_torch.evaluation.files.chunks import PredictionsError, check_columns, reading
+from mpcs_torch.evaluation.files.delimited import encoding_of, has_header, read_text, sniff
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.records import flat_record, records_of
-from mpcs_torch.evaluation.files.tables import Batch, Column, Table, column_of, in_parts, unnamed
+from mpcs_torch.evaluation.files.tables import Column, Table, column_of, unnamed
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
-from mpcs_torch.io.npy_files import map_array, read_header
-from mpcs_torch.io.untrusted_files import (
-    FREE_BYTES,
-    MAX_DATA_BYTES,
-    MAX_EXPANSION,
-    FileRuleError,
-    check_member,
-    check_regular,
-    check_whole_tensors,
-    load_tensors,
-)
+from mpcs_torch.io.untrusted_files import check_member, check_regular, check_whole_tensors, load_tensors
 
 START_BYTES = 2**16
-"""The most of a file that is read to find out its format and dialect."""
-MAX_CODE, SURROGATES = 0x10FFFF, np.arange(0xD800, 0xE000)
-"""Of Unicode: the last character, and what are no characters."""
-ROWS = 2**13
-"""The number of rows that are read at a time where each may be long."""
+"""What is read of a file to find out its format and dialect, beside the line that is reached and the next one."""
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """Compressions of text, by the first bytes."""
 
@@ -78,44 +55,16 @@ def open_table(path: Path, *, is_whole: bool = True) -> Table:
         return table
 
 
-class _Limited(io.RawIOBase):
-    """The first bytes of a stream; more of them are an error, or left out."""
-
-    def __init__(self, stream: Any, most: int, *, is_error: bool) -> None:
-        self._stream, self._left, self._is_error = stream, most, is_error
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer) if self._is_error else min(len(buffer), self._left))
-        self._left -= len(data)
-        if self._left < 0:
-            raise FileRuleError(f"must expand to at most {MAX_EXPANSION} times its size or {FREE_BYTES} bytes")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
 def _open_text(path: Path, compression: str, *, is_whole: bool) -> BinaryIO:
     """Open the bytes of a text file, unpacked; of one that may grow, up to its last line with an end."""
     if compression:
         import pyarrow
 
-        stream, most = pyarrow.input_stream(str(path), compression=compression), MAX_EXPANSION * path.stat().st_size
-        return cast("BinaryIO", io.BufferedReader(_Limited(stream, max(FREE_BYTES, most), is_error=True)))
-    file = path.open("rb")
+        return io.BufferedReader(cast("Any", pyarrow.input_stream(str(path), compression=compression)))
     if is_whole:
-        return file
-    start, end = file.seek(0, io.SEEK_END), 0
-    while start and not end:
-        most, start = start, file.seek(max(0, start - START_BYTES))
-        end = file.read(most - start).rfind(b"\n") + 1
-    file.seek(0)
-    return cast("BinaryIO", io.BufferedReader(_Limited(file, start + end, is_error=False)))
+        return path.open("rb")
+    content = path.read_bytes()
+    return io.BytesIO(content[: content.rfind(b"\n") + 1])
 
 
 def _text_table(path: Path, *, is_whole: bool) -> Table:
@@ -126,18 +75,18 @@ def _text_table(path: Path, *, is_whole: bool) -> Table:
     is_wide = encoding_of(start).startswith("utf-16")  # where lines do not end with a byte
     opened = partial(_open_text, path, compression, is_whole=is_whole or is_wide)
     with opened() as file:
-        start = more = file.read(START_BYTES)
-        while len(more) == START_BYTES and start.count(b"\n") < 2 and len(start) < LONGEST_LINE:  # of many columns
-            start += (more := file.read(START_BYTES))
+        start = file.read(START_BYTES) + file.readline() + file.readline()
+        is_all = not file.read(1)
     text = start.decode(encoding_of(start), "ignore").lstrip()
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
-        return _json_table(path, opened, compression)
-    dialect = sniff(path, start, is_whole=len(more) < START_BYTES)
+        with opened() as file:
+            return _json_table(path, file.read().decode("utf-8-sig"), compression)
+    dialect = sniff(path, start, is_whole=is_all)
     words = ", ".join([*([compression] if compression else []), *dialect.in_words()])
     return Table(
         path,
         dialect.names,
-        TextRows(path, dialect, opened).batches,
+        partial(read_text, path, dialect, opened),
         has_names=dialect.has_names,
         dialect=words,
         delimiter=dialect.delimiter,
@@ -145,76 +94,63 @@ def _text_table(path: Path, *, is_whole: bool) -> Table:
     )
 
 
-def _json_table(path: Path, opened: Callable[[], BinaryIO], compression: str) -> Table:
+def _json_table(path: Path, text: str, compression: str) -> Table:
     """Open JSON lines, a JSON array of records, or an object of columns or of records by id."""
-
-    def records() -> Iterator[Any]:
-        with io.TextIOWrapper(opened(), encoding="utf-8-sig") as file:
-            lines = (line for line in lines_of(file, path) if line.strip())
-            first, second = next(lines, ""), next(lines, None)
-            try:
-                parsed = json.loads(first)
-            except ValueError:
-                parsed = None
-            if parsed is None or second is None or not isinstance(parsed, (dict, list)):
-                if (path.stat().st_size) > MAX_DATA_BYTES:
-                    raise FileRuleError(f"must have at most {MAX_DATA_BYTES} bytes, or a record on each line")
-                yield from records_of(json.loads("".join([first, second or "", *lines])))
-                return
-            for row, line in enumerate(chain([first, second], lines), start=1):
-                with reading(path, row):
-                    yield json.loads(line)
-
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > 1 and _is_json(lines[0]):
+        records = []
+        for row, line in enumerate(lines, start=1):
+            with reading(path, row):
+                records.append(json.loads(line))
+    else:
+        records = records_of(json.loads(text))
     table = _nested_table(path, records)
     if not table.names:
         raise PredictionsError(path, "must contain records with names of columns")
     return replace(table, dialect=compression)
 
 
-def _records_table(path: Path, names: Sequence[str], records: Callable[[], Iterator[Any]], **about: Any) -> Table:
-    """Return a table of records, which are read anew each time."""
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
-    def read(wanted: Sequence[str], _: Collection[str], __: range | None) -> Iterator[Batch]:
-        rows, first = records(), 1
-        while some := list(islice(rows, ROWS)):
-            yield Batch(first, {name: column_of([record.get(name) for record in some]) for name in wanted})
-            first += len(some)
 
-    return Table(path, names, read, **about)
+def _nested_table(path: Path, records: Sequence[Any]) -> Table:
+    """Return a table of records with nested values, which become columns as those of JSON do."""
+    flat = [flat_record(record) for record in records]
+    return _records_table(path, [*dict.fromkeys(name for record in flat for name in record)], flat)
+
+
+def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any) -> Table:
+    """Return a table of records."""
+
+    def load(wanted: Sequence[str], _: Collection[str], first_rows: int | None) -> dict[str, Column]:
+        return {name: column_of([record.get(name) for record in records[:first_rows]]) for name in wanted}
+
+    return Table(path, names, load, **about)
 
 
 def _parquet_table(path: Path) -> Table:
-    """Open parquet; parts of its rows can be read."""
+    """Open parquet."""
     from pyarrow import OSFile, parquet
+    from pyarrow import Table as ArrowTable
 
     file = parquet.ParquetFile(OSFile(str(path)), pre_buffer=False)  # a path may be taken for an address
-    names = list(file.schema_arrow.names)
     if any(_is_deep(kind) for kind in file.schema_arrow.types):
-        return _nested_table(path, lambda: (row for some in file.iter_batches(ROWS) for row in some.to_pylist()))
+        return _nested_table(path, file.read().to_pylist())
 
-    def read(wanted: Sequence[str], _: Collection[str], part: range | None) -> Iterator[Batch]:
-        part = range(file.metadata.num_rows) if part is None else part
-        groups, start, end = list[int](), 0, 0
-        for number in range(file.num_row_groups):
-            begin, end = end, end + file.metadata.row_group(number).num_rows
-            if begin < part.stop and end > part.start:
-                start = start if groups else begin
-                groups.append(number)
-        for some in file.iter_batches(rows_at_a_time(len(wanted)), row_groups=groups, columns=wanted):
-            low, high = max(start, part.start), min(start + len(some), part.stop)
-            if low < high:
-                kept = some.slice(low - start, high - low)
-                yield Batch(low + 1, {name: _plain(kept.column(name)) for name in wanted})
-            start += len(some)
+    def load(wanted: Sequence[str], _: Collection[str], first_rows: int | None) -> dict[str, Column]:
+        if first_rows is None:
+            read = file.read(columns=wanted)
+        else:
+            first = next(file.iter_batches(first_rows, columns=wanted), None)
+            read = ArrowTable.from_batches([first] if first else [], first.schema if first else file.schema_arrow)
+        return {name: _plain(read.column(name)) for name in wanted}
 
-    whole = partial(file.iter_batches, rows_at_a_time(len(names)))
-    return Table(path, names, read, rows=int(file.metadata.num_rows), records=whole)
-
-
-def _nested_table(path: Path, records: Callable[[], Iterator[Any]]) -> Table:
-    """Return a table of records with nested values, which become columns as those of JSON do."""
-    names = dict.fromkeys(name for record in islice(records(), ROWS) for name in flat_record(record))
-    return _records_table(path, [*names], lambda: map(flat_record, records()))
+    return Table(path, list(file.schema_arrow.names), load, load_types=file.read)
 
 
 def _is_deep(kind: Any) -> bool:
@@ -229,36 +165,30 @@ def _arrow_table(path: Path) -> Table:
     """Open an arrow file (feather), or a stream of arrow."""
     from pyarrow import ipc, memory_map
 
-    def batches() -> Any:
-        with memory_map(str(path)) as file:
-            is_file = file.read(6) == b"ARROW1"
-            file.seek(0)
-            opened = ipc.open_file(file) if is_file else ipc.open_stream(file)
-            yield opened.schema.names
-            yield from (opened.get_batch(place) for place in range(opened.num_record_batches)) if is_file else opened
+    file = memory_map(str(path))
+    is_file = file.read(6) == b"ARROW1"
+    file.seek(0)
+    table = (ipc.open_file(file) if is_file else ipc.open_stream(file)).read_all()
 
-    def read(wanted: Sequence[str], _: Collection[str], __: range | None) -> Iterator[Batch]:
-        first = 1
-        for some in islice(batches(), 1, None):
-            yield from in_parts({name: _plain(some.column(name)) for name in wanted}, ROWS, first)
-            first += len(some)
+    def load(wanted: Sequence[str], _: Collection[str], first_rows: int | None) -> dict[str, Column]:
+        return {name: _plain(table.column(name).slice(0, first_rows)) for name in wanted}
 
-    return Table(path, next(batches()), read)
+    return Table(path, table.schema.names, load)
 
 
-def _plain(column: Any) -> Column:
+def _plain(chunked: Any) -> Column:
     """Return a column of arrow as numbers, text, or a tensor of lists of numbers of one length."""
-    from pyarrow import string, types
+    from pyarrow import compute, string, types
 
-    column.validate(full=True)  # of texts, that they are UTF-8
-    kind = column.type
-    if types.is_dictionary(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
+    chunked.validate(full=True)  # of texts, that they are UTF-8
+    kind = chunked.type.value_type if types.is_dictionary(chunked.type) else chunked.type
+    column = chunked.cast(kind).combine_chunks()
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        values, rows = column.flatten(), len(column)
-        lengths = {len(row) if row is not None else -1 for row in column} if rows else set()
-        if len(lengths) == 1 and values.type != string() and not values.null_count and -1 not in lengths:
-            return torch.from_numpy(np.array(values.to_numpy(zero_copy_only=False)).reshape(rows, -1))
+        values, lengths = column.flatten(), compute.list_value_length(column).unique().to_pylist()
+        if len(lengths) == 1 and lengths[0] and types.is_primitive(kind.value_type) and not values.null_count:
+            return torch.from_numpy(np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1))
         return column_of(column.to_pylist())
     if types.is_nested(kind) or types.is_boolean(kind):
         return column_of(column.to_pylist())
@@ -269,24 +199,17 @@ def _xlsx_table(path: Path) -> Table:
     """Open the first sheet of an xlsx file; formulas are read as the values that they last had."""
     from openpyxl import load_workbook
 
-    def rows() -> Iterator[list[Any]]:
-        with path.open("rb") as file:
-            sheet = load_workbook(file, read_only=True, data_only=True).worksheets[0]
-            sheet.reset_dimensions()
-            yield from (list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row))
-
-    first = list(islice(rows(), 51))
-    if not first:
+    with path.open("rb") as file:
+        sheet = load_workbook(file, read_only=True, data_only=True).worksheets[0]
+        sheet.reset_dimensions()
+        rows = [list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+    if not rows:
         raise PredictionsError(path, "has no rows: the first sheet is empty")
-    has_names = has_header([["" if cell is None else str(cell) for cell in row] for row in first], ",")
-    cells = [f"Unnamed: {place}" if cell is None else str(cell).strip() for place, cell in enumerate(first[0])]
-    names = cells if has_names else unnamed(max(map(len, first)))
-    about = {"has_names": has_names, "dialect": "" if has_names else "no header"}
-
-    def records() -> Iterator[Any]:
-        return (dict(zip(names, row, strict=False)) for row in islice(rows(), int(has_names), None))
-
-    return _records_table(path, names, records, **about)
+    has_names = has_header([["" if cell is None else str(cell) for cell in row] for row in rows[:51]], ",")
+    cells = [f"Unnamed: {place}" if cell is None else str(cell).strip() for place, cell in enumerate(rows[0])]
+    names = cells if has_names else unnamed(max(map(len, rows)))
+    records = [dict(zip(names, row, strict=False)) for row in rows[int(has_names) :]]
+    return _records_table(path, names, records, has_names=has_names, dialect="" if has_names else "no header")
 
 
 def _zip_table(path: Path) -> Table:
@@ -304,44 +227,21 @@ def _zip_table(path: Path) -> Table:
 
 def _npz_table(path: Path) -> Table:
     """Open npz: arrays of numbers or texts, of which those with as many rows as the largest are columns."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
-        headers, other = {}, list[str]()
-        for name, member in members.items():
-            with archive.open(member) as stream:
-                try:
-                    header = read_header(stream, most_characters=10_000)  # a path has at most 4096
-                except FileRuleError:
-                    if len(members) == 1:
-                        raise
-                    other.append(name)
-                    continue
-                if header.is_fortran and len(header.shape) > 1:
-                    raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
-                header.check_whole(member.file_size)
-                headers[name] = header
-    shapes = {name: header.shape for name, header in headers.items()}
-
-    def open_member(name: str) -> Callable[[int, int], Any]:
-        stream = zipfile.ZipFile(path).open(members[name])  # noqa: SIM115  # read on as rows are asked for
-        header = headers[name]
-        size = header.dtype.itemsize * math.prod(header.shape[1:])
-
-        def rows(start: int, stop: int) -> Any:
-            stream.seek(header.start + size * start)  # which reads what is between
-            data = np.frombuffer(stream.read(size * (stop - start)), header.dtype)
-            return data.reshape(stop - start, *header.shape[1:])
-
-        return rows
-
-    return _arrays_table(path, shapes, open_member, other)
+    arrays, other = dict[str, Any](), list[str]()
+    with np.load(path) as file:
+        for name in file.files:
+            try:
+                arrays[name] = file[name]
+            except ValueError:  # an array of objects, which only pickle reads
+                if len(file.files) == 1:
+                    raise
+                other.append(name)
+    return _arrays_table(path, arrays, other)
 
 
 def _npy_table(path: Path) -> Table:
     """Open npy: an array, which has no name."""
-    mapped = map_array(path)
-    table = _arrays_table(path, {"column 1": mapped.shape}, lambda _: lambda start, stop: mapped[start:stop])
-    return replace(table, has_names=False)
+    return replace(_arrays_table(path, {"column 1": np.load(path, mmap_mode="r")}), has_names=False)
 
 
 def _torch_table(path: Path) -> Table:
@@ -351,60 +251,55 @@ def _torch_table(path: Path) -> Table:
     if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
         raise PredictionsError(path, "must contain a dictionary with tensors, such as preds and target")
     columns = {str(name): value for name, value in saved.items() if isinstance(value, (Tensor, list))}
-    columns = {name: value if isinstance(value, Tensor) else column_of(value) for name, value in columns.items()}
     check_whole_tensors(columns.values())
-    shapes = {
-        name: tuple(value.shape) if isinstance(value, Tensor) else (len(value),) for name, value in columns.items()
-    }
-    return _arrays_table(path, shapes, lambda name: lambda start, stop: columns[name][start:stop])
+    arrays = {name: value if isinstance(value, Tensor) else column_of(value) for name, value in columns.items()}
+    return _arrays_table(path, arrays)
 
 
-def _arrays_table(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], open_array: Callable[[str], Any], other: Sequence[str] = ()
-) -> Table:
+def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> Table:
     """Return a table of arrays that have as many rows as the largest; the others are named in its dialect."""
-    sizes = {name: math.prod(shape) for name, shape in shapes.items() if shape and len(shape) <= 2}
+    shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
+    sizes = {name: np.prod(shape) for name, shape in shapes.items() if len(shape) in (1, 2) and _is_plain(arrays[name])}
     if not sizes:
-        raise PredictionsError(path, f"must contain an array (N,) or (N, C), but has {quoted(dict(shapes))}")
+        raise PredictionsError(path, f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}")
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
     other = [*other, *(name for name in shapes if name not in names)]
     width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
     called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) == (width,)), None)
-    classes = [] if called is None else _array_column(open_array(called)(0, width), is_text=True).tolist()
+    classes = [] if called is None else _array_column(arrays[called], is_text=True).tolist()
     classes = classes if len({*classes}) == width and all(isinstance(name, str) for name in classes) else []
-    is_wide = width > 1
-    flat = [name for name in names if shapes[name][1:] == (1,)] if is_wide else []  # labels (N, 1) beside scores (N, C)
+    flat = [name for name in names if shapes[name][1:] == (1,) and width > 1]  # labels (N, 1) beside scores (N, C)
 
-    def read(wanted: Sequence[str], numbers: Collection[str], part: range | None) -> Iterator[Batch]:
-        arrays, part = {name: open_array(name) for name in wanted}, range(rows) if part is None else part
-        step = min(ROWS, rows_at_a_time(max(math.prod(shapes[name][1:]) for name in wanted)))
-        for start in range(part.start, part.stop, step):
-            some = {name: array(start, min(start + step, part.stop)) for name, array in arrays.items()}
-            some = {name: each[:, 0] if name in flat else each for name, each in some.items()}
-            yield Batch(start + 1, {name: _array_column(each, name not in numbers) for name, each in some.items()})
+    def load(wanted: Sequence[str], numbers: Collection[str], first_rows: int | None) -> dict[str, Column]:
+        some = {name: arrays[name][:first_rows] for name in wanted}
+        some = {name: each[:, 0] if name in flat else each for name, each in some.items()}
+        return {name: _array_column(each, name not in numbers) for name, each in some.items()}
 
     unread = [name for name in other if name != called]
     words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
-    return Table(path, names, read, rows=rows, dialect=words, counts_from_0=True, classes=classes)
+    return Table(path, names, load, dialect=words, counts_from_0=True, classes=classes)
+
+
+def _is_plain(array: Any) -> bool:
+    """Return whether an array has real numbers or texts."""
+    return not isinstance(array, np.ndarray) or array.dtype.kind in "fiubU"
 
 
 def _array_column(values: Any, is_text: bool) -> Column:
-    """Return an array of numbers (n, k) as a tensor; one of numbers or texts (n,) as it is, or for text by arrow."""
+    """Return numbers (n, k) as a tensor; numbers (n,) as they are, or for text by arrow; and texts by arrow."""
     if isinstance(values, Tensor) and values.ndim == 2:
         return values
     if isinstance(values, Tensor):
         values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    if isinstance(values, np.ndarray):
-        values = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
-        values = values.astype(values.dtype.newbyteorder("="), copy=False)
-        codes = np.ascontiguousarray(values).view(np.uint32) if values.dtype.kind == "U" and values.size else None
-        if codes is not None and ((codes > MAX_CODE) | np.isin(codes, SURROGATES)).any():
-            raise FileRuleError("must contain texts of Unicode characters")
-    if isinstance(values, np.ndarray) and values.ndim == 2:
+    if not isinstance(values, np.ndarray):
+        return values
+    values = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    if values.ndim == 2:
         unsigned = np.dtype(np.float64 if values.dtype == np.uint64 else np.int64)  # torch barely supports it
         return torch.from_numpy(np.array(values, dtype=unsigned if values.dtype.kind == "u" else values.dtype))
-    if is_text and isinstance(values, np.ndarray):
+    if is_text or values.dtype.kind == "U":
         import pyarrow
 
         return pyarrow.array(values)

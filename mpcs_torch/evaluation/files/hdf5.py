@@ -1,7 +1,7 @@
 """HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS read and write them: Scores and Keys; an Ndx is read."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.tables import Batch, Table
+from mpcs_torch.evaluation.files.tables import Column, Table
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_EXPANSION, FileRuleError
 
@@ -27,24 +27,10 @@ MATRIX = "a matrix of scores"
 """The dialect of a table of scores, some of which may be of pairs that are no trials."""
 KINDS = {"f": "floating point numbers", "biu": "integers or bools"}
 """The values of scores, and of masks, by numpy's letters."""
-NAMES, CELLS = 2**16, 2**22
-"""The number of names, and of values of a matrix, that are read at a time."""
-FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
-"""By the library's number. Others may come from plug-ins, which are programs."""
-CHECKSUM, LEAST_CHECKED = 3, 4
-"""The number of fletcher32, and the bytes that it adds to a chunk."""
-PACKERS = {1, 32000}
-"""Of those, the ones that make chunks smaller; one after the other would multiply what they expand to."""
-MAX_PACKED = 2**20 + 2**12
-"""Bytes of a packed chunk: gzip unpacks it to about `FREE_BYTES` at most, whatever size it declares. h5py chooses
-chunks of less than 2^20 bytes before they are packed."""
 MAX_CELLS_OF_A_TRIAL = 100
 """Larger matrices with more cells would be packed tighter than `hdf5_table` reads, and are better written as tables."""
-CHUNK_ROWS, CHUNK_CELLS = 64, 2**16
 Pair = tuple[Groups, Groups]
 """The enrollments and the tests of trials."""
-Cells = Callable[[slice], tuple[NDArray[np.intp], NDArray[np.intp], NDArray[Any]]]
-"""Returns the rows and columns of the cells that are filled in some rows of a matrix, and their values."""
 
 
 def hdf5_table(path: Path) -> Table:
@@ -56,89 +42,46 @@ def hdf5_table(path: Path) -> Table:
         FileRuleError: If it breaks a limit, or is no such file.
     """
     import h5py
+    from pyarrow import array, string
 
     with h5py.File(path, "r") as file:
         names = _axes(file)
-        kind = _cells(file, names)[0]
+        kind, is_filled, values = _cells(file, names)
+    rows, columns = is_filled.nonzero()
+    cells = values[rows, columns]
+    axes = {"enrollment": array(names[0], string()).take(array(rows)), "test": array(names[1]).take(array(columns))}
+    labels = array(["nontarget", "target"]).take(array((cells > 0).astype(np.int64)))
+    table = {**axes, kind: array(cells) if kind == "score" else labels}
 
-    def read(wanted: Sequence[str], _: Collection[str], __: range | None) -> Iterator[Batch]:
-        from pyarrow import DictionaryArray, array, string
+    def load(wanted: Sequence[str], _: Collection[str], first_rows: int | None) -> dict[str, Column]:
+        return {name: table[name][:first_rows] for name in wanted}
 
-        first, texts = 1, [array(axis, string()) for axis in (*names, ["nontarget", "target"])]
-        with h5py.File(path, "r") as file:
-            block = _cells(file, names)[1]
-            for some in row_blocks((len(names[0]), len(names[1]))):
-                rows, columns, values = block(some)
-                codes = {"enrollment": (rows, texts[0]), "test": (columns, texts[1]), "label": (values > 0, texts[2])}
-                batch: dict[str, Any] = {} if kind == "label" else {"score": array(values)}
-                for name in {*wanted} - batch.keys():
-                    batch[name] = DictionaryArray.from_arrays(array(codes[name][0].astype(np.int32)), codes[name][1])
-                yield Batch(first, {name: batch[name] for name in wanted})
-                first += len(values)
-
-    return Table(path, ["enrollment", "test", kind], read, dialect="" if kind == "label" else MATRIX)
-
-
-def row_blocks(shape: tuple[int, int], chunk_rows: int = 1) -> Iterator[slice]:
-    """Yield the rows of a matrix in blocks of whole chunks and at most `CELLS` values, or of one chunk."""
-    step = chunk_rows * max(1, CELLS // max(1, chunk_rows * shape[1]))
-    for start in range(0, shape[0], step):
-        yield slice(start, min(start + step, shape[0]))
-
-
-def _find(file: "h5py.File", name: str) -> Any:
-    """Return what a name leads to, or None; refuse links that may lead to other files."""
-    import h5py
-
-    at: Any = file
-    for part in name.split("/"):
-        link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
-        if link is not None and not isinstance(link, h5py.HardLink):
-            raise FileRuleError(f"{quoted(part)} must be in the file itself, but is a soft or external link")
-        at = None if link is None else at[part]
-    return at
+    return Table(path, [*table], load, dialect="" if kind == "label" else MATRIX)
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return a dataset that cannot fill the memory, run a plug-in or crash the library; no value is read yet."""
+    """Return a dataset that is in the file itself and cannot fill the memory; no value is read yet."""
     import h5py
 
-    dataset = _find(file, name)
+    dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
         raise FileRuleError(f"must have {quoted(name)}, a dataset with a shape")
-    rules = _storage_rules(dataset, Path(file.filename).stat().st_size)
-    broken = next((rule for is_broken, rule in rules if is_broken), None)
-    if broken is not None:
-        raise FileRuleError(f"{quoted(name)} {broken}")
+    if dataset.file.filename != file.filename or dataset.is_virtual or dataset.external:
+        raise FileRuleError(f"{quoted(name)} must be in the file itself, but is in other files")
+    declared = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ())) * dataset.dtype.itemsize
+    if declared > max(FREE_BYTES, MAX_EXPANSION * Path(file.filename).stat().st_size):
+        rule = f"must declare at most {MAX_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
+        raise FileRuleError(f"{quoted(name)} {rule}, but declares {declared}")
     return dataset
 
 
-def _storage_rules(dataset: "h5py.Dataset", file_size: int) -> Iterator[tuple[object, str]]:
-    """Yield the rules of how values are stored, each only where those before it hold."""
-    yield dataset.is_virtual or dataset.external, "must be in the file itself, but is virtual or in other files"
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
-    is_foreign = not set(filters) <= FILTERS.keys() or sum(number in PACKERS for number in filters) > 1
-    yield is_foreign, f"must be packed once, by {', '.join(FILTERS.values())} alone"
-    declared = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ())) * dataset.dtype.itemsize
-    rule = f"must declare at most {MAX_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
-    yield declared > max(FREE_BYTES, MAX_EXPANSION * file_size), f"{rule}, but declares {declared}"
-    packed = list[int]()
-    if filters:
-        dataset.id.chunk_iter(lambda chunk: packed.append(chunk.size))
-    is_short = CHECKSUM in filters and min(packed, default=LEAST_CHECKED) < LEAST_CHECKED
-    yield is_short, "has a chunk that is too short for its checksum"
-    largest = max(packed, default=0)
-    yield largest > MAX_PACKED, f"must be packed in chunks of at most {MAX_PACKED} bytes, but one has {largest}"
-
-
-def _numbers(file: "h5py.File", name: str, shape: tuple[int, ...], kinds: str) -> "h5py.Dataset":
+def _matrix(file: "h5py.File", name: str, shape: tuple[int, ...], kinds: str) -> NDArray[Any]:
     """Return a matrix of numbers of some of `KINDS`."""
     matrix = _dataset(file, name)
-    if matrix.dtype.kind not in kinds or matrix.dtype.itemsize > 8 or matrix.shape != shape:
+    if matrix.dtype.kind not in kinds or matrix.shape != shape:
         rule = f"must be a matrix {shape} of {KINDS[kinds]}, as there are models and segments"
         raise FileRuleError(f"{quoted(name)} {rule}, but is {_kind(matrix)}")
-    return matrix
+    return np.asarray(matrix[:])
 
 
 def _kind(dataset: "h5py.Dataset") -> str:
@@ -147,7 +90,7 @@ def _kind(dataset: "h5py.Dataset") -> str:
 
 def _axes(file: "h5py.File") -> tuple[list[str], list[str]]:
     """Return the names of rows and columns."""
-    pair = next((pair for pair in PAIRS if _find(file, pair[0]) is not None), None)
+    pair = next((pair for pair in PAIRS if pair[0] in file), None)
     if pair is None:
         known = ", or ".join(" and ".join(pair) for pair in PAIRS)
         raise FileRuleError(f"must have the names of models and segments: {known}")
@@ -159,53 +102,47 @@ def _names(file: "h5py.File", name: str) -> list[str]:
     import h5py
 
     dataset = _dataset(file, name)
-    text = h5py.check_string_dtype(dataset.dtype)
-    if text is None or len(dataset.shape) != 1:
+    if h5py.check_string_dtype(dataset.dtype) is None or len(dataset.shape) != 1:
         raise FileRuleError(f"{quoted(name)} must be a list of names, but is {_kind(dataset)}")
-    longest = text.length or Path(file.filename).stat().st_size  # no text is longer than its file
-    step, names = max(1, min(NAMES, FREE_BYTES // max(1, longest))), dict[str, None]()
-    for start in range(0, dataset.shape[0], step):
-        for each in dataset.asstr("utf-8")[start : start + step]:
-            if not each or each in names:  # at once: repeated names take next to no space in a file
-                problem = f"has {quoted(each)} twice" if each else "has an empty name"
-                raise FileRuleError(f"{quoted(name)} must have different names, but {problem}")
-            names[each] = None
-    return list(names)
+    names = list(dataset.asstr("utf-8")[:])
+    if "" in names or len({*names}) < len(names):
+        repeated = next((each for place, each in enumerate(names) if each in names[:place]), "")
+        problem = "has an empty name" if "" in names else f"has {quoted(repeated)} twice"
+        raise FileRuleError(f"{quoted(name)} must have different names, but {problem}")
+    return names
 
 
-def _cells(file: "h5py.File", names: Sequence[Sequence[str]]) -> tuple[Literal["score", "label"], Cells]:
-    """Return whether a matrix has scores or labels, and what reads its cells: those of the mask, else not NaN or 0."""
-    first = next((name for name in (*SCORES, TRIALS, TARGETS) if _find(file, name) is not None), None)
+def _cells(
+    file: "h5py.File", names: Sequence[Sequence[str]]
+) -> tuple[Literal["score", "label"], NDArray[np.bool_], NDArray[Any]]:
+    """Return whether a matrix has scores or labels, the cells that are filled, and all values.
+
+    Those cells are filled that the mask says, else those that are not NaN or 0.
+    """
+    first = next((name for name in (*SCORES, TRIALS, TARGETS) if name in file), None)
     if first is None:
         problem = f"must be Scores, with {' or '.join(SCORES)}, or a Key, with {TRIALS}"
         raise FileRuleError(f"{problem}, or with {TARGETS} and {NONTARGETS}")
-    has_mask = first in SCORES and _find(file, MASK) is not None
-    parts, shape = [first, *[MASK] * has_mask, *[NONTARGETS] * (first == TARGETS)], tuple(map(len, names))
-    opened = {name: _numbers(file, name, shape, "f" if name in SCORES else "biu") for name in parts}
-
-    def block(rows: slice) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[Any]]:
-        if first in SCORES:
-            values = opened[first][rows].astype(np.float64)
-            is_filled = opened[MASK][rows] != 0 if has_mask else ~np.isnan(values)
-            is_bad, rule = is_filled & np.isnan(values), "the score of {} must be a number, but is 'nan'"
-        else:
-            targets, *nontargets = (_labels(matrix[rows], name) for name, matrix in opened.items())
-            values = targets - sum(nontargets)
-            is_filled, rule = values != 0, "a trial must be target or non-target, but '{}' is both"
-            is_bad = (targets == 1) & (sum(nontargets) == 1)
-        if is_bad.any():
-            row, column = (int(place[0]) for place in is_bad.nonzero())
-            raise FileRuleError(rule.format(quoted(f"{names[0][row + rows.start]} {names[1][column]}")[1:-1]))
-        row_places, columns = is_filled.nonzero()
-        return row_places + rows.start, columns, values[row_places, columns]
-
-    return "score" if first in SCORES else "label", block
+    shape = tuple(map(len, names))
+    if first in SCORES:
+        values = _matrix(file, first, shape, "f").astype(np.float64)
+        is_filled = _matrix(file, MASK, shape, "biu") != 0 if MASK in file else ~np.isnan(values)
+        is_bad, rule = is_filled & np.isnan(values), "the score of {} must be a number, but is 'nan'"
+    else:
+        targets, *nontargets = (_labels(file, name, shape) for name in (first, *[NONTARGETS] * (first == TARGETS)))
+        values = np.asarray(targets - sum(nontargets), dtype=np.float64)
+        is_filled, rule = values != 0, "a trial must be target or non-target, but '{}' is both"
+        is_bad = (targets == 1) & (sum(nontargets) == 1)
+    if is_bad.any():
+        row, column = (int(place[0]) for place in is_bad.nonzero())
+        raise FileRuleError(rule.format(quoted(f"{names[0][row]} {names[1][column]}")[1:-1]))
+    return "score" if first in SCORES else "label", is_filled, values
 
 
-def _labels(values: NDArray[Any], name: str) -> NDArray[np.int8]:
+def _labels(file: "h5py.File", name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:
     """Return the numbers of a mask: from -1 to 1 in `TRIALS`, 0 or 1 in others."""
+    values, lowest = _matrix(file, name, shape, "biu"), -1 if name == TRIALS else 0
     values = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
-    lowest = -1 if name == TRIALS else 0
     bad = (values < lowest) | (values > 1)
     if bad.any():
         raise FileRuleError(f"{quoted(name)} must be from {lowest} to 1, but has {values[bad][0]}")
@@ -233,29 +170,22 @@ def write_matrix(file: BinaryIO, kind: Literal["Scores", "Key"], pair: Pair, val
     """
     import h5py
 
-    order = pair[0].codes.argsort(stable=True).numpy()
-    rows, columns = (side.codes.numpy()[order] for side in pair)
-    filled, datasets = values[order], dict[str, tuple[NDArray[Any], float]]()
+    rows, columns = (side.codes.numpy() for side in pair)
+    matrix = np.full((len(pair[0].names), len(pair[1].names)), np.nan if kind == "Scores" else 0, values.dtype)
+    matrix[rows, columns] = values
     if kind == "Scores":
-        datasets = {SCORES[0]: (filled, 0), MASK: (np.ones_like(rows, np.int8), 0), SCORES[1]: (filled, np.nan)}
+        mask = np.zeros(matrix.shape, dtype=np.int8)
+        mask[rows, columns] = 1
+        datasets = {SCORES[0]: np.where(mask, matrix, 0), MASK: mask, SCORES[1]: matrix}
     else:
-        datasets = {TRIALS: (filled, 0), TARGETS: (filled > 0, 0), NONTARGETS: (filled < 0, 0)}
-    shape = (len(pair[0].names), len(pair[1].names))
-    chunk_rows = max(1, min(CHUNK_ROWS, shape[0], CELLS // max(1, shape[1])))
-    chunk = (chunk_rows, min(shape[1], CHUNK_CELLS // chunk_rows))
-    packed = {} if 0 in shape else {"chunks": chunk, "compression": "gzip", "fletcher32": True}
+        datasets = {TRIALS: matrix, TARGETS: matrix > 0, NONTARGETS: matrix < 0}
     with h5py.File(file, "w") as opened:
         opened.attrs["type"], opened.attrs["version"] = kind, "1.0"  # of PyBOSARIS
         for names, side in zip(zip(*PAIRS, strict=True), pair, strict=True):
             encoded = [text.encode() for text in side.names]
             texts = np.array(encoded, dtype=h5py.string_dtype("utf-8", max(map(len, encoded), default=1)))
-            opened.create_dataset(names[0], data=texts, compression="gzip" if encoded else None)
+            opened.create_dataset(names[0], data=texts)
             for other in names[1:]:
                 opened[other] = opened[names[0]]  # a link inside the file
-        for name, (cells, empty) in datasets.items():
-            dataset = opened.create_dataset(name, shape, cells.dtype, **packed)
-            for block in row_blocks(shape, chunk_rows):
-                some = slice(*np.searchsorted(rows, [block.start, block.stop]))
-                matrix = np.full((block.stop - block.start, shape[1]), empty, dtype=cells.dtype)
-                matrix[rows[some] - block.start, columns[some]] = cells[some]
-                dataset[block] = matrix
+        for name, cells in datasets.items():
+            opened.create_dataset(name, data=cells, compression="gzip" if cells.size else None)

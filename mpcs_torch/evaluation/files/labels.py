@@ -1,6 +1,6 @@
 """Give a table the labels, and columns of groups, that another file has for its rows: it replaces no column."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import split_truth
 from mpcs_torch.evaluation.files.row_ids import RowIds, shared_ids
 from mpcs_torch.evaluation.files.score_columns import by_class
-from mpcs_torch.evaluation.files.tables import Batch, Column, Table, choices, decoded, kind_of, listed
+from mpcs_torch.evaluation.files.tables import Column, Table, choices, kind_of, listed
 from mpcs_torch.evaluation.files.words import LABELS, is_index, named_as
 
 
@@ -36,7 +36,10 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
         each.check_columns([identifier], "--id-column")
     of_class = _labels_in(other, reading, identifier, table.names)
     groups = [name for name in reading.columns if name in other.names and name not in table.names]
-    columns = _whole(other, [*([] if identifier is None else [identifier]), *of_class.values(), *groups])
+    wanted = [*([] if identifier is None else [identifier]), *of_class.values(), *groups]
+    theirs = other.read(texts=wanted)  # as text, so that labels stay as they are
+    if not theirs.rows:
+        raise PredictionsError(other.path, "has no rows")
     added = dict(zip(groups, groups, strict=True))
     for class_name, name in of_class.items():
         joined = name if other.has_names or len(other.names) > 1 else "labels"
@@ -45,21 +48,17 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
         added[joined] = name
         of_class[class_name] = joined
     if identifier is None:
-        places = _places_in_order(table, other, len(next(iter(columns.values()))))
+        places = _places_in_order(table, other, theirs.rows)
     else:
-        known = RowIds.of_columns(Batch(1, columns, other.path), [identifier]).check_different()
-        ids, may_lack = RowIds.of(table, identifier), reading.missing == "drop"
+        known = RowIds.of(theirs, [identifier]).check_different()
+        ids, may_lack = RowIds.of(table.read(texts=[identifier]), [identifier]), reading.missing == "drop"
         places = ids.among(known) if may_lack else ids.all_among(known, " (--missing drop leaves such rows out)")
 
-    def read(wanted: Sequence[str], numbers: Collection[str], part: range | None) -> Iterator[Batch]:
+    def load(wanted: Sequence[str], numbers: Collection[str], first_rows: int | None) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
-        texts = [name for name in inner if name not in numbers] if inner else table.names[:1]
-        for batch in table.batches(numbers=[name for name in inner if name in numbers], texts=texts, part=part):
-            rows = places[batch.first_row - 1 :][: batch.rows]
-            if len(rows) < batch.rows:
-                raise PredictionsError(table.path, f"had {len(places)} rows when it was opened, but now has more")
-            joined = {name: _take(columns[added[name]], rows) for name in wanted if name in added}
-            yield Batch(batch.first_row, batch.columns | joined)
+        columns = table.load(inner, numbers, first_rows) if inner else {}
+        taken = places[:first_rows]
+        return columns | {name: _take(theirs.columns[added[name]], taken) for name in wanted if name in added}
 
     how = f"labels of {other.path.name} by {'the order of rows' if identifier is None else quoted(identifier)}"
     return replace(
@@ -68,8 +67,8 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
         joined=[*added],
         label=of_class.pop("", None),
         truth=of_class,
-        read=read,
-        records=None,
+        load=load,
+        load_types=None,
         dialect=", ".join(filter(None, [table.dialect, how])),
     )
 
@@ -113,26 +112,11 @@ def _shared_id(table: Table, other: Table) -> str | None:
 
 def _places_in_order(table: Table, other: Table, count: int) -> NDArray[np.int32]:
     """Return the place of each row in another table of so many rows, which is that of the row itself."""
-    rows = sum(batch.rows for batch in table.batches(texts=table.names[:1])) if table.rows is None else table.rows
+    rows = table.read(texts=table.names[:1]).rows
     if rows != count:
         header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
         raise PredictionsError(other.path, f"has {count} rows{header}, but {table.path} has {rows}")
     return np.arange(rows, dtype=np.int32)
-
-
-def _whole(table: Table, names: Sequence[str]) -> dict[str, Column]:
-    """Return columns of all rows, as text, so that labels stay as they are."""
-    import pyarrow
-
-    parts = list(table.batches(texts=names))
-    if not parts:
-        raise PredictionsError(table.path, "has no rows")
-    return {
-        name: torch.cat([part.columns[name] for part in parts])
-        if isinstance(parts[0].columns[name], Tensor)
-        else pyarrow.concat_arrays([decoded(part.columns[name]) for part in parts])
-        for name in names
-    }
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:
@@ -142,4 +126,5 @@ def _take(column: Column, places: NDArray[np.int32]) -> Column:
     if isinstance(column, Tensor):
         values = column.double()[torch.from_numpy(places).long()]
         return values.masked_fill(torch.from_numpy(places < 0).unsqueeze(1), torch.nan)
+    column = column if isinstance(column, pyarrow.Array) else pyarrow.array(column)
     return column.take(pyarrow.array(places, mask=places < 0))

@@ -1,9 +1,6 @@
 """The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
 
-from array import array
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,234 +9,165 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
-from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
+from mpcs_torch.evaluation.files.chunks import PredictionsError, values_of
+from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
+from mpcs_torch.evaluation.files.reading import NO_GROUP
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import Chunk, text_of
+from mpcs_torch.evaluation.files.tables import ReadColumns, text_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
 
 
-class GroupColumn:
-    """A column that says to which group each row belongs: the names of the groups, and if held 8 bytes for a row.
-
-    Args:
-        missing: The name of the group of rows without one. Default: each row must have one.
-    """
-
-    def __init__(self, missing: str = "") -> None:
-        self._codes, self._by_name, self._missing = array("q"), dict[str, int](), missing
-        self._ids = torch.empty(0, dtype=torch.int64)
-
-    @property
-    def names(self) -> list[str]:
-        """The groups, in the order in which they occur."""
-        return list(self._by_name)
-
-    @property
-    def ids(self) -> Tensor:
-        """(groups,), int64: an identifier of each group, the same in every process."""
-        if len(self._ids) < len(self._by_name):
-            self._ids = torch.cat([self._ids, ids_of_names(self.names[len(self._ids) :])])
-        return self._ids
-
-    @property
-    def codes(self) -> Tensor:
-        """``(N,)``, int64: the place of the group of each row in `names`."""
-        return torch.frombuffer(self._codes, dtype=torch.int64) if self._codes else torch.empty(0, dtype=torch.int64)
-
-    def add(self, codes: Tensor) -> None:
-        """Add the codes of the next rows."""
-        self._codes.frombytes(codes.numpy().tobytes())
-
-    def code_of(self, value: Any, *, is_known: bool) -> int | None:
-        """Return the code of a group, or None for a missing value; a new group gets a code, or -1 if all are known."""
-        name = text_of(value) or self._missing
-        if not name:
-            return None
-        return self._by_name.get(name, -1) if is_known else self._by_name.setdefault(name, len(self._by_name))
-
-
 class MatchedRows:
     """The labels and groups of the rows of the first file, which the rows of the others must have too.
 
     Args:
-        reading: Columns of groups, where rows without one are the group "(none)", of clusters and units, of which each
-            row must have one, and of weights and frequencies.
+        first: The first file. Its columns of groups, where rows without one are the group "(none)", its clusters and
+            units, of which each row must have one, and its weights, frequencies and costs are those of all files.
         identifier: A column that names each row of every file, which may have another order. Default: rows of all
             files have the same order.
-        holds: Whether there are other files, whose columns of groups, if they have them, must be equal.
         alike: Other columns that must be equal in all files, such as ids.
         concern: Says which classes are worse, for the worst row of a unit.
     """
 
     def __init__(
         self,
-        reading: ReadOptions,
+        first: Predictions,
         *,
         identifier: str | None = None,
-        holds: bool = True,
         alike: Sequence[str] = (),
         concern: ConcernSpec | ConcernRange | None = None,
     ) -> None:
-        self._reading, self._holds, self._identifier, self._concern = reading, holds, identifier, concern
-        self._named = (reading.cluster, reading.crossed, reading.unit)
-        self.columns = {name: GroupColumn(NO_GROUP) for name in (*reading.by, *alike)}
-        self.columns |= {name: GroupColumn() for name in self._named if name is not None}
+        self._first, self._identifier, self._concern, reading = first, identifier, concern, first.reading
+        read = first.rows()
+        self._scores, self._target = read.scores, read.target
+        known = {each for each in (reading.cluster, reading.crossed, reading.unit) if each is not None}
+        names = dict.fromkeys([*reading.by, *alike, *known])
+        self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
         """Those of the file that was read last, if rows are combined."""
-        self._labels = GroupColumn()
-        self._first: Predictions | None = None
-        self._ids: RowIds | None = None
-        self._places = torch.empty(0, dtype=torch.int64)
-        """Of the rows of the file that is read, among those of the first; by ids."""
-        self._numbers = defaultdict[str, list[Tensor]](list)
-        """Weights, frequencies and costs of the rows of the first file."""
-        self._rows = self._read = 0
-        """The number of rows of the first file, and those of the present one that were read."""
-        self._is_soft = False
+        self._row_ids = None if identifier is None else self._ids_of(first)
+        frequencies = _numbers_of(read.others, "frequency", reading.frequency, "a whole number of at least 1", 1)
+        weights = _numbers_of(read.others, "weight", reading.weight, "at least 0", 0)
+        self._costs = _numbers_of(read.others, "cost", reading.cost_columns, "a finite number", -torch.inf)
+        self._weights = None if weights is None else weights.squeeze(1)
+        self._frequencies = None if frequencies is None else frequencies.squeeze(1).long()
+        self._check_numbers(read.others)
+        self._ids = self._independent_ids(len(read.target))
 
-    @property
-    def labels(self) -> Tensor:
-        """``(N,)``, int64: the label of each row; empty if they are soft."""
-        return self._labels.codes
+    def rows_of(self, predictions: Predictions) -> Rows:
+        """Return the rows of a file as they are evaluated, in the order of the first file; the first one comes first.
 
-    def add(self, predictions: Predictions, chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
-        """Hold or check the next rows of a file; return the place of each row, and the code of its group by column."""
-        start, self._read = self._read, self._read + len(chunk.scores)
-        self._first = self._first or predictions
-        if start == 0 and self._identifier is not None:
-            ids = RowIds.of(predictions.table, self._identifier).check_different()
-            self._ids = self._ids or ids
-            self._places = torch.from_numpy(ids.all_among(self._ids)).long()
-            self._ids.all_among(ids)
-        if predictions is self._first:
-            codes = {name: self._codes(chunk, name, is_known=False) for name in self.columns}
-            for name, of_rows in codes.items():
-                if self._holds:
-                    self.columns[name].add(of_rows)
-            if self._holds and not chunk.is_soft:
-                self._labels.add(chunk.target)
-            self._rows, self._is_soft = self._read, chunk.is_soft
-            return torch.arange(start, self._read), codes
-        if self._identifier is None and self._read > self._rows:
-            problem = f"has more rows than {self._first.path}, which has {self._rows}"
-            raise PredictionsError(predictions.path, problem)
-        rows = torch.arange(start, self._read) if self._identifier is None else self._places[start : self._read]
-        self._check(self._first, predictions, chunk, rows)
-        return rows, {name: column.codes[rows] for name, column in self.columns.items()}
-
-    def rows_of(
-        self, predictions: Predictions, part: range | None = None, advance: Advance = lambda _: None
-    ) -> Iterator[Rows]:
-        """Yield the rows of a file, or of a part, as they are evaluated.
-
-        Units of decision, whose rows may be anywhere in the file, need all of its scores in memory.
+        Raises:
+            PredictionsError: If a file cannot be read, or its rows are others.
         """
-        rows, is_clustered = self._read_rows(predictions, part, advance), self._reading.cluster is not None
-        if self._reading.unit is not None:
-            rows = iter([self._in_units(parts, predictions)] if (parts := list(rows)) else [])
-        for each in rows:
-            yield from each.repeated(is_clustered=is_clustered)
+        scores, target = self._scores, self._target
+        if predictions is not self._first:
+            read = predictions.rows()
+            order = self._order(predictions, len(read.target))
+            self._check(predictions, read, order)
+            scores, target = read.scores[order], read.target[order]
+        columns = [name for name in (*self._first.reading.by, self._first.reading.unit) if name is not None]
+        groups = {name: self.columns[name].codes for name in columns}
+        rows = Rows(scores, target, self._ids, groups, self._weights, self._costs, self._frequencies)
+        return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
 
-    def _read_rows(self, predictions: Predictions, part: range | None, advance: Advance) -> Iterator[Rows]:
-        reading = self._reading
-        columns = [name for name in (*reading.by, reading.unit) if name is not None]
-        for chunk in predictions.chunks(part):
-            places, codes = self.add(predictions, chunk)
-            weights, costs, frequencies = self._numbers_of_rows(chunk, places)
-            if reading.cluster is not None:
-                shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
-                of_columns = [self.columns[name].ids[codes[name]] for name in shared]
-                ids = of_columns[0] if reading.crossed is None else hashed(hashed(of_columns[0]) + of_columns[1])
-            elif reading.frequency is not None:
-                every = torch.cat(self._numbers["frequency"]).squeeze(1)
-                ids = (every.cumsum(0) - every)[places].long()
-            else:
-                ids = places + (0 if part is None else part.start)
-            groups = {column: codes[column] for column in columns}
-            yield Rows(chunk.scores, chunk.target, ids, groups, weights, costs, frequencies)
-            advance(len(chunk.scores))
+    def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
+        """Return the groups that a column names, in the order in which they occur."""
+        by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
 
-    def _in_units(self, parts: Sequence[Rows], predictions: Predictions) -> Rows:
-        rows, unit = Rows.joined(parts), self._reading.unit
+        def code_of(value: Any) -> int | None:
+            group = text_of(value) or ("" if is_named else NO_GROUP)
+            return by_name.setdefault(group, len(by_name)) if group else None
+
+        codes = read.codes(name, code_of, f"must name a {kind}")
+        return Groups([*by_name], codes)
+
+    def _independent_ids(self, rows: int) -> Tensor:
+        """Return what is independent: rows, which may be repeated, or clusters."""
+        reading = self._first.reading
+        if reading.cluster is not None:
+            shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
+            ids = [ids_of_names(self.columns[name].names)[self.columns[name].codes] for name in shared]
+            return ids[0] if len(ids) == 1 else hashed(hashed(ids[0]) + ids[1])
+        if self._frequencies is not None:
+            return self._frequencies.cumsum(0) - self._frequencies
+        return torch.arange(rows)
+
+    def _check_numbers(self, read: ReadColumns) -> None:
+        reading, classes = self._first.reading, len(self._first.class_names)
+        if self._costs is not None and self._costs.shape[1] != classes:
+            problem = f"must have a cost for each of the {classes} classes, but has {self._costs.shape[1]}"
+            raise read.error(problem, 0, reading.cost_columns[0])
+        if self._frequencies is not None and self._frequencies.double().sum() > MAX_REPEATED:
+            problem = f"frequencies must sum to at most {MAX_REPEATED}, but sum to more"
+            raise read.error(problem, 0, reading.frequency)
+
+    def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
+        reading, groups, size = self._first.reading, dict(rows.groups), len(predictions.class_names)
+        unit, is_clustered = reading.unit, reading.cluster is not None
         assert unit is not None
-        groups, size, how = dict(rows.groups), len(predictions.class_names), self._reading.combine
-        codes = groups[unit] if unit in self._reading.by else groups.pop(unit)
+        codes = groups[unit] if unit in reading.by else groups.pop(unit)
         of_rows = Groups(self.columns[unit].names, codes)
-        is_clustered = self._reading.cluster is not None
         with values_of(predictions.path):
-            self.units = DecisionUnits.of(of_rows, how, self._concern, size, len(codes), unit)
+            self.units = DecisionUnits.of(of_rows, reading.combine, self._concern, size, len(codes), unit)
             return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
 
-    def _numbers_of_rows(self, chunk: Chunk, rows: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Return the weights (n,), costs (n, C) and frequencies (n,) of the next rows: those of the first file."""
-        reading, classes = self._reading, 0 if self._first is None else len(self._first.class_names)
-        weights = self._numbers_of(chunk, "weight", reading.weight, rows, "at least 0", 0)
-        rule = "a whole number of at least 1"
-        frequencies = self._numbers_of(chunk, "frequency", reading.frequency, rows, rule, 1)
-        costs = self._numbers_of(chunk, "cost", reading.cost_columns, rows, "a finite number", -torch.inf)
-        if costs is not None and costs.shape[1] != classes:
-            problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}"
-            raise chunk.others.error(problem, 0, reading.cost_columns[0])
-        if sum(each.sum().item() for each in self._numbers["frequency"]) > MAX_REPEATED:
-            problem = f"frequencies must sum to at most {MAX_REPEATED}, but sum to more"
-            raise chunk.others.error(problem, 0, reading.frequency)
-        of_rows = (None if each is None else each.squeeze(1) for each in (weights, frequencies))
-        weights, frequencies = of_rows
-        return weights, costs, None if frequencies is None else frequencies.long()
+    def _ids_of(self, predictions: Predictions) -> RowIds:
+        assert self._identifier is not None
+        return RowIds.of(predictions.table.read(texts=[self._identifier]), [self._identifier]).check_different()
 
-    def _numbers_of(
-        self, chunk: Chunk, kind: str, given: str | Sequence[str] | None, rows: Tensor, rule: str, lowest: float
-    ) -> Tensor | None:
-        columns = [given] if isinstance(given, str) else list(given or ())
-        if not columns:
-            return None
-        if columns[0] not in chunk.others.columns:
-            return torch.cat(self._numbers[kind])[rows]
-        numbers = chunk.others.matrix(columns).double()
-        bad = ~((numbers >= lowest) & numbers.isfinite()) | ((kind == "frequency") & (numbers % 1 != 0))
-        if bad.any():
-            place, column = bad.nonzero()[0].tolist()
-            name = columns[min(column, len(columns) - 1)]
-            raise chunk.others.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
-        self._numbers[kind] += [numbers] if self._holds or kind == "frequency" else []
-        return numbers
+    def _order(self, predictions: Predictions, rows: int) -> Tensor:
+        """Return the place in another file of each row of the first one."""
+        number = len(self._target)
+        if self._row_ids is not None:
+            ids = self._ids_of(predictions)
+            ids.all_among(self._row_ids)
+            return torch.from_numpy(self._row_ids.all_among(ids)).long()
+        if rows > number:
+            raise PredictionsError(predictions.path, f"has more rows than {self._first.path}, which has {number}")
+        if rows < number:
+            raise PredictionsError(predictions.path, f"has {rows} rows, but {self._first.path} has {number}")
+        return torch.arange(rows)
 
-    def end(self, predictions: Predictions) -> None:
-        """Refuse a file that had fewer rows than the first one."""
-        if self._first is not None and self._read < self._rows:
-            problem = f"has {self._read} rows, but {self._first.path} has {self._rows}"
-            raise PredictionsError(predictions.path, problem)
-        self._read = 0
-
-    def _check(self, first: Predictions, predictions: Predictions, chunk: Chunk, rows: Tensor) -> None:
+    def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
         """Refuse rows with other labels or groups than those of the first file."""
         path, in_order = predictions.path, "rows are matched in order (--id-column COLUMN matches them by ids)"
-        how = in_order if self._identifier is None else "rows are matched by their ids"
-        if chunk.is_soft != self._is_soft:
+        how, is_soft = in_order if self._identifier is None else "rows are matched by their ids", self._target.ndim == 2
+        if read.is_soft != is_soft:
             kinds = ("one class", "soft labels")
-            problem = f"has {kinds[chunk.is_soft]} for each row, but {first.path} has {kinds[self._is_soft]}"
+            problem = f"has {kinds[read.is_soft]} for each row, but {self._first.path} has {kinds[is_soft]}"
             raise PredictionsError(path, problem)
-        shared = [name for name in self.columns if name in chunk.others.columns]
-        compared = {name: (self._codes(chunk, name, is_known=True), self.columns[name]) for name in shared}
-        if not chunk.is_soft:
-            compared = {"": (chunk.target, self._labels), **compared}
-        for name, (codes, column) in compared.items():
-            differs = codes != column.codes[rows]
-            if differs.any():
-                place = int(differs.nonzero()[0])
-                names = column.names if name else predictions.class_names
-                expected = quoted(names[int(column.codes[rows[place]])])
-                value = quoted(text_of(chunk.others.columns[name][place]) if name else names[int(codes[place])])
+        classes = predictions.class_names
+        compared = {} if is_soft else {"": (Groups(classes, read.target), Groups(classes, self._target))}
+        for name, expected in self.columns.items():
+            if name in read.others.columns:
+                compared[name] = (self._groups(read.others, name, is_named=False), expected)
+        for name, (given, expected) in compared.items():
+            code_of = {each: code for code, each in enumerate(expected.names)}
+            same = torch.tensor([code_of.get(each, -1) for each in given.names])[given.codes]
+            in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
+            if (same != in_file).any():
+                place = int((same != in_file).nonzero()[0])
+                words = f"{quoted(expected.names[in_file[place]])} as in {self._first.path}"
+                value = quoted(given.names[given.codes[place]])
                 what = "must" if name else "the label must"
-                problem = f"{what} be {expected} as in {first.path}, but is {value}: {how}"
-                raise PredictionsError(path, problem, row=chunk.first_row + place, column=name or None)
+                raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
 
-    def _codes(self, chunk: Chunk, name: str, *, is_known: bool) -> Tensor:
-        code_of = partial(self.columns[name].code_of, is_known=is_known)
-        kind = "unit" if name == self._reading.unit else "cluster"
-        return chunk.others.codes(name, code_of, f"must name a {kind}")
+
+def _numbers_of(
+    read: ReadColumns, kind: str, given: str | Sequence[str] | None, rule: str, lowest: float
+) -> Tensor | None:
+    """Return the numbers of columns, (N, columns), each finite and at least the lowest; None without columns."""
+    columns = [given] if isinstance(given, str) else list(given or ())
+    if not columns:
+        return None
+    numbers = read.matrix(columns).double()
+    bad = ~((numbers >= lowest) & numbers.isfinite()) | ((kind == "frequency") & (numbers % 1 != 0))
+    if bad.any():
+        place, column = bad.nonzero()[0].tolist()
+        name = columns[min(column, len(columns) - 1)]
+        raise read.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
+    return numbers

@@ -13,7 +13,7 @@ from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import Batch, listed
+from mpcs_torch.evaluation.files.tables import ReadColumns, listed
 from mpcs_torch.evaluation.files.trial_roles import PAIR, find_roles, in_words, naming_of
 from mpcs_torch.evaluation.files.trials import MISSING, read_columns
 from mpcs_torch.evaluation.files.write import copy_table
@@ -83,14 +83,15 @@ def rewrite_scores(
         raise PredictionsError(path, f"{rule}; it has {listed(table.names)}")
     columns = [pair[PAIR.index(side)] for side in sides]
 
-    def changed(batch: Batch) -> dict[str, Any]:
-        scores = torch.from_numpy(batch.numbers(roles.score))
+    def changed(read: ReadColumns) -> dict[str, Any]:
+        scores = torch.from_numpy(read.numbers(roles.score))
         if scores.isnan().any():
-            raise batch.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
-        names = [RowIds.of_columns(batch, [name]) for name in columns]
+            raise read.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
+        names = [RowIds.of(read, [name]) for name in columns]
+        advance(read.rows)
         return {roles.score: change(-scores if options.lower_is_target else scores, *names).numpy()}
 
-    copy_table(table, out, changed, advance)
+    copy_table(table, out, changed)
     others = [name for name in table.names if name not in (roles.score, *pair)]
     return in_words(table, roles.score, pair, [], others, options)
 
@@ -119,7 +120,7 @@ def normalize_trials(
     cohort_names, statistics, fewer = read_cohort(cohort, advance, top=top)
 
     def change(scores: Tensor, *columns: RowIds) -> Tensor:
-        places = [torch.from_numpy(names.all_among(cohort_names, is_part=True)).long() for names in columns]
+        places = [torch.from_numpy(names.all_among(cohort_names)).long() for names in columns]
         return normalize_scores(scores, **dict(zip(SIDES[method], map(statistics.of, places), strict=True)))
 
     return rewrite_scores(path, out, change, options, advance, sides=SIDES[method]), fewer

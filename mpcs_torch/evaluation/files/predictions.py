@@ -1,7 +1,7 @@
 """Read files of predictions as probabilities, or decisions, and labels, with every value checked."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -16,12 +16,11 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
-from mpcs_torch.evaluation.files.tables import Batch, Chunk, Table, distinct_texts, is_gap, listed, text_of, way
+from mpcs_torch.evaluation.files.tables import ReadColumns, Table, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
-from mpcs_torch.processes.world import World
 
 DECIMALS = range(7)
 """The decimals that may be shown: with 7, sums are exact enough."""
@@ -69,12 +68,6 @@ class Sums(NamedTuple):
         is_explained = bool(((sums >= least) & (sums <= most)).all())
         return cls(decimals, sums.min().item(), sums.max().item(), len(sums)) if is_explained else None
 
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the sums of several parts of a file."""
-        decimals, lowest, highest, rows, dropped = zip(*parts, strict=True)
-        return cls(max(decimals), min(lowest), max(highest), sum(rows), sum(dropped))
-
     def notes(self) -> list[str]:
         """Say which sums were accepted, unless all were 1, and how many rows were left out."""
         span = f"{self.lowest:.4g} to {self.highest:.4g}"
@@ -87,6 +80,24 @@ class Sums(NamedTuple):
         return [*([rounded] if self.rows else []), *([dropped] if self.dropped else [])]
 
 
+class PredictedRows(NamedTuple):
+    """The rows of a file that were not left out."""
+
+    numbers: Tensor
+    """(N,), int64: of the rows in the file, from 1."""
+    scores: Tensor
+    """(N, C)."""
+    target: Tensor
+    """(N,) labels, or (N, C) soft labels; (N, 0) if the file has no labels."""
+    others: ReadColumns
+    """Columns that were asked for, and that are neither scores nor labels."""
+
+    @property
+    def is_soft(self) -> bool:
+        """True if each row has a label from 0 to 1 for each class."""
+        return self.target.ndim == 2 and self.target.shape[1] > 0
+
+
 class Predictions:
     """Read the rows of a file as probabilities and labels.
 
@@ -95,7 +106,7 @@ class Predictions:
         reading: How to read it, where its content does not say it.
         class_names: The classes in index order, if they are known. Default: those that the file names.
         needs_labels: Whether a file, or a row, without a label is refused. Otherwise targets are (n, 0), or `NO_LABEL`.
-        texts: Columns to read besides, such as a patient. Chunks contain those that the file has.
+        texts: Columns to read besides, such as a patient. Those that the file lacks are left out.
         numbers: Columns of numbers to read besides.
         decisions: The numbers of decisions by name, if they are more than classes: see `decision_numbers`.
         table: The file, if it is open.
@@ -128,7 +139,7 @@ class Predictions:
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
-        """Whether chunks have decisions instead of probabilities: the most probable classes, if the file has scores."""
+        """Whether rows have decisions instead of probabilities: the most probable classes, if the file has scores."""
         self.has_shares = False
         """Whether degrees of truth are shares of annotators, with the sum 1; probabilities then have this sum, too."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
@@ -176,28 +187,21 @@ class Predictions:
         """Return which numbers were changed and which rows left out, in sentences."""
         return self._sums.notes()
 
-    def gather(self, world: World) -> None:
-        """Add what other processes noted, who read other rows."""
-        self._sums = Sums.joined(world.gather(lambda: self._sums))
-
-    def chunks(self, part: range | None = None) -> Iterator[Chunk]:
-        """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
+    def rows(self) -> PredictedRows:
+        """Read probabilities (N, C) with labels (N,) or soft labels (N, C).
 
         With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
-        Decisions are int64 (n, 1).
-
-        Args:
-            part: The rows to read, from 0, of a file whose number of rows is known. Default: all.
+        Decisions are int64 (N, 1).
 
         Raises:
             PredictionsError: If a value breaks a rule; the message names the first one.
         """
-        for _, checked in self._read(part):
-            is_scored = self.decides and self.roles.form != "decisions"
-            yield checked._replace(scores=highest_class(checked.scores)[1].unsqueeze(1)) if is_scored else checked
+        _, rows = self._read()
+        is_scored = self.decides and self.roles.form != "decisions"
+        return rows._replace(scores=highest_class(rows.scores)[1].unsqueeze(1)) if is_scored else rows
 
-    def logits(self) -> Iterator[Chunk]:
-        """Yield chunks of logits (n, C), float64, with labels as in `chunks`.
+    def logits(self) -> PredictedRows:
+        """Read logits (N, C), float64, with labels as in `rows`.
 
         They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
 
@@ -207,11 +211,11 @@ class Predictions:
         if self.decides:
             problem = "has predicted labels, but scores of each class are needed: --score-columns names them"
             raise PredictionsError(self.path, problem)
-        for scores, checked in self._read(None):
-            if checked.is_soft:
-                raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
-            logits = scores.double() if self.from_logits else checked.scores.clamp(min=MIN_PROBABILITY).log()
-            yield checked._replace(scores=logits)
+        scores, rows = self._read()
+        if rows.is_soft:
+            raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
+        logits = scores.double() if self.from_logits else rows.scores.clamp(min=MIN_PROBABILITY).log()
+        return rows._replace(scores=logits)
 
     def _check_classes(self) -> None:
         fewest = 1 if self.roles.truth else 2  # soft labels can be of one class, such as a sound
@@ -226,8 +230,8 @@ class Predictions:
             problem = "must have at least 2 classes for logits: the softmax of a single one is 1"
             raise PredictionsError(self.path, problem)
 
-    def _read(self, part: range | None) -> Iterator[tuple[Tensor, Chunk]]:
-        """Yield scores as they are in the file, and checked chunks without the rows that are left out."""
+    def _read(self) -> tuple[Tensor, PredictedRows]:
+        """Return scores as they are in the file, and checked rows without those that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         texts = [*self.texts, *(roles.scores if is_decided else ())]
@@ -235,51 +239,46 @@ class Predictions:
         (numbers if self.table.counts_from_0 else texts).extend(labels)
         if self.from_logits and not self.decides:
             self._doubt_logits()
-        for batch in self.table.batches(numbers=numbers, texts=texts, part=part):
-            named = {name: batch.columns[name] for name in (*self.texts, *self._numbers)}
-            target = self._target(batch)
-            scores = self._made(batch) if is_decided else self._matrix(batch)
-            kept = self._kept(scores, target, named)
-            if not kept.all():
-                filled = 0 if is_decided else 0.0 if self.from_logits else self._whole / scores.shape[1]
-                scores = scores.masked_fill(~kept.unsqueeze(1), filled)
-                target = target.masked_fill(~(kept if target.ndim == 1 else kept.unsqueeze(1)), 0)
-            probs, target = (scores, target) if is_decided else self._checked(scores, target, batch)
-            if not kept.all():
-                scores, probs, target = scores[kept], probs[kept], target[kept]
-                mask = kept.numpy()
-                named = {n: each.filter(mask) if hasattr(each, "filter") else each[mask] for n, each in named.items()}
-                self._sums = self._sums._replace(dropped=self._sums.dropped + int((~kept).sum()))
-            others = Batch(batch.first_row, named, self.path)
-            yield scores, Chunk(batch.first_row, probs, target, others, None if kept.all() else kept)
+        read = self.table.read(numbers=numbers, texts=texts)
+        target = self._target(read)
+        scores = self._made(read) if is_decided else self._matrix(read)
+        kept, self._sums = self._kept(scores, target, read), Sums()
+        if not kept.all():
+            scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
+        if not len(scores):
+            raise PredictionsError(self.path, "has no rows")
+        probs, target = (scores, target) if is_decided else self._checked(scores, target, read)
+        self._sums = self._sums._replace(dropped=int((~kept).sum()))
+        others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
+        return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
-    def _kept(self, scores: Tensor, target: Tensor, texts: Mapping[str, Any]) -> Tensor:
+    def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
         """Return which rows have a label, scores, a cluster and a unit: (n,); all, unless rows may be left out."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
         is_missing = ~has_label & self._needs_labels
         is_missing |= (scores == NO_LABEL).any(dim=1) if self.roles.form == "decisions" else scores.isnan().any(dim=1)
-        for name in texts.keys() & {self.reading.cluster, self.reading.crossed, self.reading.unit}:
-            is_missing |= torch.tensor([is_gap(value) for value in texts[name].to_pylist()], dtype=torch.bool)
+        for name in {*self.texts} & {self.reading.cluster, self.reading.crossed, self.reading.unit}:
+            is_missing |= torch.tensor([is_gap(value) for value in read.columns[name].to_pylist()], dtype=torch.bool)
         return ~is_missing
 
-    def _matrix(self, batch: Batch) -> Tensor:
+    def _matrix(self, read: ReadColumns) -> Tensor:
         """Return the scores of all classes: (n, C)."""
-        scores = batch.matrix(self.roles.scores)
+        scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
             if not self.from_logits:
                 bad = (scores < 0) | (scores > self._whole)
                 rule = "must be a probability (--logits reads logits; divide percentages by 100)"
-                self._refuse(bad, scores, batch, rule, self.roles.scores)
+                self._refuse(bad, scores, read, rule, self.roles.scores)
             other = torch.zeros_like(scores) if self.from_logits else self._whole - scores
             return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
         if scores.shape[1] != len(self.roles.classes):
             problem = f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
-            raise batch.error(problem, 0, self.roles.scores[0])
+            raise read.error(problem, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
-    def _made(self, batch: Batch) -> Tensor:
+    def _made(self, read: ReadColumns) -> Tensor:
         """Return the column of decisions: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
         rule = f"must be one of {listed([*numbers])}"
@@ -287,24 +286,24 @@ class Predictions:
         def number(value: Any) -> int | None:
             return numbers.get(text_of(value), of_class(value))
 
-        return self._codes(batch, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
+        return self._codes(read, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
 
-    def _target(self, batch: Batch) -> Tensor:
+    def _target(self, read: ReadColumns) -> Tensor:
         """Return labels (n,), or degrees of truth (n, C); (n, 0) without."""
         roles, classes = self.roles, self.roles.classes
         if roles.truth:
-            return self._degrees(batch)
+            return self._degrees(read)
         if roles.label is None:
-            return torch.empty(batch.rows, 0)
+            return torch.empty(read.rows, 0)
         known = listed(roles.called or classes)
         rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
         if roles.form == "columns" and [*classes] == [*map(str, range(1, len(classes) + 1))]:
             shifted = way("--classes", [*map(str, range(len(classes)))])
             rule += f"; if the first column is class 0, pass {way('--score-columns', roles.scores)} {shifted}"
-        return self._codes(batch, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
+        return self._codes(read, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
 
     def _codes(
-        self, batch: Batch, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
+        self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
     ) -> Tensor:
         """Return the numbers of a column of labels or decisions: int64 (n,), `NO_LABEL` where one may be missing."""
 
@@ -313,40 +312,38 @@ class Predictions:
             is_allowed = may_lack or self.reading.missing == "drop"
             return NO_LABEL if known is None and is_allowed and is_gap(value) else known
 
-        return batch.codes(column, number_or_gap, rule)
+        return read.codes(column, number_or_gap, rule)
 
-    def _degrees(self, batch: Batch) -> Tensor:
-        degrees = batch.matrix(self.roles.truth).double()
+    def _degrees(self, read: ReadColumns) -> Tensor:
+        degrees = read.matrix(self.roles.truth).double()
         if self._truth == "one-hot":
             return degrees.argmax(dim=1)
         if self._truth == "votes":
-            self._refuse(~(degrees >= 0), degrees, batch, "votes must be at least 0", self.roles.truth)
+            self._refuse(~(degrees >= 0), degrees, read, "votes must be at least 0", self.roles.truth)
             total = degrees.sum(dim=1, keepdim=True)
             if not (total > 0).all():
-                raise batch.error("must have votes for a class, but has none", int((total <= 0).nonzero()[0, 0]))
+                raise read.error("must have votes for a class, but has none", int((total <= 0).nonzero()[0, 0]))
             return degrees / total
         bad, rule = ~((degrees >= 0) & (degrees <= 1)), "the degree of truth must be from 0 to 1"
-        self._refuse(bad, degrees, batch, rule, self.roles.truth)
+        self._refuse(bad, degrees, read, rule, self.roles.truth)
         if not self.has_shares:
             return degrees
         shares, fault = shares_of(degrees)
         if (off := fault.broken()).any():
             row = int(off.nonzero()[0])
             problem = f"the shares of annotators must sum to 1, but sum to {degrees[row].sum():g}"
-            raise batch.error(f"{problem}; degrees of truth need metrics such as soft_f1_macro", row)
+            raise read.error(f"{problem}; degrees of truth need metrics such as soft_f1_macro", row)
         return shares
 
     def _kind_of_truth(self) -> str:
         """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
-        is_one_hot, is_whole, highest = len(self.roles.classes) > 1, True, 0.0
-        for batch in self.table.batches(numbers=self.roles.truth):
-            degrees = batch.matrix(self.roles.truth).double()
-            is_one_hot &= bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
-            is_whole &= bool((degrees % 1 == 0).all())
-            highest = max(highest, float(degrees.max())) if degrees.numel() else highest
-        if is_one_hot and (self.from_logits or self._first_sum() is not None):
+        degrees = self.table.read(numbers=self.roles.truth).matrix(self.roles.truth).double()
+        is_one_hot = bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
+        is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
+        has_sum = self.from_logits or self._first_sum() is not None
+        if is_one_hot and len(self.roles.classes) > 1 and has_sum:
             return "one-hot"
-        return "votes" if is_whole and highest > 1 else "degrees"
+        return "votes" if is_votes else "degrees"
 
     def _first_sum(self) -> float | None:
         """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
@@ -362,11 +359,11 @@ class Predictions:
             told = "the scores look like probabilities, but are read as logits: leave out --logits"
             warnings.warn(f"{self.path.name}: {told}", ProbabilitiesWarning, stacklevel=2)
 
-    def _checked(self, scores: Tensor, target: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
         """Return probabilities and labels."""
         whole, tolerance = self._whole, sum_tolerance(scores.dtype)
         wide = scores.double()
-        self._refuse_scores(wide, batch, tolerance)
+        self._refuse_scores(wide, read, tolerance)
         probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
         if target.ndim == 2 and target.shape[1] and not self.has_shares:
             return probs, target
@@ -376,27 +373,27 @@ class Predictions:
             return probs / total, target
         row = int(off.nonzero()[0])
         if self.from_logits:
-            raise batch.error("the logits must not all be -inf", row)
+            raise read.error("the logits must not all be -inf", row)
         rounded = Sums.of(scores, total * whole, off, whole)
         if rounded is None:
             problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
             several = "of independent probabilities of several labels, `mpcs detect` scores one"
-            raise batch.error(f"{problem}; {several}", row)
-        self._sums = Sums.joined([self._sums, rounded])
+            raise read.error(f"{problem}; {several}", row)
+        self._sums = rounded
         return probs / total, target
 
-    def _refuse_scores(self, scores: Tensor, batch: Batch, tolerance: float) -> None:
+    def _refuse_scores(self, scores: Tensor, read: ReadColumns, tolerance: float) -> None:
         if self.from_logits:
-            self._refuse(~(scores < torch.inf), scores, batch, "must be a logit", self.roles.scores)
+            self._refuse(~(scores < torch.inf), scores, read, "must be a logit", self.roles.scores)
             return
         bad = ~((scores >= 0) & (scores <= self._whole * (1 + tolerance)))
         rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
-        self._refuse(bad, scores, batch, rule if self._whole == 1 else "must be from 0 to 100", self.roles.scores)
+        self._refuse(bad, scores, read, rule if self._whole == 1 else "must be from 0 to 100", self.roles.scores)
 
-    def _refuse(self, bad: Tensor, values: Tensor, batch: Batch, rule: str, columns: Sequence[str]) -> None:
+    def _refuse(self, bad: Tensor, values: Tensor, read: ReadColumns, rule: str, columns: Sequence[str]) -> None:
         if bad.any():
             row, place = bad.nonzero()[0].tolist()
             value = values[row, place]
             column = columns[place] if len(columns) == values.shape[1] else f"{columns[0]}[{place}]"
             but = "is missing (--missing drop leaves such rows out)" if value.isnan() else f"is {value:g}"
-            raise batch.error(f"{rule}, but {but}", row, column)
+            raise read.error(f"{rule}, but {but}", row, column)

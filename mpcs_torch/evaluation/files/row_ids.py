@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.tables import Batch, Table
+from mpcs_torch.evaluation.files.tables import ReadColumns, Table
 from mpcs_torch.evaluation.files.words import is_index
 
 if TYPE_CHECKING:
@@ -17,38 +17,29 @@ if TYPE_CHECKING:
 
 
 class RowIds(NamedTuple):
-    """The ids of consecutive rows of a file: the texts of a column, or of several, joined by spaces."""
+    """The ids of the rows of a file: the texts of a column, or of several, joined by spaces."""
 
     path: Path
     ids: "pyarrow.Array"
     """(N,), none is missing."""
     column: str | None = None
     """For errors, if it is one."""
-    first_row: int | None = 1
-    """None if the rows are not consecutive."""
+    has_rows: bool = True
+    """Whether the ids are those of all rows of the file, in their order."""
 
     @classmethod
-    def of(cls, table: Table, column: str) -> Self:
-        """Return a column of ids, of all rows."""
-        import pyarrow
-
-        batches = table.batches(texts=[column])
-        parts = [cls.of_columns(batch, [column]).ids for batch in batches]
-        return cls(table.path, pyarrow.chunked_array(parts, pyarrow.string()).combine_chunks(), column)
-
-    @classmethod
-    def of_columns(cls, batch: Batch, names: Sequence[str]) -> Self:
+    def of(cls, read: ReadColumns, names: Sequence[str]) -> Self:
         """Return the ids that columns make; refuse missing texts."""
         from pyarrow import compute
 
         parts = []
         for name in names:
-            texts = compute.utf8_trim_whitespace(batch.texts(name))
+            texts = compute.utf8_trim_whitespace(read.texts(name))
             if texts.null_count:
-                raise batch.error("must name the row, but is missing", texts.is_null().index(True).as_py(), name)
+                raise read.error("must name the row, but is missing", texts.is_null().index(True).as_py(), name)
             parts.append(texts)
         joined = parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
-        return cls(batch.path, joined, names[0] if len(names) == 1 else None, batch.first_row)
+        return cls(read.path, joined, names[0] if len(names) == 1 else None)
 
     def first(self, most: int) -> Self:
         """Return the first of the ids."""
@@ -58,10 +49,6 @@ class RowIds(NamedTuple):
         """Return an id for a message."""
         return quoted(self.ids[place].as_py())
 
-    def row(self, place: int) -> int | None:
-        """Return the number of a row in the file, if it is known."""
-        return None if self.first_row is None else self.first_row + place
-
     def repeated(self) -> int:
         """Return the place of the first id that another one before it equals, or 0."""
         return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
@@ -70,7 +57,7 @@ class RowIds(NamedTuple):
         """Refuse an id that several rows have."""
         if row := self.repeated():
             problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
-            raise PredictionsError(self.path, problem, row=self.row(row), column=self.column)
+            raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
@@ -79,17 +66,14 @@ class RowIds(NamedTuple):
 
         return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
 
-    def all_among(self, others: "RowIds", next_step: str = "", *, is_part: bool = False) -> NDArray[np.int32]:
-        """Return the place of each id among those of other rows; refuse other rows that lack one.
-
-        If the ids are only a part of those of the file, the message does not count what is missing.
-        """
+    def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
+        """Return the place of each id among those of other rows; refuse other rows that lack one."""
         places = self.among(others)
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())
-            row = "" if self.first_row is None else f" in row {self.row(place)}"
+            row = f" in row {place + 1}" if self.has_rows else ""
             column = "" if self.column is None else f" of column {shown(self.column.removeprefix('column '))}"
-            rows = "rows" if is_part else "1 row" if number == 1 else f"{number} rows"
+            rows = "1 row" if number == 1 else f"{number} rows"
             problem = f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
             raise PredictionsError(others.path, f"{problem}{next_step}")
         return places

@@ -1,9 +1,9 @@
-"""Tables: the columns of a file, read in batches of rows, and the values of a column."""
+"""Tables: the columns of a file, and the values of a column."""
 
 import json
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,15 +31,14 @@ Kind = Literal["empty", "text", "whole", "number", "list"]
 """No value is filled; some are no numbers; all are whole numbers; all are numbers; all are lists of numbers."""
 
 
-class Batch(NamedTuple):
-    """Columns of consecutive rows; errors about their values name the file, the row and the column."""
+class ReadColumns(NamedTuple):
+    """Columns of the rows of a file; errors about their values name the file, the row and the column."""
 
-    first_row: int
-    """From 1, without the header."""
+    path: Path
     columns: dict[str, Column]
     """By name. Those of numbers may be text where one of the numbers cannot be read."""
-    path: Path = Path()
-    """Of the file, for errors."""
+    kept: NDArray[np.bool_] | None = None
+    """(rows of the file,): those that were not left out, if some were."""
 
     @property
     def rows(self) -> int:
@@ -48,7 +47,16 @@ class Batch(NamedTuple):
 
     def error(self, problem: str, place: int, column: str | None = None) -> PredictionsError:
         """Return an error about a row, from 0, or about one of its values."""
-        return PredictionsError(self.path, problem, row=self.first_row + place, column=column)
+        row = place if self.kept is None else int(self.kept.nonzero()[0][place])
+        return PredictionsError(self.path, problem, row=row + 1, column=column)
+
+    def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
+        """Return the rows that are not left out."""
+        filtered = {
+            name: values.filter(kept) if hasattr(values, "filter") else values[kept]
+            for name, values in self.columns.items()
+        }
+        return ReadColumns(self.path, filtered, kept)
 
     def single(self, name: str) -> Column:
         """Return a column; refuse one of several values in each row."""
@@ -65,12 +73,11 @@ class Batch(NamedTuple):
             PredictionsError: If another value is there.
         """
         values = self.single(name)
-        if isinstance(values, np.ndarray) and values.dtype.kind != "U":
+        if isinstance(values, np.ndarray):
             return np.array(values, dtype=np.float64)
         import pyarrow
         from pyarrow.types import is_floating, is_integer, is_string
 
-        values = decoded(pyarrow.array(values) if isinstance(values, np.ndarray) else values)
         if is_string(values.type):
             with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
                 values = values.cast(pyarrow.float64())
@@ -102,27 +109,26 @@ class Batch(NamedTuple):
         size = len(lists[0] or ()) if lists else 0
         for place, (value, numbers) in enumerate(zip(values, lists, strict=True)):
             if numbers is None or len(numbers) != size:
-                rule = f"must be a list of {size} numbers as in row {self.first_row}"
+                rule = f"must be a list of {size} numbers as in row 1"
                 raise self.error(f"{rule}, but is {quoted(value)}", place, names[0])
         return torch.tensor(lists, dtype=torch.float64)
 
     def texts(self, name: str) -> "pyarrow.Array":
         """Return a column as texts (n,), those of whole numbers without decimals; null where one is missing."""
         import pyarrow
-
-        values = self.single(name)
-        return _texts_of(decoded(values if isinstance(values, pyarrow.Array) else pyarrow.array(values)))
-
-    def encoded_texts(self, name: str) -> "pyarrow.DictionaryArray":
-        """Return the `texts` of a column, each different value once: null where one is missing."""
-        import pyarrow
-        from pyarrow.types import is_dictionary
+        from pyarrow import compute
+        from pyarrow.types import is_floating
 
         values = self.single(name)
         values = values if isinstance(values, pyarrow.Array) else pyarrow.array(values)
-        values = values if is_dictionary(values.type) and not values.null_count else decoded(values)
-        encoded = values if is_dictionary(values.type) else values.dictionary_encode("encode")
-        return _texts_of(encoded.dictionary).dictionary_encode("encode").take(encoded.indices)
+        is_missing = compute.is_null(values, nan_is_null=True)
+        if is_floating(values.type):
+            with suppress(pyarrow.ArrowInvalid):
+                values = values.cast(pyarrow.int64())
+        texts = values.cast(pyarrow.string())
+        is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
+        is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
+        return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
 
     def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
         """Return the code of each value of a column, asking once for each distinct value: int64 (n,).
@@ -146,53 +152,26 @@ class Batch(NamedTuple):
         return torch.from_numpy(by_place[places])
 
 
-class Chunk(NamedTuple):
-    """Consecutive rows of a file."""
-
-    first_row: int
-    scores: Tensor
-    """(n, C)."""
-    target: Tensor
-    """(n,) labels, or (n, C) soft labels; (n, 0) if the file has no labels."""
-    others: Batch
-    """Columns that were asked for, and that are neither scores nor labels: arrow arrays (n,)."""
-    kept: Tensor | None = None
-    """Of the rows read, bool: those of the chunk, if some were left out."""
-
-    @property
-    def is_soft(self) -> bool:
-        """True if each row has a label from 0 to 1 for each class."""
-        return self.target.ndim == 2 and self.target.shape[1] > 0
-
-    @property
-    def rows(self) -> Tensor:
-        """The numbers of the rows in the file: int64 (n,)."""
-        kept = torch.ones(len(self.scores), dtype=torch.bool) if self.kept is None else self.kept
-        return self.first_row + kept.nonzero().squeeze(1)
-
-
-Read = Callable[[Sequence[str], Collection[str], range | None], Iterator[Batch]]
-"""Yields columns, of which some are of numbers and the others of text, of all rows or of a part of them."""
+Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
+"""Returns columns, of which some are of numbers and the others of text; with a number, of the first rows."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file whose columns are read in batches of rows."""
+    """A file whose columns are read when they are needed."""
 
     path: Path
     names: Sequence[str]
     """Of the columns; `unnamed` ones if the file has none."""
-    read: Read
-    rows: int | None = None
-    """Their number; None if the file must be read to count them. Parts can be read where it is known."""
+    load: Load
     has_names: bool = True
     dialect: str = ""
     """What is unusual about the format, in words."""
     delimiter: str = ","
     decimal: str = "."
     """Of text."""
-    records: Callable[[], Iterator[Any]] | None = None
-    """Of parquet: yields all rows in the batches of ``read``, as record batches, with the types of the file."""
+    load_types: "Callable[[], pyarrow.Table] | None" = None
+    """Of parquet: returns all columns with the types of the file."""
     counts_from_0: bool = False
     """Whether labels are indices, as in the arrays of numpy and torch."""
     classes: Sequence[str] = ()
@@ -204,37 +183,26 @@ class Table:
     truth: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of these, degrees of truth instead, by class."""
 
-    def batches(
-        self, *, numbers: Sequence[str] = (), texts: Sequence[str] = (), part: range | None = None
-    ) -> Iterator[Batch]:
-        """Yield some columns of all rows, or of a part; errors name the file, and the row that was reached.
+    def read(
+        self, *, numbers: Sequence[str] = (), texts: Sequence[str] = (), first_rows: int | None = None
+    ) -> ReadColumns:
+        """Return some columns of all rows, or of the first ones.
 
         Numbers may be text where one of them cannot be read. A column that is asked for as both is read as text.
 
         Raises:
             PredictionsError: If the file cannot be read.
         """
-        read = self.read([*dict.fromkeys([*numbers, *texts])], {*numbers} - {*texts}, part)
-        row = 1 if part is None else part.start + 1
-        while True:
-            with reading(self.path, row):
-                batch = next(read, None)
-            if batch is None:
-                return
-            yield batch._replace(path=self.path)
-            row += batch.rows
+        with reading(self.path):
+            columns = self.load([*dict.fromkeys([*numbers, *texts])], {*numbers} - {*texts}, first_rows)
+            return ReadColumns(self.path, columns)
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
         """Return the first values of each column; of a column of arrays, lists."""
         most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
-        values: dict[str, list[Any]] = {name: [] for name in self.names}
-        part = None if self.rows is None else range(min(most, self.rows))
-        as_numbers = list(self.names) if self.counts_from_0 else []
-        for batch in self.batches(numbers=as_numbers, texts=[] if as_numbers else self.names, part=part):
-            for name, column in batch.columns.items():
-                values[name] += column[: most - len(values[name])].tolist()
-            if batch.first_row + batch.rows > most:
-                break
+        numbers, texts = (self.names, ()) if self.counts_from_0 else ((), self.names)
+        read = self.read(numbers=numbers, texts=texts, first_rows=most)
+        values = {name: column.tolist() for name, column in read.columns.items()}
         if self.decimal == ",":
             values = {name: [_with_point(value) for value in column] for name, column in values.items()}
         return values
@@ -343,38 +311,12 @@ def _as_text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, (list, dict, bool)) else str(value)
 
 
-def decoded(values: Any) -> Any:
-    """Return a column of arrow without a dictionary."""
-    from pyarrow.types import is_dictionary
-
-    return values.dictionary_decode() if is_dictionary(values.type) else values
-
-
-def _texts_of(values: "pyarrow.Array") -> "pyarrow.Array":
-    """Return values as texts, those of whole numbers without decimals; null where one is missing or white space."""
-    import pyarrow
-    from pyarrow import compute
-    from pyarrow.types import is_floating
-
-    is_missing = compute.is_null(values, nan_is_null=True)
-    if is_floating(values.type):
-        with suppress(pyarrow.ArrowInvalid):
-            values = values.cast(pyarrow.int64())
-    texts = values.cast(pyarrow.string())
-    is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
-    is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
-    return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
-
-
 def _encoded(values: Column) -> tuple[NDArray[np.int64], list[Any]]:
     """Return the place of each value among the different values, and these."""
     if isinstance(values, np.ndarray):
         different, inverse = np.unique(values, return_inverse=True)
         return inverse.astype(np.int64), different.tolist()
-    from pyarrow.types import is_dictionary
-
-    values = decoded(values) if values.null_count else values
-    encoded = values if is_dictionary(values.type) else values.dictionary_encode(null_encoding="encode")
+    encoded = values.dictionary_encode(null_encoding="encode")
     return np.asarray(np.from_dlpack(encoded.indices), dtype=np.int64), encoded.dictionary.to_pylist()
 
 
@@ -383,18 +325,10 @@ def distinct_texts(table: Table, names: Sequence[str], most: int, *, has_gaps: b
 
     A missing one is left out, or, if it ``has_gaps``, empty.
     """
-    found = set[str]()
-    for batch in table.batches(texts=names):
-        for name in names:
-            found |= {text_of(value) for value in batch.single(name).unique().to_pylist()}
-            if len(found) > most:
-                problem = f"must have at most {most} different values, but has more"
-                raise PredictionsError(table.path, problem, column=name)
-    return found if has_gaps else found - {""}
-
-
-def in_parts(columns: Mapping[str, Column], step: int, first_row: int = 1) -> Iterator[Batch]:
-    """Yield columns in memory in batches of rows."""
-    total = len(next(iter(columns.values()), ()))
-    for start in range(0, total, step):
-        yield Batch(first_row + start, {name: column[start : start + step] for name, column in columns.items()})
+    distinct, read = set[str](), table.read(texts=names)
+    for name in names:
+        distinct |= {text_of(value) for value in read.single(name).unique().to_pylist()}
+        if len(distinct) > most:
+            problem = f"must have at most {most} different values, but has more"
+            raise PredictionsError(table.path, problem, column=name)
+    return distinct if has_gaps else distinct - {""}

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_text
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import Batch, Table, choices, listed
+from mpcs_torch.evaluation.files.tables import ReadColumns, Table, choices, listed
 from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_roles, in_words, names_shown, naming_of
 from mpcs_torch.evaluation.files.words import polarity_of
 from mpcs_torch.functional.detection.errors import missing_kind
@@ -126,17 +126,18 @@ class TrialColumns(NamedTuple):
     naming: Sequence[tuple[str, ...]]
     """Columns that may name rows together, the likeliest first."""
     texts: dict[str, Any]
-    """By column: arrow dictionary arrays (N,), of which one text is null where there is none."""
+    """By column: arrow arrays (N,), null where there is no text."""
 
     def ids(self, names: Sequence[str]) -> RowIds:
         """Return the names of the rows by some columns; refuse missing ones."""
-        return RowIds.of_columns(Batch(1, self.texts, self.table.path), names)
+        return RowIds.of(ReadColumns(self.table.path, self.texts), names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
         """Return 1 for each target, 0 for each non-target, -1 without a label; and the meaning of labels in words."""
         column, path = self.roles.label, self.table.path
-        codes = np.from_dlpack(self.texts[column].indices)
-        texts = [label_text(text) for text in self.texts[column].dictionary.to_pylist()]
+        encoded = self.texts[column].dictionary_encode("encode")
+        codes = np.from_dlpack(encoded.indices)
+        texts = [label_text(text) for text in encoded.dictionary.to_pylist()]
         labels = list(dict.fromkeys(text for text in texts if text))
         kinds = {text: polarity_of(text) if target is None else int(text == label_text(target)) for text in labels}
         unknown = [text for text, kind in kinds.items() if kind is None]
@@ -160,13 +161,13 @@ class TrialColumns(NamedTuple):
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:
         """Return which rows have no text in a column: (N,)."""
-        return np.asarray(self.texts[column].dictionary_decode().is_null())
+        return np.asarray(self.texts[column].is_null())
 
     def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
         """Return the groups of the rows that are kept, in the order in which they occur; None keeps missing names."""
         if is_cluster and (is_gap := self.is_gap(column) & kept).any():
             raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
-        texts = self.texts[column].filter(kept).dictionary_decode()
+        texts = self.texts[column].filter(kept)
         encoded = texts.fill_null("" if is_cluster is None else NO_GROUP).dictionary_encode()
         return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(np.array(encoded.indices, dtype=np.int64)))
 
@@ -175,19 +176,12 @@ def read_columns(
     table: Table, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
     """Read scores, labels and other columns of text of all rows, and the columns that may name the rows."""
-    from pyarrow import chunked_array, dictionary, int32, string
-
-    score, scores = [roles.score] * bool(roles.score), [np.empty(0)]
-    labels = [roles.label] * bool(roles.label)
-    texts: dict[str, list[Any]] = {name: [] for name in (*labels, *coded, *chain(*naming))}
-    for batch in table.batches(numbers=score, texts=[*texts]):
-        scores += [batch.numbers(name) for name in score]
-        for name, parts in texts.items():
-            parts.append(batch.encoded_texts(name))
-        advance(batch.rows)
-    kind = dictionary(int32(), string())
-    whole = {name: chunked_array(parts, kind).unify_dictionaries().combine_chunks() for name, parts in texts.items()}
-    return TrialColumns(table, roles, np.concatenate(scores), naming, whole)
+    score = [roles.score] * bool(roles.score)
+    names = dict.fromkeys([*[roles.label] * bool(roles.label), *coded, *chain(*naming)])
+    columns = table.read(numbers=score, texts=[*names])
+    scores = columns.numbers(roles.score) if score else np.empty(0)
+    advance(columns.rows)
+    return TrialColumns(table, roles, scores, naming, {name: columns.texts(name) for name in names})
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:

@@ -2,7 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -14,18 +14,16 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, check_matrix, write_matrix
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import Batch, Table, decoded, in_parts
+from mpcs_torch.evaluation.files.tables import ReadColumns, Table
 from mpcs_torch.evaluation.files.trial_roles import PAIR
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
-ROWS = 2**16
-"""The number of rows that are written at a time."""
 MAX_CHARACTERS = 10_000
 """Of a text: arrays of text take as much for each row as for the longest one."""
 RESERVED = ("score", "label", "scores", "labels")
@@ -35,11 +33,11 @@ ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (*SUFFIXES, *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
 Columns = dict[str, Any]
-"""By name, the values of some rows: an array or a list."""
+"""By name, the values of all rows: an array or a list."""
 
 
 def copy_table(
-    table: Table, out: Path, change: Callable[[Batch], Columns], advance: Advance, *, left_out: Sequence[str] = ()
+    table: Table, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
 ) -> None:
     """Copy a file with columns that are replaced or added; all others keep their names, order and texts.
 
@@ -47,26 +45,22 @@ def copy_table(
         table: The file.
         out: The file to write, in one step: parquet by its suffix, arrays as npz or pt of such a file, else text with
             the delimiter of the file, and with a header if the file has one.
-        change: Returns new columns, from all columns of some rows as text.
-        advance: Called with the number of rows after each batch.
+        change: Returns new columns, from all columns as text.
         left_out: Columns that are not copied.
 
     Raises:
         PredictionsError: If ``out`` names another format.
     """
     check_copy(table, out)
-
-    def copied() -> Iterator[Columns]:
-        records = None if table.records is None else table.records()
-        for batch in table.batches(texts=table.names):
-            read = batch.columns if records is None else dict(zip(table.names, next(records).columns, strict=True))
-            kept = {name: read[name] for name in table.names if name not in left_out}
-            yield kept | dict(change(batch if table.decimal == "." else _with_points(batch)))
-            advance(batch.rows)
-
+    read = table.read(texts=table.names)
+    columns = read.columns
+    if table.load_types is not None:
+        columns = dict(zip(table.names, table.load_types().columns, strict=True))
+    kept = {name: columns[name] for name in table.names if name not in left_out}
+    changed = kept | dict(change(read if table.decimal == "." else _with_points(read)))
     text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
     write = WRITERS.get(out.suffix.lower(), text)
-    replace_whole(out, lambda file: write(file, copied()))
+    replace_whole(out, lambda file: write(file, changed))
 
 
 def check_copy(table: Table, out: Path) -> None:
@@ -77,43 +71,37 @@ def check_copy(table: Table, out: Path) -> None:
         raise PredictionsError(out, f"must end in .csv, .parquet, .tsv or .txt{other}")
 
 
-def _write_arrays(file: BinaryIO, batches: Iterable[Columns], *, is_torch: bool = False) -> None:
+def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
     """Write an array for each column, in the format of numpy or of torch."""
-    parts = list(batches)
-    columns = ((name, np.concatenate([_array(part.pop(name)) for part in parts])) for name in [*parts[0]])
+    arrays = {
+        name: values.numpy() if isinstance(values, Tensor) else np.array(values.tolist())
+        for name, values in columns.items()
+    }
     if is_torch:
-        torch.save({name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in columns}, file)
-        return
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, array in columns:
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                npy.write_array(member, array, allow_pickle=False)
+        torch.save(
+            {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}, file
+        )
+    else:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    npy.write_array(member, array, allow_pickle=False)
 
 
-def _array(values: Any) -> Any:
-    return values.numpy() if isinstance(values, Tensor) else np.array(values.tolist())
-
-
-def _with_points(batch: Batch) -> Batch:
+def _with_points(read: ReadColumns) -> ReadColumns:
     """Return texts with decimal points in place of decimal commas."""
     from pyarrow import compute, string
 
     replaced = partial(compute.replace_substring_regex, pattern=DECIMAL_COMMA, replacement=r"\1.\2")
-    return batch._replace(columns={name: replaced(values.cast(string())) for name, values in batch.columns.items()})
+    return read._replace(columns={name: replaced(values.cast(string())) for name, values in read.columns.items()})
 
 
-def write_parquet(file: BinaryIO, batches: Iterable[Columns]) -> None:
-    """Write batches of rows, of which the first has the types of all."""
+def write_parquet(file: BinaryIO, columns: Columns) -> None:
+    """Write columns with their types."""
     import pyarrow
     from pyarrow import parquet
 
-    writer: Any = None
-    for columns in batches:
-        rows = pyarrow.table({name: _arrow(values) for name, values in columns.items()})
-        writer = writer or parquet.ParquetWriter(file, rows.schema)
-        writer.write_table(rows.cast(writer.schema))
-    if writer is not None:
-        writer.close()
+    parquet.write_table(pyarrow.table({name: _arrow(values) for name, values in columns.items()}), file)
 
 
 def _arrow(values: Any) -> Any:
@@ -125,29 +113,28 @@ def _arrow(values: Any) -> Any:
 
 
 def write_text(
-    file: BinaryIO, batches: Iterable[Columns], *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
+    file: BinaryIO, columns: Columns, *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
 ) -> None:
-    """Write batches of rows with a delimiter; a space separates texts that have no white space."""
+    """Write columns with a delimiter; a space separates texts that have no white space."""
 
     def cell(value: Any) -> str:
         if value is None or value != value:
             return ""
         return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
 
-    for place, columns in enumerate(batches):
-        lists = [values.tolist() if hasattr(values, "tolist") else values for values in columns.values()]
-        header = ["" if name == f"Unnamed: {at}" else name for at, name in enumerate(columns)]
-        rows = [header] if has_names and not place else []
-        rows += [list(map(cell, row)) for row in zip(*lists, strict=True)]
-        text = StringIO()
-        if delimiter == SPACE:
-            text.writelines(f"{' '.join(row)}\n" for row in rows)
-        else:
-            csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-        file.write(text.getvalue().encode())
+    lists = [values.tolist() if hasattr(values, "tolist") else values for values in columns.values()]
+    header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
+    rows = [header] if has_names else []
+    rows += [list(map(cell, row)) for row in zip(*lists, strict=True)]
+    text = StringIO()
+    if delimiter == SPACE:
+        text.writelines(f"{' '.join(row)}\n" for row in rows)
+    else:
+        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    file.write(text.getvalue().encode())
 
 
-WRITERS: Mapping[str, Callable[[BinaryIO, Iterable[Columns]], None]] = {
+WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
     ".parquet": write_parquet,
     ".npz": _write_arrays,
     ".pt": partial(_write_arrays, is_torch=True),
@@ -179,7 +166,7 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for HDF5 and text")
         write = WRITERS.get(path.suffix.lower(), write_text)
-        replace_whole(path, lambda file: write(file, _batches(table)))
+        replace_whole(path, lambda file: write(file, _columns(table)))
         return []
     if trials is None or trials.resolve() == path.resolve():
         rule = "holds no labels: give a file for the list of trials, --out-trials FILE"
@@ -191,18 +178,17 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
     return [name for name in table.groups if name not in PAIR]
 
 
-def _batches(table: TrialTable, names: Sequence[str] = ()) -> Iterator[Columns]:
-    """Yield columns of some trials after others: those named, or else all of groups, the scores and the labels."""
+def _columns(table: TrialTable, names: Sequence[str] = ()) -> Columns:
+    """Return the columns named, or else all of groups, the scores and the labels."""
     columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
     columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
-    for part in in_parts({name: columns[name] for name in names or columns}, ROWS):
-        yield {name: values if name == "score" else decoded(values) for name, values in part.columns.items()}
+    return {name: columns[name] for name in names or columns}
 
 
 def _texts(groups: Groups) -> Any:
-    from pyarrow import DictionaryArray, array, string
+    from pyarrow import array, string
 
-    return DictionaryArray.from_arrays(array(groups.codes.int().numpy()), array(groups.names, string()))
+    return array(groups.names, string()).take(array(groups.codes.int().numpy()))
 
 
 def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
@@ -215,7 +201,7 @@ def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO
         return partial(write_matrix, kind="Key", pair=pair, values=table.trials.labels.char().numpy() * 2 - 1)
     for name, side in zip(PAIR, pair, strict=True):
         _check_texts(path, name, side, "must have no white space in text", lambda text: text.split() == [text])
-    return lambda file: write_text(file, _batches(table, [*PAIR, column]), delimiter=SPACE, has_names=False)
+    return lambda file: write_text(file, _columns(table, [*PAIR, column]), delimiter=SPACE, has_names=False)
 
 
 def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]) -> None:
@@ -230,4 +216,4 @@ def _check_pairs(path: Path, table: TrialTable) -> None:
         rule = f"needs the columns {quoted(list(PAIR))}"
         raise PredictionsError(path, f"{rule}, but the trials have {quoted(list(table.groups))}")
     columns = {name: _texts(table.groups[name]) for name in PAIR}
-    RowIds.of_columns(Batch(1, columns, path), PAIR).check_different()
+    RowIds.of(ReadColumns(path, columns), PAIR).check_different()
