@@ -21,6 +21,7 @@ DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs"
 SPACE = " "
 """Stands for any white space between fields."""
 QUOTED = re.compile(r'"([^"]*)"(?!\S)|(\S+)')
+OUTER_SPACE = re.compile(rb"^[ \t]+|[ \t\r]+$", re.MULTILINE)
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -189,8 +190,9 @@ def read_text(
     import pyarrow
 
     places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
-    if dialect.delimiter != SPACE:
-        with suppress(pyarrow.ArrowException, UnicodeError), opened() as stream:
+    with suppress(pyarrow.ArrowException, UnicodeError), opened() as file:
+        stream = _with_tabs(file, dialect) if dialect.delimiter == SPACE else file
+        if stream is not None:
             table = _by_arrow(stream, dialect, {places[name]: name in numbers for name in wanted}, first_rows)
             return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
     rows = list(islice(_rows(path, dialect, opened), first_rows))
@@ -205,21 +207,34 @@ def read_text(
     }
 
 
+def _with_tabs(file: BinaryIO, dialect: Dialect) -> BinaryIO | None:
+    """Return lines with a tab for all white space between fields; None if fields have quotes."""
+    content = file.read()
+    if b'"' in content or dialect.encoding != "utf-8-sig":
+        return None
+    return io.BytesIO(re.sub(rb"[ \t\r]+", b"\t", OUTER_SPACE.sub(b"", content)))
+
+
 def _rows(path: Path, dialect: Dialect, opened: Callable[[], BinaryIO]) -> Iterator[list[str]]:
     """Yield the fields of each row; refuse too few or too many."""
     names = dialect.names
-    with io.TextIOWrapper(opened(), encoding=dialect.encoding, newline="") as file:
-        lines = islice(file, dialect.first_lines, None)
-        is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
-        split: Any = map(_fields, lines) if is_space else csv.reader(lines, delimiter=delimiter)
-        for number, row in enumerate((row for row in split if row), start=1):
-            if len(row) < len(names):
-                problem = f"is missing: the row has {len(row)} of {len(names)} values"
-                raise PredictionsError(path, problem, row=number, column=names[len(row)])
-            if len(row) > len(names):
-                problem = f"has no name: the row has {len(row)} values"
-                raise PredictionsError(path, problem, row=number, column=len(names) + 1)
-            yield row
+    with opened() as file:
+        content = file.read()
+    try:
+        lines = islice(io.StringIO(content.decode(dialect.encoding), newline=""), dialect.first_lines, None)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise PredictionsError(path, f"cannot be read: {error}, which is in line {line}; save it as UTF-8") from None
+    is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
+    split: Any = map(_fields, lines) if is_space else csv.reader(lines, delimiter=delimiter)
+    for number, row in enumerate((row for row in split if row), start=1):
+        if len(row) < len(names):
+            problem = f"is missing: the row has {len(row)} of {len(names)} values"
+            raise PredictionsError(path, problem, row=number, column=names[len(row)])
+        if len(row) > len(names):
+            problem = f"has no name: the row has {len(row)} values"
+            raise PredictionsError(path, problem, row=number, column=len(names) + 1)
+        yield row
 
 
 def _by_arrow(stream: BinaryIO, dialect: Dialect, is_number: Mapping[int, bool], first_rows: int | None) -> Any:
@@ -227,6 +242,7 @@ def _by_arrow(stream: BinaryIO, dialect: Dialect, is_number: Mapping[int, bool],
     import pyarrow
     from pyarrow import csv as arrow_csv
 
+    delimiter = "\t" if dialect.delimiter == SPACE else dialect.delimiter
     types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
     reader = arrow_csv.open_csv(
         stream,
@@ -236,7 +252,7 @@ def _by_arrow(stream: BinaryIO, dialect: Dialect, is_number: Mapping[int, bool],
             column_names=[str(place) for place in range(len(dialect.names))],  # names may be repeated
             encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
         ),
-        arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         # Without null_values, an empty text and "NaN" are read as Python reads them.
         arrow_csv.ConvertOptions(
             column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal

@@ -180,9 +180,9 @@ def _plain(chunked: Any) -> Column:
     """Return a column of arrow as numbers, text, or a tensor of lists of numbers of one length."""
     from pyarrow import compute, string, types
 
-    chunked.validate(full=True)  # of texts, that they are UTF-8
     kind = chunked.type.value_type if types.is_dictionary(chunked.type) else chunked.type
     column = chunked.cast(kind).combine_chunks()
+    column.validate(full=True)  # of texts, that they are UTF-8
     if types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):

@@ -24,8 +24,6 @@ from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
-MAX_CHARACTERS = 10_000
-"""Of a text: arrays of text take as much for each row as for the longest one."""
 RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
 """The formats that hold all columns of trials."""
@@ -160,8 +158,7 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
     for column, group in table.groups.items():
         if column in RESERVED:
             raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
-        rule = f"must have at most {MAX_CHARACTERS} characters and no zero character"
-        _check_texts(path, column, group, rule, lambda text: "\0" not in text and len(text) <= MAX_CHARACTERS)
+        _check_texts(path, column, group, "must have no zero character", lambda text: "\0" not in text)
     if path.suffix.lower() in TABLES:
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for HDF5 and text")

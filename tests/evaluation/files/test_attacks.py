@@ -305,7 +305,7 @@ def test_lists_of_scores_by_label_in_parquet_are_read_as_in_json(tmp_path: Path)
 def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("label,cat,dog\ncat,,\ndog,.4,.6\n")
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(missing="drop"))
-    assert sum(len(chunk.scores) for chunk in predictions.chunks()) == 1
+    assert len(predictions.rows().scores) == 1
     assert predictions.notes() == [
         "1 row without a label, a score, a cluster or a unit left out: values are those of the others."
     ]
@@ -315,7 +315,7 @@ def test_logits_that_look_like_probabilities_are_doubted(tmp_path: Path) -> None
     (tmp_path / "p.csv").write_text("label,cat,dog\ncat,.6,.4\ndog,.4,.6\n")
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(from_logits=True))
     with pytest.warns(UserWarning, match="look like probabilities, but are read as logits: leave out --logits"):
-        list(predictions.chunks())
+        predictions.rows()
 
 
 def test_names_of_classes_beside_arrays_are_taken(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def calibrated(saved: SavedCalibration, path: Path, out: Path, reading: ReadOpti
     calibrate_predictions(saved, opened, out, ignore)
     names = None if saved.class_names == NUMBERS else saved.class_names
     copy = Predictions(out, OF_LOGITS._replace(from_logits=saved.from_logits), class_names=names, needs_labels=False)
-    return torch.cat([chunk.scores for chunk in (copy.logits() if saved.from_logits else copy.chunks())])
+    return (copy.logits() if saved.from_logits else copy.rows()).scores
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

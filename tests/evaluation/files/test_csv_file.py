@@ -14,9 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch.evaluation.files import chunks, delimited, open_table
+from mpcs_torch.evaluation.files import delimited, open_table
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.delimited import TextRows
 
 NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
 NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]
@@ -53,26 +52,23 @@ def _line(values: Sequence[str], quoting: Any) -> str:
 
 def read(path: Path) -> list[tuple[float, str]] | str:
     """Return the number and the text of all rows, or the error."""
-    found: list[tuple[float, str]] = []
     try:
-        for batch in open_table(path).batches(numbers=["number"], texts=["text"]):
-            assert batch.first_row == len(found) + 1
-            found += zip(batch.numbers("number").tolist(), batch.columns["text"].to_pylist(), strict=True)
+        columns = open_table(path).read(numbers=["number"], texts=["text"])
+        return [*zip(columns.numbers("number").tolist(), columns.columns["text"].to_pylist(), strict=True)]
     except PredictionsError as error:
         return str(error)
-    return found
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
-@given(content=files(), block=st.sampled_from([8, 64, 2**17]))
+@given(content=files(), block=st.sampled_from([64, 512, 2**20]))
 def test_pyarrow_reads_what_python_reads(content: bytes, block: int, tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "VALUES", block)
+        patch.setattr(delimited, "BLOCK_BYTES", block)
         patch.setattr(delimited, "BYTES_PER_VALUE", 1)
         quickly = read(path)
-        patch.setattr(TextRows, "_by_arrow", never)
+        patch.setattr(delimited, "_by_arrow", never)
         slowly = read(path)
     assert type(quickly) is type(slowly)
     if isinstance(quickly, str):
@@ -94,8 +90,8 @@ def never(*arguments: object) -> None:
     ],
 )
 def test_pyarrow_reads_every_orderly_file(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TextRows, "rows", never)
-    monkeypatch.setattr(chunks, "VALUES", 5)
+    monkeypatch.setattr(delimited, "_rows", never)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 40)
     monkeypatch.setattr(delimited, "BYTES_PER_VALUE", 1)
     (tmp_path / "p.csv").write_text(text, newline="")
     assert read(tmp_path / "p.csv") == [(0.5, "cat"), (1.5, "dog")]
@@ -104,7 +100,7 @@ def test_pyarrow_reads_every_orderly_file(text: str, tmp_path: Path, monkeypatch
 def test_rows_after_a_number_that_pyarrow_does_not_know_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 64)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 512)
     rows = [f"a,{number},{number % 2}" for number in range(2000)]
     rows[1200] = "a,1_200,0"
     (tmp_path / "p.csv").write_text("\n\n".join(["id,number,text", *rows]))

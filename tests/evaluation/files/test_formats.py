@@ -131,12 +131,8 @@ NUMBERED: dict[str, Callable[[], bytes]] = {
 def read(path: Path, **options: Any) -> tuple[list[str], list[list[float]], list[int]]:
     opened = Predictions(path, ReadOptions(**options))
     assert opened.how().startswith(path.name)
-    [*chunks] = opened.chunks()
-    return (
-        opened.class_names,
-        torch.cat([c.scores for c in chunks]).tolist(),
-        torch.cat([c.target for c in chunks]).tolist(),
-    )
+    rows = opened.rows()
+    return opened.class_names, rows.scores.tolist(), rows.target.tolist()
 
 
 @pytest.mark.parametrize("name", [*NAMED, *NUMBERED])

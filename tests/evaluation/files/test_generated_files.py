@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -140,8 +139,8 @@ def written(file: File, folder: Path) -> Path | None:
 
 def values_of(predictions: Predictions) -> tuple[float, float]:
     """Return accuracy and mean probability of the true class."""
-    chunks = list(predictions.chunks())
-    scores, target = (torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ("scores", "target"))
+    rows = predictions.rows()
+    scores, target = rows.scores, rows.target
     assert not predictions.decides, "scores are there"
     right = scores.argmax(dim=1) == target
     return right.double().mean().item(), scores.gather(1, target.unsqueeze(1)).mean().item()

@@ -10,12 +10,10 @@ import h5py
 import numpy as np
 import pytest
 
-from mpcs_torch.evaluation.files import hdf5
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
-from mpcs_torch.io import untrusted_files
 
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
 SCORES = ["sidekit-scores", "sidekit-matlab-scores", "pybosaris-scores"]
@@ -62,7 +60,7 @@ def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
 
 def test_an_ndx_is_read_as_trials_without_labels() -> None:
     for name in ("sidekit-ndx", "pybosaris-ndx"):
-        [(_, columns, _)] = open_table(DATA / f"{name}.h5").batches(texts=["enrollment", "test", "label"])
+        columns = open_table(DATA / f"{name}.h5").read(texts=["enrollment", "test", "label"]).columns
         assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
         assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
         assert columns["label"].to_pylist() == ["target"] * 5
@@ -83,15 +81,6 @@ def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
         assert values[0] == values[1]
         labels = [dict(zip(t.names.to_pylist(), t.trials.labels.tolist(), strict=True)) for t in (found, expected)]  # type: ignore[union-attr]
         assert labels[0] == labels[1]
-
-
-def test_matrices_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdf5, "CELLS", 3)
-    mask = np.array([[1, 1, 0], [1, 1, 1]])
-    batches = list(open_table(write(tmp_path / "s.h5", score_mask=mask)).batches(numbers=["score"], texts=["test"]))
-    assert [batch.columns["score"].to_pylist() for batch in batches] == [[0, 1], [3, 4, 5]]
-    assert [batch.columns["test"].to_pylist() for batch in batches] == [["x", "y"], ["x", "y", "z"]]
-    assert [batch.first_row for batch in batches] == [1, 3]
 
 
 def test_scores_of_other_pairs_are_ignored_and_counted(tmp_path: Path) -> None:
@@ -141,8 +130,10 @@ SCORES_RULE = f"'scores' must be a matrix (2, 3) of floating point numbers, {BOT
         ({"segset": np.array([b"x", b"\xff", b"z"])}, "cannot be read: 'utf-8' codec can't decode byte 0xff"),
         ({"segset": np.arange(3)}, "'segset' must be a list of names, but is 'int64' of shape (3,)"),
         ({"segset": h5py.Empty("S1")}, "must have 'segset', a dataset with a shape"),
-        ({"segset": h5py.SoftLink("/modelset")}, "'segset' must be in the file itself, but is a soft or external link"),
-        ({"scores": h5py.ExternalLink("/etc/passwd", "/x")}, "'scores' must be in the file itself, but is a soft or"),
+        (
+            {"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")},
+            "'scores' must be in the file itself, but",
+        ),
         (
             {"modelset": np.array([(1, 2.0)] * 2)},
             "'modelset' must be a list of names, but is 'float64' of shape (2, 2)",
@@ -155,14 +146,13 @@ def test_files_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, 
     names = names if "scores" in changed or "trial_mask" in changed else ["k.h5", "s.h5"]
     for name in names:
         write(tmp_path / "s.h5"), write(tmp_path / "k.h5"), write(tmp_path / name, **changed)
-        row = ", row 1" if "from -1" in message or "the score of" in message else ""
-        refused(f"{name}{row}: {message}", tmp_path / "s.h5", tmp_path / "k.h5")
+        refused(f"{name}: {message}", tmp_path / "s.h5", tmp_path / "k.h5")
 
 
 def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
     masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
     path = write(tmp_path / "k.h5", trial_mask=None, **masks)
-    refused("k.h5, row 1: a trial must be target or non-target, but 'ann x' is both", DATA / "sidekit-scores.h5", path)
+    refused("k.h5: a trial must be target or non-target, but 'ann x' is both", DATA / "sidekit-scores.h5", path)
 
 
 def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:
@@ -190,43 +180,18 @@ def huge_chunk(file: h5py.File) -> None:
     file.create_dataset("scores", (2, 3), "f8", chunks=(2**14, 2**14), maxshape=(None, None), compression="gzip")
 
 
-def packed_chunk(file: h5py.File) -> None:
-    noise = np.random.default_rng(0).random((2, 3))
-    file.create_dataset("scores", data=noise, chunks=(2, 3), compression="gzip")
-
-
-def plug_in(file: h5py.File) -> None:
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    properties.set_chunk((2, 3))
-    properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL)
-    space = h5py.h5s.create_simple((2, 3))
-    h5py.h5d.create(file.id, b"scores", h5py.h5t.NATIVE_DOUBLE, space, properties)
-
-
-def packed_twice(file: h5py.File) -> None:
-    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    properties.set_chunk((2, 3))
-    properties.set_deflate(9)
-    properties.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL)
-    h5py.h5d.create(file.id, b"scores", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((2, 3)), properties)
-
-
 @pytest.mark.parametrize(
     ("add", "message"),
     [
-        (external, "'scores' must be in the file itself, but is virtual or in other files"),
-        (virtual, "'scores' must be in the file itself, but is virtual or in other files"),
+        (external, "'scores' must be in the file itself, but is in other files"),
+        (virtual, "'scores' must be in the file itself, but is in other files"),
         (huge, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares 8796"),
         (huge_chunk, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares"),
-        (packed_chunk, "'scores' must be packed in chunks of at most 16 bytes, but one has"),
-        (plug_in, "'scores' must be packed once, by gzip, shuffle, fletcher32, lzf alone"),
-        (packed_twice, "'scores' must be packed once, by gzip, shuffle, fletcher32, lzf alone"),
     ],
 )
 def test_datasets_that_are_elsewhere_or_too_large_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, add: Callable[[h5py.File], None], message: str
+    tmp_path: Path, add: Callable[[h5py.File], None], message: str
 ) -> None:
-    monkeypatch.setattr(hdf5, "MAX_PACKED", 16)
     path = write(tmp_path / "s.h5", scores=None)
     with h5py.File(path, "a") as file:
         add(file)
@@ -246,19 +211,7 @@ def test_files_that_end_early_or_lack_labels_are_refused(tmp_path: Path) -> None
         read(DATA / "sidekit-scores.h5", key, by=["speaker"])
 
 
-def test_a_chunk_that_is_shorter_than_its_checksum_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.h5", modelset=None)
-    with h5py.File(path, "a") as file:
-        file.create_dataset("modelset", (2,), "S3", chunks=(2,), fletcher32=True).id.write_direct_chunk((0,), b"ab")
-    refused("s.h5: 'modelset' has a chunk that is too short for its checksum", path, None)
-
-
 def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(PredictionsError, match=re.escape("scores.h5: requires h5py: pip install 'mpcs_torch[hdf5]'")):
         read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5")
-
-
-def test_limits_are_those_of_other_files() -> None:
-    assert hdf5.FREE_BYTES == untrusted_files.FREE_BYTES
-    assert 1032 * hdf5.MAX_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"

@@ -34,7 +34,7 @@ def test_text_of_parquet_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
     good = pyarrow.array(["target", "nontarget"])
     bad = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, good.buffers()[1], pyarrow.py_buffer(b"\xb8" * 15)])
     parquet.write_table(pyarrow.table({"label": bad, "score": [1.0, 2.0]}), tmp_path / "t.parquet")
-    with pytest.raises(PredictionsError, match=r"t\.parquet, row 1: .*UTF8"):
+    with pytest.raises(PredictionsError, match=r"t\.parquet: .*UTF8"):
         read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None)
 
 
@@ -61,8 +61,7 @@ def test_labels_of_64_bits_do_not_become_negative(tmp_path: Path) -> None:
 
 def test_labels_that_are_whole_numbers_may_be_written_as_floats(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("0,1,target\n0.5,0.5,1.0\n0.5,0.5,1e0\n")
-    (chunk,) = Predictions(tmp_path / "p.csv").chunks()
-    assert chunk.target.tolist() == [1, 1]
+    assert Predictions(tmp_path / "p.csv").rows().target.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["\x1b[31mred", "a\nb", "a\u202eb", "a\x7f", "a\x9b31m"])

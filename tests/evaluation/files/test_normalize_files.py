@@ -73,7 +73,7 @@ def test_names_that_a_method_does_not_need_may_be_missing(tmp_path: Path, cohort
     (tmp_path / "s.txt").write_text("a unknown 1\n")
     assert normalized(tmp_path / "s.txt", cohort, "z").exists()
     with pytest.raises(
-        PredictionsError, match=r"cohort.txt: lacks rows of .*s.txt, such as 'unknown' in row 1 of column 2"
+        PredictionsError, match=r"cohort.txt: lacks 1 row of .*s.txt, such as 'unknown' in row 1 of column 2"
     ):
         normalized(tmp_path / "s.txt", cohort, "s")
 

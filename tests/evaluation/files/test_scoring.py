@@ -293,16 +293,13 @@ def test_rows_are_counted_through_all_chunks(
 
 
 @pytest.mark.parametrize("damaged", [100, 180, 290])
-def test_rows_that_cannot_be_read_are_named_by_the_first_one_of_their_chunk(damaged: int, tmp_path: Path) -> None:
-    """A decoder fails on a block of rows, of which it does not say which one is damaged."""
+def test_lines_that_are_no_text_are_named(damaged: int, tmp_path: Path) -> None:
     (path,) = write_csv(tmp_path, PROBS, TARGET)
     lines = path.read_bytes().split(b"\n")  # the header is row 0
     lines[damaged] = b"\xff" + lines[damaged]
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(PredictionsError, match=r"p.csv, row \d+: cannot be read: 'utf-8' codec") as found:
+    with pytest.raises(PredictionsError, match=rf"p.csv: cannot be read: 'utf-8' codec.*in line {damaged + 1};"):
         scored([path])
-    row = int(re.findall(r"row (\d+)", str(found.value))[0])
-    assert damaged - 64 <= row <= damaged, "chunks have at most 64 rows"
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -311,13 +308,6 @@ def test_a_truncated_file_is_refused(tmp_path: Path, write: Write) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(PredictionsError, match=re.escape(str(path))):
         scored([path, *rest])
-
-
-def test_a_truncated_npy_is_refused_with_row_and_column(tmp_path: Path) -> None:
-    path, target = write_npy(tmp_path, PROBS, TARGET)
-    path.write_bytes(path.read_bytes()[: -4 * (4 * 10 + 2)])  # ten rows and two numbers of float32
-    with pytest.raises(PredictionsError, match=r"p.npy, row 290, column 2: the file ends here, before row 300"):
-        scored([path, target])
 
 
 def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
@@ -332,10 +322,10 @@ def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
     refused("--labels FILE gives a file of labels", tmp_path / "p.npy")
     np.savez(tmp_path / "p.npz", preds=PROBS)
     refused("--labels FILE gives a file of labels", tmp_path / "p.npz")
-    np.savez(tmp_path / "p.npz", preds=np.asfortranarray(PROBS), target=TARGET)
-    refused("preds must be stored row by row", tmp_path / "p.npz")
     np.save(tmp_path / "p.npy", np.array([[object(), 1]]), allow_pickle=True)
-    refused("must contain numbers of at most 8 bytes, but contains object", tmp_path / "p.npy", tmp_path / "t.npy")
+    refused(
+        "cannot be read: Array can't be memory-mapped: Python objects in dtype", tmp_path / "p.npy", tmp_path / "t.npy"
+    )
     torch.save([PROBS], tmp_path / "p.pt")
     refused("must contain a dictionary with tensors, such as preds and target", tmp_path / "p.pt")
     with pytest.raises(PredictionsError, match="has lists of 4 scores, but there are 2 classes"):

@@ -36,12 +36,12 @@ def test_files_and_priors_accept_the_same_sums(last: int, is_fine: bool, tmp_pat
     path.write_text(f"label,prob_a,prob_b,prob_c\n{first}a,0.3331,0.3329,0.{last}\n")
     priors = torch.tensor([0.3331, 0.3329, last / 1000], dtype=torch.float64)
     if is_fine:
-        [chunk] = Predictions(path, ReadOptions()).chunks()
-        assert chunk.scores.sum(1).tolist() == pytest.approx([1.0] * 601)
+        rows = Predictions(path, ReadOptions()).rows()
+        assert rows.scores.sum(1).tolist() == pytest.approx([1.0] * 601)
         shift_priors(torch.full((1, 3), 1 / 3), training_priors=torch.full((3,), 1 / 3), priors=priors)
     else:
         with pytest.raises(PredictionsError, match="row 601: the scores must sum to 1"):
-            [*Predictions(path, ReadOptions()).chunks()]
+            Predictions(path, ReadOptions()).rows()
         with pytest.raises(ValueError, match="sum to 1"):
             shift_priors(torch.full((1, 3), 1 / 3), training_priors=torch.full((3,), 1 / 3), priors=priors)
     assert is_accepted([333, 333, last], torch.float32) == is_fine
