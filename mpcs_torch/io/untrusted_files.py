@@ -1,6 +1,5 @@
 """Limits on files that others wrote: they are data, so reading one runs no code and fills no memory or disk."""
 
-import os
 import stat
 import warnings
 import zipfile
@@ -59,14 +58,6 @@ def read_limited(path: Path, limit: int) -> bytes:
     check_regular(path, most_bytes=limit)
     with path.open("rb") as file:
         return file.read(limit)  # no more, should the file grow meanwhile
-
-
-def physical_memory() -> int:
-    """Return the bytes of memory of this machine, or 16 GiB where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 2**34
 
 
 def check_member(member: zipfile.ZipInfo) -> None:
