@@ -82,7 +82,7 @@ def several_files(folder: Path, number: int) -> None:
 def matrix(folder: Path, number: int) -> None:
     pair = {"enrollment": Groups(["a", "b"], torch.arange(2)), "test": Groups(["x"], torch.zeros(2, dtype=torch.int64))}
     trials = Trials(torch.tensor([0.5, number], dtype=torch.float64), torch.tensor([True, False]))
-    write_trials(folder / "scores.h5", TrialTable(trials, None, pair), folder / "key.h5")
+    write_trials(folder / "scores.txt", TrialTable(trials, None, pair), folder / "key.txt")
 
 
 def watch(folder: Path, number: int) -> None:
@@ -119,7 +119,6 @@ WHOLE_FILES: Mapping[str, Write] = {
             "convert IN/s#.csv OUT/s.npz",
             "convert IN/s#.csv OUT/s.parquet",
             "convert IN/s#.csv OUT/s.txt --out-trials OUT/t.txt",
-            "convert IN/s#.csv OUT/s.h5 --out-trials OUT/t.h5",
             "normalize IN/s#.csv --cohort IN/cohort.txt --method s --out OUT/s.csv",
             "score IN/p#.csv --html OUT/report.html",
             "explore IN/p#.csv --out OUT/explore.html",

@@ -1,6 +1,6 @@
 """Evaluate the files of predictions of one or several classifiers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from mpcs_torch.evaluation.files.chunks import (
     PredictionsError,
     file_names,
     is_number,
-    rows_at_a_time,
     values_of,
 )
 from mpcs_torch.evaluation.files.formats import open_table
@@ -30,7 +29,6 @@ from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import Rows, class_weights
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
-from mpcs_torch.processes.world import ALONE, World
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -110,115 +108,100 @@ def score_models(
     settings: Mapping[str, Any] | None = None,
     development: Predictions | None = None,
     intervals: bool = True,
-    world: World = ALONE,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
     check: "Callable[[Result[ClassifierScores]], object] | None" = None,
 ) -> "Result[ClassifierScores]":
-    """Evaluate files with the same rows.
-
-    The files are read one after the other, each as a whole. The processes of a ``world`` return the result of the
-    whole: all read all rows, and take turns in measuring them.
+    """Evaluate files with the same rows, which are read one after the other.
 
     The files are ``opened`` by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which
     are metrics, are arguments of `Evaluation`. Hard F is also measured at the thresholds that are best on
-    ``development``, a file of soft labels, which is read as a whole. ``risks``, by model, are filled with those of its
-    rows, if figures of certainty are wanted. ``check`` is called with the result of one row, before the others: its
-    ValueError refuses names of metrics early.
+    ``development``, a file of soft labels. ``risks``, by model, are filled with those of its rows, if figures of
+    certainty are wanted. ``check`` is called with the result of one row, before all are measured: its ValueError
+    refuses names of metrics early.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
-        OtherProcessError: If another process has raised such an error.
     """
-    first = next(iter(opened.values()))
-    reading = first.reading
-    alike = [name for name in first.texts if name not in reading.columns] if len(opened) > 1 else []
-    identifier = reading.id_column if len(opened) > 1 else None
+    from mpcs_torch.evaluation.chosen import needs_classes
 
-    def begun(predictions: Predictions, rows: Rows) -> "Evaluation":
-        """Begin an evaluation with the metrics that the labels of the first rows allow."""
-        from mpcs_torch.evaluation.chosen import choose_metrics
-        from mpcs_torch.evaluation.evaluation import Evaluation
-
-        names, wanted, is_soft = predictions.class_names, entries, rows.target.ndim == 2
-        if development is not None and not is_soft:
-            raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
-        with values_of(predictions.path):
-            if development is not None:
-                chosen = choose_metrics(names, concern, entries, is_soft=is_soft, has_costs=rows.costs is not None)
-                wanted = [*chosen.entries, *tuned_entries(development, names)]
-            evaluation = Evaluation(
-                names,
-                concern=concern,
-                metrics=wanted,
-                settings=settings,
-                is_soft=is_soft,
-                is_decided=predictions.decides,
-                is_weighted=rows.weights is not None,
-                has_costs=rows.costs is not None,
-                refers=any(each.refers for each in opened.values()),
-                intervals=intervals,
-            )
-            if check is not None:
-                trial, weights = deepcopy(evaluation), None if rows.weights is None else torch.ones(1).double()
-                for name in opened:
-                    trial.add(name, rows.at(slice(1))._replace(groups={}, weights=weights), None)
-                check(trial.result())
-            return evaluation
-
-    def evaluated() -> "tuple[Evaluation, list[str]]":
-        from mpcs_torch.evaluation.chosen import needs_classes
-
-        for predictions in opened.values():
-            predictions.has_shares = needs_classes(concern, entries)
-        matched = MatchedRows(first, identifier=identifier, alike=alike, concern=concern)
-        evaluation: Evaluation | None = None
-        of_classes = None
-        for name, predictions in opened.items():
-            rows = matched.rows_of(predictions)
-            if reading.prevalence is not None and of_classes is None:
-                with values_of(first.path):
-                    repeated = rows.repeated(is_clustered=reading.cluster is not None)
-                    of_classes = class_weights(repeated, reading.prevalence, first.class_names)
-            for number, part in enumerate(_in_parts(rows, is_clustered=reading.cluster is not None)):
-                part = part if of_classes is None else part.weighted_by(of_classes)
-                if evaluation is None:
-                    evaluation = begun(predictions, part)
-                if number == 0 and name in risks:
-                    risks[name].begin(evaluation.chosen)
-                if number % world.size == world.rank:
-                    if predictions is first and reading.frequency is None:
-                        evaluation.count_repeats(part)
-                    with values_of(predictions.path):
-                        evaluation.add(name, part, reading.cluster)
-                if name in risks:
-                    risks[name].add(part)
-                advance(len(part.ids))
-        assert evaluation is not None
-        for column in reading.by:
-            evaluation.codes_of(column, matched.columns[column].names)
-        return evaluation, [] if matched.units is None else [matched.units.note(first.class_names)]
-
-    (evaluation, notes), *of_others = world.gather(evaluated)
+    first, is_alone = next(iter(opened.values())), len(opened) == 1
+    reading, is_clustered = first.reading, first.reading.cluster is not None
+    for predictions in opened.values():
+        predictions.has_shares = needs_classes(concern, entries)
+    alike = [] if is_alone else [name for name in first.texts if name not in reading.columns]
+    matched = MatchedRows(first, identifier=None if is_alone else reading.id_column, alike=alike, concern=concern)
+    rows, of_classes = matched.rows_of(first), None
     with values_of(first.path):
-        for other, _ in of_others:
-            evaluation.merge(other)
+        if reading.prevalence is not None:
+            repeated = rows.repeated(is_clustered=is_clustered)
+            of_classes = class_weights(repeated, reading.prevalence, first.class_names)
+        evaluation = _evaluation_of(opened, rows, concern, entries, settings, development, intervals=intervals)
+        if check is not None:
+            trial, weights = deepcopy(evaluation), torch.ones(1).double() if evaluation.chosen.is_weighted else None
+            for name in opened:
+                trial.add(name, rows.at(slice(1))._replace(groups={}, weights=weights, frequencies=None), None)
+            check(trial.result())
+        evaluation.count_repeats(rows)
+    for name, predictions in opened.items():
+        rows = rows if predictions is first else matched.rows_of(predictions)
+        if name in risks:
+            risks[name].begin(evaluation.chosen)
+        for part in rows.repeated(is_clustered=is_clustered):
+            part = part if of_classes is None else part.weighted_by(of_classes)
+            with values_of(predictions.path):
+                evaluation.add(name, part, reading.cluster)
+            if name in risks:
+                risks[name].add(part)
+            advance(len(part.ids))
+    for column in reading.by:
+        evaluation.codes_of(column, matched.columns[column].names)
+    with values_of(first.path):
         result = evaluation.result()
+    notes = [] if matched.units is None else [matched.units.note(first.class_names)]
     shared = shared_by_rows(first) if intervals else []
     cautious = replace(result, notes=[*notes, *result.notes], cautions=[*result.cautions, *shared])
     return _with_notes(cautious, opened, evaluation, development)
+
+
+def _evaluation_of(
+    opened: Mapping[str, Predictions],
+    rows: Rows,
+    concern: ConcernSpec | ConcernRange | None,
+    entries: "Sequence[MetricEntry] | None",
+    settings: Mapping[str, Any] | None,
+    development: Predictions | None,
+    *,
+    intervals: bool,
+) -> "Evaluation":
+    """Return an evaluation with the metrics that the labels of the rows allow."""
+    from mpcs_torch.evaluation.chosen import choose_metrics
+    from mpcs_torch.evaluation.evaluation import Evaluation
+
+    first, is_soft = next(iter(opened.values())), rows.target.ndim == 2
+    names, reading = first.class_names, first.reading
+    if development is not None:
+        if not is_soft:
+            raise PredictionsError(first.path, "must have soft labels for thresholds of a development file")
+        chosen = choose_metrics(names, concern, entries, is_soft=is_soft, has_costs=rows.costs is not None)
+        entries = [*chosen.entries, *tuned_entries(development, names)]
+    return Evaluation(
+        names,
+        concern=concern,
+        metrics=entries,
+        settings=settings,
+        is_soft=is_soft,
+        is_decided=first.decides,
+        is_weighted=reading.weight is not None or reading.prevalence is not None,
+        has_costs=rows.costs is not None,
+        refers=any(each.refers for each in opened.values()),
+        intervals=intervals,
+    )
 
 
 def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarning]:
     """Warn (E1) if rows of a file that is scored have the scores of rows of another file."""
     hashes, others = (hash_rows(file.rows().scores) for file in (scored, seen))
     return warn_of_known(known_rows(others), hashes, seen.path.name)
-
-
-def _in_parts(rows: Rows, *, is_clustered: bool) -> Iterator[Rows]:
-    """Yield rows as often as their frequencies say, a part at a time."""
-    step = rows_at_a_time(rows.probs.shape[1])
-    for repeated in rows.repeated(is_clustered=is_clustered):
-        yield from (repeated.at(slice(start, start + step)) for start in range(0, len(repeated.ids), step))
 
 
 def _with_notes(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern.rules import decision_numbers
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, rows_at_a_time
+from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
@@ -25,6 +25,8 @@ CHANGED = (
     "with a new --state), and give a new log a new name"
 )
 RISK, CHANCE, TIME = "risk", "chance", "time"
+PIECE_ROWS = 2**16
+"""The state of a watch is saved after so many rows."""
 
 
 class Place(NamedTuple):
@@ -162,8 +164,9 @@ class LogReader:
             raise PredictionsError(path, rule)
         self._tell(predictions.how())
         read = predictions.rows() if predictions.decides else predictions.logits()
-        rows, step = self._made(read, is_decided=predictions.decides), rows_at_a_time(len(concern.classes))
-        yield from (rows.at(slice(start, start + step)) for start in range(0, len(rows.numbers), step))
+        rows = self._made(read, is_decided=predictions.decides)
+        starts = range(0, len(rows.numbers), PIECE_ROWS)
+        yield from (rows.at(slice(start, start + PIECE_ROWS)) for start in starts)
         for note in predictions.notes():
             self._tell(note)
 

@@ -69,8 +69,8 @@ def test_a_typing_error_is_told_before_rows_are_measured(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from mpcs_torch.evaluation.files.matched_rows import MatchedRows
+    from mpcs_torch.evaluation.evaluation import Evaluation
 
-    monkeypatch.setattr(MatchedRows, "end", lambda *_: pytest.fail("a file was read to its end"))
+    monkeypatch.setattr(Evaluation, "count_repeats", lambda *_: pytest.fail("rows were measured"))
     assert score(files, *arguments) == 2
     assert message in one_line(capsys.readouterr().err)

@@ -26,7 +26,6 @@ from torchmetrics.classification import MulticlassAUROC, MulticlassCohenKappa, M
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
-from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
@@ -314,9 +313,8 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("by_id", [False, True])
 def test_the_command_repeats_rows_of_several_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, by_id: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, by_id: bool
 ) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 300)  # so that the files have several chunks
     rows = torch.arange(300)
     one = written(tmp_path / "a.csv", PROBS, rows, n=FREQUENCIES.tolist())
     other = written(tmp_path / "b.csv", OTHER, rows.flip(0) if by_id else rows)

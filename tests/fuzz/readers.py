@@ -136,7 +136,7 @@ def _read_manifest(folder: Path) -> object:
 def _predictions(name: str, labels: str | None = None) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
         opened = Predictions(folder / name, ReadOptions(labels=None if labels is None else folder / labels))
-        return sum(len(chunk.scores) for chunk in opened.chunks())
+        return len(opened.rows().scores)
 
     return read
 

@@ -16,10 +16,10 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.monitoring import logs
 from mpcs_torch.monitoring.logs import LogReader, LogRows, Place
 from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch, watch_logs
 
@@ -66,7 +66,7 @@ def piece_of(path: Path) -> LogRows:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 185)
+    monkeypatch.setattr(logs, "PIECE_ROWS", 37)
 
 
 @pytest.mark.usefixtures("small_pieces")

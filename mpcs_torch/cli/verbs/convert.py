@@ -21,13 +21,13 @@ def convert(
 ) -> None:
     """Write scores and labels of a detector in another format.
 
-    csv, parquet and npz keep all columns, as text. HDF5 and Kaldi's text hold the scores of the columns enrollment and
-    test; --out-trials is for their labels.
+    csv, parquet and npz keep all columns, as text. Kaldi's text holds the scores of the columns enrollment and test;
+    --out-trials is for their labels.
 
     Args:
         scores: Scores, as `mpcs detect` reads them.
-        out: The file to write: csv, parquet, npz, HDF5 (h5), else Kaldi's text.
-        out_trials: The list of trials to write for HDF5 or text: a Key (h5), else text.
+        out: The file to write: csv, parquet, npz, else Kaldi's text.
+        out_trials: The list of trials to write for text.
     """
     from mpcs_torch.evaluation.files.trials import read_trials
     from mpcs_torch.evaluation.files.write import write_trials

@@ -79,8 +79,10 @@ def score(
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.row_risks import RowRisks
     from mpcs_torch.metrics.by_name import find_entry
-    from mpcs_torch.processes.world import joined
+    from mpcs_torch.processes.world import launched
 
+    if launched() > 1:
+        raise typer.BadParameter("one process scores files: start it without torchrun", param_hint="PREDICTIONS")
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle
     if metrics is not None and ":" in metrics:
@@ -89,33 +91,29 @@ def score(
         entries = None if metrics is None else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
     alone = reading.alone()._replace(labels=None)
     risks: dict[str, RowRisks] = {}
-    with joined() as world:
-        if confusion:
-            from mpcs_torch.evaluation.confusion import score_confusion
+    if confusion:
+        from mpcs_torch.evaluation.confusion import score_confusion
 
-            result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
-        else:
-            ways = []
-            for way in reading.clusterings() if reading.crossed is not None else [reading]:
-                opened = open_models(predictions, way, spec)
-                risks = {name: RowRisks() for name in opened} if html is not None else {}
-                with row_counter("score", predictions, shown=world.is_first) as advance:
-                    scored = score_models(
-                        opened,
-                        costs,
-                        advance,
-                        entries=entries,
-                        settings={"k": k, "t": t, "concession": concession},
-                        development=None if development is None else Predictions(development, alone),
-                        intervals=intervals,
-                        world=world,
-                        risks=risks,
-                        check=(lambda result: result.check(*requirements)) if requirements else None,
-                    )
-                ways.append(scored)
-            result = ways[0] if len(ways) == 1 else crossed(ways, (reading.cluster, reading.crossed))
-    if not world.is_first:
-        return
+        result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
+    else:
+        ways = []
+        for way in reading.clusterings() if reading.crossed is not None else [reading]:
+            opened = open_models(predictions, way, spec)
+            risks = {name: RowRisks() for name in opened} if html is not None else {}
+            with row_counter("score", predictions) as advance:
+                scored = score_models(
+                    opened,
+                    costs,
+                    advance,
+                    entries=entries,
+                    settings={"k": k, "t": t, "concession": concession},
+                    development=None if development is None else Predictions(development, alone),
+                    intervals=intervals,
+                    risks=risks,
+                    check=(lambda result: result.check(*requirements)) if requirements else None,
+                )
+            ways.append(scored)
+        result = ways[0] if len(ways) == 1 else crossed(ways, (reading.cluster, reading.crossed))
     if seen is not None:
         known = Predictions(seen, alone)
         result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])

@@ -7,8 +7,6 @@ from pathlib import Path
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
-VALUES = 2**17
-"""About how many scores are measured at a time."""
 MAX_COLUMNS = 100_000
 """Of a table: a row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
 EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
@@ -31,11 +29,6 @@ class NoRowsError(PredictionsError):
 
 Advance = Callable[[int], None]
 """Called with the number of rows after each batch, to show progress."""
-
-
-def rows_at_a_time(classes: int) -> int:
-    """Return how many rows to measure at a time."""
-    return max(1, VALUES // classes)
 
 
 def is_number(value: object) -> bool:

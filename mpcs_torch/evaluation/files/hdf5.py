@@ -1,23 +1,20 @@
-"""HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS read and write them: Scores and Keys; an Ndx is read."""
+"""HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS write them: Scores, Keys and Ndx."""
 
 import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.tables import Column, Table
-from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_EXPANSION, FileRuleError
 
 if TYPE_CHECKING:
     import h5py
 
-SUFFIXES = (".h5", ".hdf5")
 PAIRS = (("modelset", "segset"), ("ID/row_ids", "ID/column_ids"), ("model_names", "test_names"))
 """The names of rows and columns in files of SIDEKIT, BOSARIS for MATLAB, and PyBOSARIS."""
 SCORES, MASK = ("scores", "score_mat"), "score_mask"
@@ -25,12 +22,6 @@ SCORES, MASK = ("scores", "score_mat"), "score_mask"
 TRIALS, TARGETS, NONTARGETS = "trial_mask", "tar_mask", "non_mask"
 MATRIX = "a matrix of scores"
 """The dialect of a table of scores, some of which may be of pairs that are no trials."""
-KINDS = {"f": "floating point numbers", "biu": "integers or bools"}
-"""The values of scores, and of masks, by numpy's letters."""
-MAX_CELLS_OF_A_TRIAL = 100
-"""Larger matrices with more cells would be packed tighter than `hdf5_table` reads, and are better written as tables."""
-Pair = tuple[Groups, Groups]
-"""The enrollments and the tests of trials."""
 
 
 def hdf5_table(path: Path) -> Table:
@@ -45,18 +36,26 @@ def hdf5_table(path: Path) -> Table:
     from pyarrow import array, string
 
     with h5py.File(path, "r") as file:
-        names = _axes(file)
-        kind, is_filled, values = _cells(file, names)
+        pair = next((pair for pair in PAIRS if pair[0] in file), None)
+        kind = next((name for name in (*SCORES, TRIALS, TARGETS) if name in file), None)
+        if pair is None or kind is None:
+            known = ", or ".join(" and ".join(each) for each in PAIRS)
+            values = f"scores in {' or '.join(SCORES)}, or labels in {TRIALS}, or in {TARGETS} and {NONTARGETS}"
+            raise FileRuleError(f"must have the names of models and segments, in {known}; and {values}")
+        names = [_names(file, axis) for axis in pair]
+        is_filled, matrix = _cells(file, kind, (len(names[0]), len(names[1])))
     rows, columns = is_filled.nonzero()
-    cells = values[rows, columns]
+    cells = matrix[rows, columns]
     axes = {"enrollment": array(names[0], string()).take(array(rows)), "test": array(names[1]).take(array(columns))}
-    labels = array(["nontarget", "target"]).take(array((cells > 0).astype(np.int64)))
-    table = {**axes, kind: array(cells) if kind == "score" else labels}
+    if kind in SCORES:
+        table = {**axes, "score": array(cells)}
+    else:
+        table = {**axes, "label": array(["nontarget", "target"]).take(array((cells > 0).astype(np.int64)))}
 
     def load(wanted: Sequence[str], _: Collection[str], first_rows: int | None) -> dict[str, Column]:
         return {name: table[name][:first_rows] for name in wanted}
 
-    return Table(path, [*table], load, dialect="" if kind == "label" else MATRIX)
+    return Table(path, [*table], load, dialect=MATRIX if kind in SCORES else "")
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
@@ -75,117 +74,42 @@ def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
     return dataset
 
 
-def _matrix(file: "h5py.File", name: str, shape: tuple[int, ...], kinds: str) -> NDArray[Any]:
-    """Return a matrix of numbers of some of `KINDS`."""
-    matrix = _dataset(file, name)
-    if matrix.dtype.kind not in kinds or matrix.shape != shape:
-        rule = f"must be a matrix {shape} of {KINDS[kinds]}, as there are models and segments"
-        raise FileRuleError(f"{quoted(name)} {rule}, but is {_kind(matrix)}")
-    return np.asarray(matrix[:])
-
-
-def _kind(dataset: "h5py.Dataset") -> str:
-    return f"{quoted(str(dataset.dtype))} of shape {quoted(dataset.shape)}"
-
-
-def _axes(file: "h5py.File") -> tuple[list[str], list[str]]:
-    """Return the names of rows and columns."""
-    pair = next((pair for pair in PAIRS if pair[0] in file), None)
-    if pair is None:
-        known = ", or ".join(" and ".join(pair) for pair in PAIRS)
-        raise FileRuleError(f"must have the names of models and segments: {known}")
-    return _names(file, pair[0]), _names(file, pair[1])
-
-
 def _names(file: "h5py.File", name: str) -> list[str]:
     """Return the names that a dataset has; refuse empty names and those that appear twice."""
-    import h5py
-
     dataset = _dataset(file, name)
-    if h5py.check_string_dtype(dataset.dtype) is None or len(dataset.shape) != 1:
-        raise FileRuleError(f"{quoted(name)} must be a list of names, but is {_kind(dataset)}")
-    names = list(dataset.asstr("utf-8")[:])
-    if "" in names or len({*names}) < len(names):
-        repeated = next((each for place, each in enumerate(names) if each in names[:place]), "")
-        problem = "has an empty name" if "" in names else f"has {quoted(repeated)} twice"
-        raise FileRuleError(f"{quoted(name)} must have different names, but {problem}")
-    return names
+    names = dataset.asstr("utf-8")[:].tolist() if dataset.dtype.kind in "SO" and dataset.ndim == 1 else []
+    if not names or "" in names or len({*names}) < len(names):
+        raise FileRuleError(f"{quoted(name)} must be a list of different names, none of them empty")
+    return list(names)
 
 
-def _cells(
-    file: "h5py.File", names: Sequence[Sequence[str]]
-) -> tuple[Literal["score", "label"], NDArray[np.bool_], NDArray[Any]]:
-    """Return whether a matrix has scores or labels, the cells that are filled, and all values.
+def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) -> NDArray[Any]:
+    """Return a matrix of numbers whose type is of some kinds, by numpy's letters."""
+    matrix = _dataset(file, name)
+    if matrix.shape != shape or matrix.dtype.kind not in kinds:
+        rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"
+        has = f"{quoted(str(matrix.dtype))} of shape {quoted(matrix.shape)}"
+        raise FileRuleError(f"{quoted(name)} {rule}, as there are models and segments, but is {has}")
+    values = np.asarray(matrix[:])
+    return values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
+
+
+def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return which cells are filled, and all scores, or labels above and below 0.
 
     Those cells are filled that the mask says, else those that are not NaN or 0.
     """
-    first = next((name for name in (*SCORES, TRIALS, TARGETS) if name in file), None)
-    if first is None:
-        problem = f"must be Scores, with {' or '.join(SCORES)}, or a Key, with {TRIALS}"
-        raise FileRuleError(f"{problem}, or with {TARGETS} and {NONTARGETS}")
-    shape = tuple(map(len, names))
-    if first in SCORES:
-        values = _matrix(file, first, shape, "f").astype(np.float64)
+    if kind in SCORES:
+        values = _matrix(file, kind, shape, "f").astype(np.float64)
         is_filled = _matrix(file, MASK, shape, "biu") != 0 if MASK in file else ~np.isnan(values)
-        is_bad, rule = is_filled & np.isnan(values), "the score of {} must be a number, but is 'nan'"
-    else:
-        targets, *nontargets = (_labels(file, name, shape) for name in (first, *[NONTARGETS] * (first == TARGETS)))
-        values = np.asarray(targets - sum(nontargets), dtype=np.float64)
-        is_filled, rule = values != 0, "a trial must be target or non-target, but '{}' is both"
-        is_bad = (targets == 1) & (sum(nontargets) == 1)
-    if is_bad.any():
-        row, column = (int(place[0]) for place in is_bad.nonzero())
-        raise FileRuleError(rule.format(quoted(f"{names[0][row]} {names[1][column]}")[1:-1]))
-    return "score" if first in SCORES else "label", is_filled, values
-
-
-def _labels(file: "h5py.File", name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:
-    """Return the numbers of a mask: from -1 to 1 in `TRIALS`, 0 or 1 in others."""
-    values, lowest = _matrix(file, name, shape, "biu"), -1 if name == TRIALS else 0
-    values = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
-    bad = (values < lowest) | (values > 1)
-    if bad.any():
-        raise FileRuleError(f"{quoted(name)} must be from {lowest} to 1, but has {values[bad][0]}")
-    return np.asarray(values, dtype=np.int8)
-
-
-def check_matrix(path: Path, pair: Pair) -> None:
-    """Refuse trials that are too few for the matrix of their names, and names that a matrix cannot have.
-
-    Raises:
-        PredictionsError: If they are.
-    """
-    (rows, columns), trials = (len(side.names) for side in pair), len(pair[0].codes)
-    if 8 * rows * columns > FREE_BYTES and rows * columns > MAX_CELLS_OF_A_TRIAL * trials:
-        rule = f"a matrix of {rows} x {columns} must have at least one trial in {MAX_CELLS_OF_A_TRIAL} cells"
-        raise PredictionsError(path, f"{rule}, but has {trials}: write csv, parquet or npz")
-    if any("" in side.names for side in pair):
-        raise PredictionsError(path, "must have a name for each enrollment and test, but one is missing")
-
-
-def write_matrix(file: BinaryIO, kind: Literal["Scores", "Key"], pair: Pair, values: NDArray[Any]) -> None:
-    """Write the scores of trials (N,), or their labels, 1 or -1, in a matrix of their names.
-
-    Pairs without a score have the mask 0 and the score 0, as in SIDEKIT; PyBOSARIS, which has no mask, finds NaN.
-    """
-    import h5py
-
-    rows, columns = (side.codes.numpy() for side in pair)
-    matrix = np.full((len(pair[0].names), len(pair[1].names)), np.nan if kind == "Scores" else 0, values.dtype)
-    matrix[rows, columns] = values
-    if kind == "Scores":
-        mask = np.zeros(matrix.shape, dtype=np.int8)
-        mask[rows, columns] = 1
-        datasets = {SCORES[0]: np.where(mask, matrix, 0), MASK: mask, SCORES[1]: matrix}
-    else:
-        datasets = {TRIALS: matrix, TARGETS: matrix > 0, NONTARGETS: matrix < 0}
-    with h5py.File(file, "w") as opened:
-        opened.attrs["type"], opened.attrs["version"] = kind, "1.0"  # of PyBOSARIS
-        for names, side in zip(zip(*PAIRS, strict=True), pair, strict=True):
-            encoded = [text.encode() for text in side.names]
-            texts = np.array(encoded, dtype=h5py.string_dtype("utf-8", max(map(len, encoded), default=1)))
-            opened.create_dataset(names[0], data=texts)
-            for other in names[1:]:
-                opened[other] = opened[names[0]]  # a link inside the file
-        for name, cells in datasets.items():
-            opened.create_dataset(name, data=cells, compression="gzip" if cells.size else None)
+        if np.isnan(values[is_filled]).any():
+            raise FileRuleError(f"{quoted(kind)} must have a number where {MASK} is not 0, but has 'nan'")
+        return is_filled, values
+    values = _matrix(file, kind, shape, "biu").astype(np.int64)
+    others = _matrix(file, NONTARGETS, shape, "biu").astype(np.int64) if kind == TARGETS else np.zeros(shape, np.int64)
+    lowest = 0 if kind == TARGETS else -1
+    if (np.minimum(values - lowest, others) < 0).any() or (np.maximum(values, others) > 1).any():
+        raise FileRuleError(f"{quoted(kind)} must be from {lowest} to 1")
+    if ((values == 1) & (others == 1)).any():
+        raise FileRuleError(f"a trial must be target or non-target, but one is in {TARGETS} and in {NONTARGETS}")
+    return values != others, values - others

@@ -16,7 +16,6 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.delimited import SPACE
-from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, check_matrix, write_matrix
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import ReadColumns, Table
 from mpcs_torch.evaluation.files.trial_roles import PAIR
@@ -28,7 +27,7 @@ RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
 """The formats that hold all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
-OTHER_FORMATS = (*SUFFIXES, *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
+OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
 Columns = dict[str, Any]
 """By name, the values of all rows: an array or a list."""
@@ -144,10 +143,10 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
     """Write trials so that `read_trials` reads them again. Files are replaced whole, and none if one fails.
 
     Args:
-        path: The file to write. csv, parquet and npz hold scores, labels and all columns of groups; HDF5, and text in
-            Kaldi's format for any other suffix, hold the scores of enrollment and test.
+        path: The file to write. csv, parquet and npz hold scores, labels and all columns of groups; text in Kaldi's
+            format, for any other suffix, holds the scores of enrollment and test.
         table: The trials, and as groups the columns to write.
-        trials: For HDF5 and text, the list of the trials with their labels: a Key in HDF5, or text.
+        trials: For text, the list of the trials with their labels.
 
     Returns:
         The columns that the format has no place for.
@@ -161,15 +160,16 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         _check_texts(path, column, group, "must have no zero character", lambda text: "\0" not in text)
     if path.suffix.lower() in TABLES:
         if trials is not None:
-            raise PredictionsError(path, "holds the labels itself: a list of trials is only for HDF5 and text")
+            raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
         write = WRITERS.get(path.suffix.lower(), write_text)
         replace_whole(path, lambda file: write(file, _columns(table)))
         return []
     if trials is None or trials.resolve() == path.resolve():
         rule = "holds no labels: give a file for the list of trials, --out-trials FILE"
         raise PredictionsError(path, rule if trials is None else f"{rule}, that is another one")
-    if trials.suffix.lower() in TABLES:
-        raise PredictionsError(trials, "a list of trials must be HDF5 or text")
+    bad = next((each for each in (path, trials) if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)), None)
+    if bad is not None:
+        raise PredictionsError(bad, "names a format that is not written: csv, parquet and npz, or text for both files")
     _check_pairs(path, table)
     replace_together({trials: _writer_of(trials, table, "label"), path: _writer_of(path, table, "score")})
     return [name for name in table.groups if name not in PAIR]
@@ -189,15 +189,10 @@ def _texts(groups: Groups) -> Any:
 
 
 def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
-    """Return the writer of the scores or of the labels of enrollment and test, if the file can hold their names."""
-    pair = (table.groups[PAIR[0]], table.groups[PAIR[1]])
-    if path.suffix.lower() in SUFFIXES:
-        check_matrix(path, pair)
-        if column == "score":
-            return partial(write_matrix, kind="Scores", pair=pair, values=table.trials.scores.numpy())
-        return partial(write_matrix, kind="Key", pair=pair, values=table.trials.labels.char().numpy() * 2 - 1)
-    for name, side in zip(PAIR, pair, strict=True):
-        _check_texts(path, name, side, "must have no white space in text", lambda text: text.split() == [text])
+    """Return the writer of the scores or of the labels of enrollment and test, if text can hold their names."""
+    for name in PAIR:
+        rule = "must have no white space in text"
+        _check_texts(path, name, table.groups[name], rule, lambda text: text.split() == [text])
     return lambda file: write_text(file, _columns(table, [*PAIR, column]), delimiter=SPACE, has_names=False)
 
 

@@ -108,36 +108,34 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
 
 
 BOTH_NAMED = "as there are models and segments, but is "
-MASK_RULE = f"'trial_mask' must be a matrix (2, 3) of integers or bools, {BOTH_NAMED}"
-SCORES_RULE = f"'scores' must be a matrix (2, 3) of floating point numbers, {BOTH_NAMED}"
+MASK_RULE = f"'trial_mask' must be a matrix (2, 3) of whole numbers, {BOTH_NAMED}"
+SCORES_RULE = f"'scores' must be a matrix (2, 3) of scores, {BOTH_NAMED}"
+NAMES_RULE = "must be a list of different names, none of them empty"
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"modelset": None}, "must have the names of models and segments: modelset and segset, or ID/row_ids"),
+        ({"modelset": None}, "must have the names of models and segments, in modelset and segset, or ID/row_ids"),
         ({"segset": None}, "must have 'segset', a dataset with a shape"),
-        ({"trial_mask": None}, "must be Scores, with scores or score_mat, or a Key, with trial_mask, or with tar_mask"),
-        ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1, but has 2"),
+        (
+            {"trial_mask": None},
+            "scores in scores or score_mat, or labels in trial_mask, or in tar_mask and non_mask",
+        ),
+        ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1"),
         ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}'int64' of shape (3, 2)"),
         ({"trial_mask": np.zeros(6, dtype=np.int8)}, f"{MASK_RULE}'int8' of shape (6,)"),
         ({"trial_mask": np.zeros((2, 3))}, f"{MASK_RULE}'float64' of shape (2, 3)"),
         ({"scores": np.ones((2, 3), dtype=int)}, f"{SCORES_RULE}'int64' of shape (2, 3)"),
-        ({"scores": np.full((2, 3), np.nan)}, "the score of ann x must be a number, but is 'nan'"),
+        ({"scores": np.full((2, 3), np.nan)}, "'scores' must have a number where score_mask is not 0, but has 'nan'"),
         ({"scores": np.ones((2, 2))}, f"{SCORES_RULE}'float64' of shape (2, 2)"),
-        ({"segset": np.array([b"x", b"y", b"x"])}, "'segset' must have different names, but has 'x' twice"),
-        ({"segset": np.array([b"x", b"", b"z"])}, "'segset' must have different names, but has an empty name"),
+        ({"segset": np.array([b"x", b"y", b"x"])}, f"'segset' {NAMES_RULE}"),
+        ({"segset": np.array([b"x", b"", b"z"])}, f"'segset' {NAMES_RULE}"),
         ({"segset": np.array([b"x", b"\xff", b"z"])}, "cannot be read: 'utf-8' codec can't decode byte 0xff"),
-        ({"segset": np.arange(3)}, "'segset' must be a list of names, but is 'int64' of shape (3,)"),
+        ({"segset": np.arange(3)}, f"'segset' {NAMES_RULE}"),
         ({"segset": h5py.Empty("S1")}, "must have 'segset', a dataset with a shape"),
-        (
-            {"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")},
-            "'scores' must be in the file itself, but",
-        ),
-        (
-            {"modelset": np.array([(1, 2.0)] * 2)},
-            "'modelset' must be a list of names, but is 'float64' of shape (2, 2)",
-        ),
+        ({"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")}, "'scores' must be in the file itself"),
+        ({"modelset": np.array([(1, 2.0)] * 2)}, f"'modelset' {NAMES_RULE}"),
         ({"scores": np.zeros((2, 3), dtype="f8,f8")}, SCORES_RULE),
     ],
 )
@@ -152,7 +150,11 @@ def test_files_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, 
 def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
     masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
     path = write(tmp_path / "k.h5", trial_mask=None, **masks)
-    refused("k.h5: a trial must be target or non-target, but 'ann x' is both", DATA / "sidekit-scores.h5", path)
+    refused(
+        "k.h5: a trial must be target or non-target, but one is in tar_mask and in non_mask",
+        DATA / "sidekit-scores.h5",
+        path,
+    )
 
 
 def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
@@ -32,11 +31,6 @@ SECOND = (LOGITS.double() + 1.5 * torch.nn.functional.one_hot(TARGET, 4)).softma
 SITES, PATIENTS = [f"s{row % 3}" for row in range(240)], [f"p{row % 20}" for row in range(240)]
 CONCERN = ConcernSpec(NAMES, releases=[["a", "b"], ["b", "c", "d"]], factor=0.25)
 BARE = {name for name, entry in BY_NAME.items() if entry.no_interval}
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 64 * 4)
 
 
 def write(path: Path, probs: torch.Tensor, target: torch.Tensor = TARGET, **texts: Sequence[str | None]) -> Path:

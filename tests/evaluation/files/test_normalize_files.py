@@ -10,7 +10,6 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
-from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.normalize import normalize_trials, rewrite_scores
 from mpcs_torch.evaluation.files.reading import ReadOptions
@@ -124,16 +123,6 @@ def test_errors_of_a_cohort_in_csv(tmp_path: Path, text: str, message: str) -> N
     (tmp_path / "cohort.csv").write_text(text)
     with pytest.raises(PredictionsError, match=re.escape(message)):
         normalized(tmp_path / "s.txt", tmp_path / "cohort.csv", "z")
-
-
-def test_rows_of_a_cohort_are_counted_over_batches(
-    tmp_path: Path, cohort: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 6)
-    (tmp_path / "s.txt").write_text(SCORES)
-    cohort.write_text("a c 1\na d 2\nb c 3\nb d 4\nb e inf\n")
-    with pytest.raises(PredictionsError, match="row 5, column 3: must be finite, but is inf"):
-        normalized(tmp_path / "s.txt", cohort, "s")
 
 
 def test_files_that_cannot_be_rewritten_are_refused(tmp_path: Path) -> None:

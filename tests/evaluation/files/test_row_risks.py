@@ -8,7 +8,6 @@ import torch
 from sklearn.metrics import roc_curve
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.functional import detection_curve, risk_coverage_curve
@@ -33,10 +32,7 @@ def kept(
 
 
 @pytest.mark.parametrize("concern", [None, CONCERN])
-def test_the_curve_is_that_of_the_metric(
-    concern: ConcernSpec | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 300)  # so that the file has several chunks
+def test_the_curve_is_that_of_the_metric(concern: ConcernSpec | None, tmp_path: Path) -> None:
     found, probs, target = kept(tmp_path, 3, concern)
     risks = found.risks()
     assert risks is not None

@@ -21,7 +21,6 @@ from mpcs_torch import (
     SoftF1,
     evaluate,
 )
-from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
@@ -80,11 +79,6 @@ def scored(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec
 def opened(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec | None = None) -> Predictions:
     reading = ReadOptions(labels=(files[1:] or [None])[0], from_logits=from_logits)
     return Predictions(files[0], reading, class_names=None if concern is None else concern.classes)
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "VALUES", 64 * CLASSES)
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -285,9 +279,7 @@ ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
     ],
     ids=["score", "logit", "sum", "all ruled out", "label", "soft label"],
 )
-def test_rows_are_counted_through_all_chunks(
-    write: Write, scores: Tensor, target: Tensor, message: str, tmp_path: Path
-) -> None:
+def test_errors_count_rows_from_1(write: Write, scores: Tensor, target: Tensor, message: str, tmp_path: Path) -> None:
     with pytest.raises(PredictionsError, match=message):
         scored(write(tmp_path, scores, target), from_logits=bool((scores < 0).any()))
 

@@ -1,19 +1,14 @@
 """Trials written in each format are read again, and what a format cannot hold is an error."""
 
 import re
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
 import pytest
 import torch
 
-from mpcs_torch.evaluation.files import hdf5
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.hdf5 import write_matrix
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.files.write import copy_table, write_trials
@@ -54,39 +49,11 @@ def test_tables_keep_all_columns(tmp_path: Path, name: str, columns: dict[str, l
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize(("name", "trials"), list(product(["s.h5", "s.txt"], ["k.hdf5", "k.txt"])))
-def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path, name: str, trials: str) -> None:
+def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> None:
+    name, trials = "s.txt", "k.txt"
     pairs = {"enrollment": ["Änn", "b", "Änn", "b"], "test": ["x", "x", "y", "z"]}
     assert write_trials(tmp_path / name, table(**pairs, file=["1"] * 4), tmp_path / trials) == ["file"]
     assert values(read(tmp_path / name, tmp_path / trials)) == values(table(**pairs))
-
-
-def test_a_key_comes_back(tmp_path: Path) -> None:
-    pair = (Groups(["b", "a"], torch.tensor([1, 0, 1])), Groups(["x", "y", "é"], torch.tensor([0, 2, 1])))
-    with (tmp_path / "k.h5").open("w+b") as file:
-        write_matrix(file, "Key", pair, np.array([-1, 1, -1], dtype=np.int8))
-    columns = open_table(tmp_path / "k.h5").read(texts=["enrollment", "test", "label"]).columns
-    rows = sorted(zip(*(columns[name].to_pylist() for name in ("enrollment", "test", "label")), strict=True))
-    assert rows == sorted(zip(["a", "b", "a"], ["x", "é", "y"], ["nontarget", "target", "nontarget"], strict=True))
-
-
-def test_each_toolkit_finds_its_names(tmp_path: Path) -> None:
-    pairs = {"enrollment": ["a", "b", "a", "b"], "test": ["x", "x", "y", "z"]}
-    write_trials(tmp_path / "s.h5", table(**pairs), tmp_path / "k.h5")
-    with h5py.File(tmp_path / "s.h5") as scores, h5py.File(tmp_path / "k.h5") as labels:
-        for file, kind in ((scores, "Scores"), (labels, "Key")):
-            assert file.attrs["type"] == kind
-            for rows, columns in (
-                ("modelset", "segset"),
-                ("model_names", "test_names"),
-                ("ID/row_ids", "ID/column_ids"),
-            ):
-                assert (file[rows][:].tolist(), file[columns][:].tolist()) == ([b"a", b"b"], [b"x", b"y", b"z"])
-        assert labels["trial_mask"][:].tolist() == [[1, 1, 0], [-1, 0, -1]]
-        assert (labels["tar_mask"][:] ^ labels["non_mask"][:]).tolist() == labels["trial_mask"][:].astype(bool).tolist()
-        assert scores["score_mask"][:].tolist() == [[1, 1, 0], [1, 0, 1]]
-        assert scores["scores"][0].tolist() == [0.1 + 0.2, 1e-300, 0.0]
-        assert np.isnan(scores["score_mat"][:]).tolist() == [[False, False, True], [False, True, False]]
 
 
 @pytest.mark.parametrize(
@@ -94,26 +61,21 @@ def test_each_toolkit_finds_its_names(tmp_path: Path) -> None:
     [
         ("s.csv", None, {"labels": ODD}, "s.csv: a column must not be called 'labels', as scores or labels are"),
         ("s.npz", None, {"test": ["\0", "b"] * 2}, r"column test: must have no zero character"),
-        ("s.csv", "k.h5", {}, "s.csv: holds the labels itself: a list of trials is only for HDF5 and text"),
-        ("s.h5", None, {}, "s.h5: holds no labels: give a file for the list of trials, --out-trials FILE"),
-        ("s.h5", "s.h5", {}, "s.h5: holds no labels: give a file for the list of trials, --out-trials FILE, that is"),
-        ("s.h5", "k.csv", {}, "k.csv: a list of trials must be HDF5 or text"),
-        ("s.h5", "k.h5", {"test": ODD}, "s.h5: needs the columns ['enrollment', 'test'], but the trials have ['test']"),
+        ("s.csv", "k.txt", {}, "s.csv: holds the labels itself: a list of trials is only for text"),
+        ("s.txt", None, {}, "s.txt: holds no labels: give a file for the list of trials, --out-trials FILE"),
         (
             "s.txt",
-            "k.h5",
-            {"enrollment": ["a"] * 4, "test": ODD},
-            "column test: must have no white space in text, but is ",
+            "s.txt",
+            {},
+            "s.txt: holds no labels: give a file for the list of trials, --out-trials FILE, that",
         ),
+        ("s.txt", "k.csv", {}, "k.csv: names a format that is not written"),
+        ("s.h5", "k.h5", {}, "s.h5: names a format that is not written: csv, parquet and npz, or text for both files"),
+        ("s.txt", "k.txt", {"test": ODD}, "needs the columns ['enrollment', 'test'], but the trials have ['test']"),
+        ("s.txt", "k.txt", {"enrollment": ["a"] * 4, "test": ODD}, "column test: must have no white space in text"),
         (
-            "s.h5",
+            "s.txt",
             "k.txt",
-            {"enrollment": ["a"] * 4, "test": ODD},
-            "k.txt, column test: must have no white space in text",
-        ),
-        (
-            "s.h5",
-            "k.h5",
             {"enrollment": ["a"] * 4, "test": ["x"] * 4},
             "row 2: each id must name one row, but 'a x' appears again",
         ),
@@ -127,29 +89,21 @@ def test_what_a_format_cannot_hold_is_an_error(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_matrices_of_few_trials_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdf5, "FREE_BYTES", 100)
-    monkeypatch.setattr(hdf5, "MAX_CELLS_OF_A_TRIAL", 2)
-    pairs = table(enrollment=["a", "b", "c", "d"], test=["x", "y", "z", "w"])
-    message = "a matrix of 4 x 4 must have at least one trial in 2 cells, but has 4: write csv, parquet or npz"
-    for name, trials in (("s.h5", "k.txt"), ("s.txt", "k.h5")):
-        with pytest.raises(PredictionsError, match=re.escape(message)):
-            write_trials(tmp_path / name, pairs, tmp_path / trials)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_no_file_is_replaced_if_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("s.h5", "k.txt"):
+    for name in ("s.txt", "k.txt"):
         (tmp_path / name).write_text("mine")
 
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("mpcs_torch.evaluation.files.write.write_matrix", fail)
     pairs = table(enrollment=["a", "b", "a", "b"], test=["x", "x", "y", "y"])
+    monkeypatch.setattr("mpcs_torch.evaluation.files.write.write_text", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_trials(tmp_path / "s.h5", pairs, tmp_path / "k.txt")
-    assert sorted((path.name, path.read_text()) for path in tmp_path.iterdir()) == [("k.txt", "mine"), ("s.h5", "mine")]
+        write_trials(tmp_path / "s.txt", pairs, tmp_path / "k.txt")
+    assert sorted((path.name, path.read_text()) for path in tmp_path.iterdir()) == [
+        ("k.txt", "mine"),
+        ("s.txt", "mine"),
+    ]
 
 
 @pytest.mark.parametrize(
