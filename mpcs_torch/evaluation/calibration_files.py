@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -18,7 +18,6 @@ from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import ReadColumns, text_of
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
@@ -122,11 +121,16 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     Warns:
         CalibrationWarning: If there is no finite optimum.
     """
-    _, logits, target, _ = all_rows(predictions, advance)
-    names = tuple(predictions.class_names)
+    rows, names = predictions.logits(), tuple(predictions.class_names)
+    advance(len(rows.scores))
     saved = SavedCalibration(method, new_calibration(method, len(names)), names, predictions.from_logits)
     return _fitted(
-        predictions.path, saved, logits, target, "cross entropy", partial(cross_entropy, num_classes=len(names))
+        predictions.path,
+        saved,
+        rows.scores,
+        rows.target,
+        "cross entropy",
+        partial(cross_entropy, num_classes=len(names)),
     )
 
 
@@ -179,8 +183,9 @@ def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str
 def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out: Path, advance: Advance) -> None:
     """Copy a file with the scores that a calibration changes; they stay logits or probabilities."""
     check_copy(predictions.table, out)
-    rows = all_rows(predictions, advance)
-    scores = saved.module(rows.logits)
+    rows = predictions.logits()
+    advance(len(rows.scores))
+    scores = saved.module(rows.scores)
     bad = ~scores.amax(dim=1).isfinite()
     if bad.any():
         row = int(rows.numbers[bad.nonzero()[0]])
@@ -201,20 +206,18 @@ def estimate_file_priors(
     Warns:
         EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
     """
-    files = (validation, unlabelled)
-    known, others = (all_rows(predictions, advance) for predictions in files)
-    clusters, cluster = list[list[str] | None]([None, None]), validation.reading.cluster
-    for rows, predictions in zip((known, others), files, strict=True):
+    known, others = validation.logits(), unlabelled.logits()
+    advance(len(known.scores) + len(others.scores))
+    cluster = validation.reading.cluster
+    clusters = [None if cluster is None else rows.texts(cluster) for rows in (known, others)]
+    for predictions in (validation, unlabelled):
         for caution in shared_by_rows(predictions):
             warnings.warn(caution, stacklevel=2)
-        refuse_missing(rows, predictions, [] if cluster is None else [cluster])
-    if cluster is not None:
-        clusters = [known.texts[cluster], others.texts[cluster]]
     try:
         return estimate_priors(
-            known.logits,
+            known.scores,
             known.target,
-            others.logits,
+            others.scores,
             clusters=clusters[0],
             unlabelled_clusters=clusters[1],
             class_groups=class_groups,
@@ -250,44 +253,3 @@ def load_priors(path: Path, class_names: Sequence[str]) -> list[float]:
     if problem:
         raise CalibrationFileError(f"{path}: its priors must not be used: {problem}")
     return [priors[name] for name in class_names]
-
-
-class AllRows(NamedTuple):
-    """The rows of a file that were not left out."""
-
-    numbers: Tensor
-    """(N,), int64: of the rows in the file, from 1."""
-    logits: Tensor
-    """(N, C), float64."""
-    target: Tensor
-    """(N,), int64, `NO_LABEL` where there is none."""
-    texts: dict[str, list[str]]
-    """The columns that were asked for besides."""
-
-    def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
-        """Return columns (N, ...) for all rows of the file: NaN or None in rows that were left out."""
-        places = torch.full((read.rows,), -1)
-        places[self.numbers - 1] = torch.arange(len(self.numbers))
-        is_kept = places >= 0
-        return {
-            name: torch.where(is_kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan)
-            if isinstance(values, Tensor)
-            else [values[place] if place >= 0 else None for place in places.tolist()]
-            for name, values in columns.items()
-        }
-
-
-def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
-    """Read the logits, labels and texts of a file."""
-    read = predictions.logits()
-    advance(len(read.scores))
-    texts = {name: [text_of(value) for value in column] for name, column in read.others.columns.items()}
-    return AllRows(read.numbers, read.scores, read.target, texts)
-
-
-def refuse_missing(rows: AllRows, predictions: Predictions, columns: Iterable[str]) -> None:
-    """Refuse rows without a text in a column."""
-    for column in columns:
-        if "" in rows.texts[column]:
-            row = int(rows.numbers[rows.texts[column].index("")])
-            raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)

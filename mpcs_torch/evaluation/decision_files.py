@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -14,13 +14,12 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import REFERRAL, decision_numbers
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.calibration_files import AllRows, all_rows, refuse_missing
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, Predictions
+from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
@@ -54,28 +53,37 @@ class Decided(NamedTuple):
     """How rows were combined to units of decision."""
 
 
-def _in_units(
-    rows: AllRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str] = ()
-) -> tuple[AllRows, Tensor, str]:
-    """Combine the rows of a file, with some columns of text, if it has units of decision.
+class UnitRows(NamedTuple):
+    """The rows of a file, or its units of decision."""
 
-    Returns:
-        A row for each unit, whose label is `NO_LABEL` where one of its rows has none; the unit of each row of the file,
-        (N,); and how they were combined, empty if each row is alone.
-    """
-    unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
-    rows = rows if predictions.is_labelled else rows._replace(target=torch.full((size,), NO_LABEL))
-    if unit is None:
-        return rows, torch.arange(size), ""
-    refuse_missing(rows, predictions, [unit])
-    with values_of(predictions.path):
-        units = DecisionUnits.of(rows.texts[unit], predictions.reading.combine, concern, len(names), size, unit)
-        codes, of_columns = units.units.codes, {name: group_codes(name, rows.texts[name], size) for name in columns}
-        texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
-        logits = units.probabilities(rows.logits.softmax(1)).clamp(min=MIN_PROBABILITY).log()
-        lacks = units.highest((rows.target == NO_LABEL).long())[codes] == 1
-        target = units.classes(rows.target.masked_fill(lacks, NO_LABEL), len(names))
-    return AllRows(torch.arange(len(target)), logits, target, texts), codes, units.note(names)
+    logits: Tensor
+    """(M, C), float64."""
+    target: Tensor
+    """(M,), int64, `NO_LABEL` where there is none, or one of the rows of a unit has none."""
+    texts: dict[str, list[str]]
+    """By column, (M,)."""
+    units: Tensor
+    """(N,): the place of each row of the file among these rows."""
+    note: str
+    """How rows were combined to units of decision; empty if each row is alone."""
+
+    @classmethod
+    def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
+        """Combine the rows of a file, with some columns of text, if it has units of decision."""
+        unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
+        target = rows.target if predictions.is_labelled else torch.full((size,), NO_LABEL)
+        texts = {name: rows.texts(name) for name in columns}
+        if unit is None:
+            return cls(rows.scores, target, texts, torch.arange(size), "")
+        of_rows = rows.texts(unit)
+        with values_of(predictions.path):
+            units = DecisionUnits.of(of_rows, predictions.reading.combine, concern, len(names), size, unit)
+            codes, of_columns = units.units.codes, {name: group_codes(name, texts[name], size) for name in texts}
+            texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
+            logits = units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
+            lacks = units.highest((target == NO_LABEL).long())[codes] == 1
+            target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
+        return cls(logits, target, texts, codes, units.note(names))
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -101,16 +109,16 @@ class RowsToFit(NamedTuple):
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> RowsToFit:
     """Read the rows of a file that `open_to_fit` opened."""
-    read, cluster = all_rows(predictions, advance), predictions.reading.cluster
+    read, cluster = predictions.logits(), predictions.reading.cluster
+    advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     weight = predictions.reading.weight
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
-    refuse_missing(read, predictions, columns)
-    rows, _, note = _in_units(read, predictions, rule.concern, columns)
+    rows = UnitRows.of(read, predictions, rule.concern, columns)
     with values_of(predictions.path):
         weights = None if weight is None else [float(text) for text in rows.texts[weight]]
     clusters = None if cluster is None else rows.texts[cluster]
-    return RowsToFit(rows.logits, rows.target, clusters, {name: rows.texts[name] for name in by}, weights, note)
+    return RowsToFit(rows.logits, rows.target, clusters, {name: rows.texts[name] for name in by}, weights, rows.note)
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
@@ -150,10 +158,9 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         EvaluationWarning: If rows have labels, but were in the fit.
     """
     check_copy(predictions.table, out)
-    read, cluster = all_rows(predictions, advance), predictions.reading.cluster
-    columns = [] if cluster is None else [cluster]
-    refuse_missing(read, predictions, columns)
-    rows, units, note = _in_units(read, predictions, rule.concern, columns)
+    read, cluster = predictions.logits(), predictions.reading.cluster
+    advance(len(read.scores))
+    rows = UnitRows.of(read, predictions, rule.concern, [] if cluster is None else [cluster])
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
     names, reasons = (
@@ -169,7 +176,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
-    added = {name: [values[code] for code in units.tolist()] for name, values in added.items()}
+    added = {name: [values[code] for code in rows.units.tolist()] for name, values in added.items()}
     table = replace(predictions.table, has_names=True)
     are_arrays = predictions.roles.form == "lists" and (table.counts_from_0 or table.load_types is not None)
     scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
@@ -182,9 +189,9 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         decided = assessed.decision[is_labelled], rows.target[is_labelled]
         result = _evaluated(rule, *decided, shared, predictions, out.name)
         if not is_labelled.all():
-            note = PARTLY_LABELLED.format(len(is_labelled), len(places))
-            result = replace(result, notes=[*result.notes, note])
-    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), result, note)
+            partly = PARTLY_LABELLED.format(len(is_labelled), len(places))
+            result = replace(result, notes=[*result.notes, partly])
+    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note)
 
 
 def _evaluated(

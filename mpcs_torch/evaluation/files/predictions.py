@@ -97,6 +97,25 @@ class PredictedRows(NamedTuple):
         """True if each row has a label from 0 to 1 for each class."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
 
+    def texts(self, name: str) -> list[str]:
+        """Return a column of names, (N,); refuse a missing one."""
+        texts = [text_of(value) for value in self.others.columns[name]]
+        if "" in texts:
+            raise self.others.error("must name a group, but is missing", texts.index(""), name)
+        return texts
+
+    def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
+        """Return columns (N, ...) for all rows of the file: NaN or None in rows that were left out."""
+        places = torch.full((read.rows,), -1)
+        places[self.numbers - 1] = torch.arange(len(self.numbers))
+        is_kept = places >= 0
+        return {
+            name: torch.where(is_kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan)
+            if isinstance(values, Tensor)
+            else [values[place] if place >= 0 else None for place in places.tolist()]
+            for name, values in columns.items()
+        }
+
 
 class Predictions:
     """Read the rows of a file as probabilities and labels.

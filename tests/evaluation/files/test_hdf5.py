@@ -120,7 +120,7 @@ NAMES_RULE = "must be a list of different names, none of them empty"
         ({"segset": None}, "must have 'segset', a dataset with a shape"),
         (
             {"trial_mask": None},
-            "scores in scores or score_mat, or labels in trial_mask, or in tar_mask and non_mask",
+            "must have the names of models and segments, in modelset",
         ),
         ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1"),
         ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}'int64' of shape (3, 2)"),
