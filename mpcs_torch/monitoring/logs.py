@@ -99,7 +99,8 @@ class LogReader:
 
     def count(self, path: Path) -> int:
         """Return the number of rows of a log."""
-        return sum(len(rows.numbers) for rows in self._rows(path))
+        rows = self._rows(path)
+        return 0 if rows is None else len(rows.numbers)
 
     def pieces(self, path: Path, place: Place, number: int | None = None) -> Iterator[tuple[LogRows, Place]]:
         """Yield the rows after a place, and the place after them; a line without its end is left for later.
@@ -109,28 +110,20 @@ class LogReader:
         Raises:
             PredictionsError: If a value breaks a rule, or the file is not the one that was read before.
         """
-        seen, last, left = hashlib.sha256(), 0, float("inf") if number is None else number
-
-        def check() -> None:
-            if place.rows and (last, seen.hexdigest()) != place:
-                raise PredictionsError(path, CHANGED.format(place.rows))
-
-        for piece in self._rows(path):
-            rows = piece if len(piece.numbers) <= left else piece.at(slice(int(left)))
-            left -= len(rows.numbers)
-            known = int((rows.numbers <= place.rows).sum())
-            if known:
-                seen.update(rows.at(slice(known)).content())
-                last = int(rows.numbers[known - 1])
-            if known < len(rows.numbers):
-                if last <= place.rows:
-                    check()
-                new = rows.at(slice(known, None))
-                seen.update(new.content())
-                last = int(new.numbers[-1])
-                yield new, Place(last, seen.hexdigest())
-        if last <= place.rows:
-            check()
+        whole = self._rows(path)
+        if whole is None and not place.rows:
+            return
+        rows = None if whole is None else whole.at(slice(number))
+        known = 0 if rows is None else int((rows.numbers <= place.rows).sum())
+        if rows is None or (place.rows and not known):
+            raise PredictionsError(path, CHANGED.format(place.rows))
+        seen = hashlib.sha256(rows.at(slice(known)).content())
+        if place.rows and (int(rows.numbers[known - 1]), seen.hexdigest()) != place:
+            raise PredictionsError(path, CHANGED.format(place.rows))
+        for start in range(known, len(rows.numbers), PIECE_ROWS):
+            new = rows.at(slice(start, start + PIECE_ROWS))
+            seen.update(new.content())
+            yield new, Place(int(new.numbers[-1]), seen.hexdigest())
 
     def names_in(self, path: Path, column: str) -> list[str]:
         """Return the different texts of a column, sorted; rows without one are the group "(none)"."""
@@ -139,8 +132,8 @@ class LogReader:
         texts = distinct_texts(table, [column], 10**4, has_gaps=True)
         return sorted({text or NO_GROUP for text in texts})
 
-    def _rows(self, path: Path) -> Iterator[LogRows]:
-        """Yield all rows of a log; none if there is no whole row yet."""
+    def _rows(self, path: Path) -> LogRows | None:
+        """Return all rows of a log; None if there is no whole row yet."""
         reading, concern = self._reading, self._rule.concern
         try:
             table = open_table(path, is_whole=self._is_whole)
@@ -157,7 +150,7 @@ class LogReader:
                 table=table,
             )
         except NoRowsError:
-            return
+            return None
         predictions.table.check_columns([*self._groups], "--limit")
         if predictions.roles.label is None:
             rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
@@ -165,10 +158,9 @@ class LogReader:
         self._tell(predictions.how())
         read = predictions.rows() if predictions.decides else predictions.logits()
         rows = self._made(read, is_decided=predictions.decides)
-        starts = range(0, len(rows.numbers), PIECE_ROWS)
-        yield from (rows.at(slice(start, start + PIECE_ROWS)) for start in starts)
         for note in predictions.notes():
             self._tell(note)
+        return rows
 
     def _made(self, read: PredictedRows, *, is_decided: bool) -> LogRows:
         others, columns = read.others, read.others.columns

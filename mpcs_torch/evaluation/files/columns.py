@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, numbered_families, split_truth
 from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
-from mpcs_torch.evaluation.files.tables import Table, choices, listed, number_of, way
+from mpcs_torch.evaluation.files.tables import Table, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
@@ -107,13 +107,9 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
         return whole[0] if len(whole) == 1 and columns.of_kind("number", "list") else None
     known = {*(columns.class_names or ())}
     among = [name for name in columns.open if name not in known or columns.kinds[name] == "text"]
-    named = columns.of_kind("text", "whole", among=named_as(among, LABELS))
-    named = [] if len(named) == 1 and named[0] in truth else named
-    named = [name for name in named if name != columns.options.decision_column]
-    if len(named) > 1:
-        ways = choices("--label-column", named[:2])
-        raise columns.error(f"has several columns that may be the labels, {listed(named)}: {ways}")
-    return named[0] if named else None
+    among = [name for name in among if name != columns.options.decision_column]
+    label = columns.label_among(among, "text", "whole")
+    return None if label in truth else label
 
 
 def _truth(columns: OpenColumns) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import torch
@@ -12,11 +13,11 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import split_truth
+from mpcs_torch.evaluation.files.roles import OpenColumns, split_truth
 from mpcs_torch.evaluation.files.row_ids import RowIds, shared_ids
 from mpcs_torch.evaluation.files.score_columns import by_class
-from mpcs_torch.evaluation.files.tables import Column, Table, choices, kind_of, listed
-from mpcs_torch.evaluation.files.words import LABELS, is_index, named_as
+from mpcs_torch.evaluation.files.tables import Column, Kind, Table, listed
+from mpcs_torch.evaluation.files.words import is_index
 
 
 def with_labels(table: Table, reading: ReadOptions) -> Table:
@@ -80,23 +81,21 @@ def _labels_in(other: Table, reading: ReadOptions, identifier: str | None, score
     columns of scores.
     """
     other.check_columns([reading.label_column], "--label-column")
-    free = [name for name in other.names if name not in (identifier, *reading.columns) and not is_index(name)]
-    kinds = {name: kind_of(values) for name, values in other.peek().items()}
-    only = free if len(free) == 1 and (kinds[free[0]] != "number" or not other.has_names) else []
-    labels = [reading.label_column] if reading.label_column is not None else named_as(free, LABELS) or only
-    if len(labels) == 1:
-        return {labels[0] if kinds[labels[0]] == "list" else "": labels[0]}
-    if labels:
-        ways = choices("--label-column", labels[:2])
-        raise PredictionsError(other.path, f"has several columns that may be the labels, {listed(labels)}: {ways}")
+    columns = OpenColumns(other, ReadOptions(), None)
+    columns.take([name for name in other.names if name in (identifier, *reading.columns) or is_index(name)])
+    label = reading.label_column or columns.label_among(columns.open, *get_args(Kind))
+    if label is None and len(columns.open) == 1 and (not other.has_names or not columns.of_kind("number")):
+        label = columns.open[0]
+    if label is not None:
+        return {label if columns.kinds[label] == "list" else "": label}
     truth = dict[str, str]()
-    for name in free if other.has_names else ():
+    for name in columns.of_kind("whole", "number") if other.has_names else ():
         _, class_name = split_truth(name) or ("", name)
-        if kinds[name] in ("whole", "number") and any(True for _ in by_class(scores, [class_name])):
+        if any(True for _ in by_class(scores, [class_name])):
             truth[class_name] = name
     if not truth:
         has = f"has no column of labels that is known by its name; {other.it_has()}"
-        raise PredictionsError(other.path, f"{has}: --label-column COLUMN names it")
+        raise columns.error(f"{has}: --label-column COLUMN names it")
     return truth
 
 

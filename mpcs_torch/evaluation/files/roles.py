@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import Kind, Table, kind_of, listed, number_of, numbers_in, text_of
-from mpcs_torch.evaluation.files.words import TRUTH, WRITTEN, plain
+from mpcs_torch.evaluation.files.tables import Kind, Table, choices, kind_of, listed, number_of, numbers_in, text_of
+from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
 from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
@@ -87,6 +87,14 @@ class OpenColumns:
     def of_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
         """Return the open columns, or some, of these kinds."""
         return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
+
+    def label_among(self, names: Sequence[str], *kinds: Kind) -> str | None:
+        """Return the only column, of some kinds, that is called as labels are; refuse several."""
+        named = self.of_kind(*kinds, among=named_as(names, LABELS))
+        if len(named) > 1:
+            ways = choices("--label-column", named[:2])
+            raise self.error(f"has several columns that may be the labels, {listed(named)}: {ways}")
+        return named[0] if named else None
 
     def take(self, names: Sequence[str]) -> None:
         """Leave out columns, whose meaning is known."""
