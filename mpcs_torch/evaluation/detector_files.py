@@ -65,7 +65,7 @@ def score_detectors(
 
     Decisions at a ``threshold`` are measured too. With development trials, error rates are limited by thresholds that
     are learned from them (`learned_thresholds`); scores that are calibrated on them, and the fusion of the detectors if
-    ``is_fused``, are measured and compared too. ``advance`` is called with the number of rows after each batch.
+    ``is_fused``, are measured and compared too. ``advance`` is called with the number of rows of each file.
     """
     options = files.options
     tables = _matched(files.paths, options, advance, named=len(files.paths) > 1)

@@ -1,4 +1,4 @@
-"""Chunks of rows, and errors with a place, for the readers of all formats of predictions."""
+"""Errors with a place, and the names of files, for the readers of all formats of predictions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ class NoRowsError(PredictionsError):
 
 
 Advance = Callable[[int], None]
-"""Called with the number of rows after each batch, to show progress."""
+"""Called with the number of rows of a file after it is read, to show progress."""
 
 
 def is_number(value: object) -> bool:

@@ -71,7 +71,7 @@ def read_trials(
         path: A table in any format, with a header or without: see `find_roles`.
         options: How to read it. ``labels`` is a list of trials, matched by their names. A trial of the list needs a
             score; scores of other trials are an error, but in the matrices of HDF5 they are ignored, as by BOSARIS.
-        advance: Called with the number of rows after each batch.
+        advance: Called with the number of rows of a file after it is read.
         both_kinds: Whether there must be target and non-target trials.
         named: Whether to read the names of the trials.
         all_columns: Whether to read all other columns, as groups; two names of a trial are enrollment and test.
