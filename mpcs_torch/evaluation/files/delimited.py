@@ -197,14 +197,10 @@ def read_text(
             return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
     rows = list(islice(_rows(path, dialect, opened), first_rows))
     columns = list(zip(*rows, strict=True)) or [()] * len(dialect.names)
-    points = {name for name in numbers if dialect.decimal == ","}
-    return {
-        name: pyarrow.array(
-            [cell.replace(",", ".") for cell in columns[places[name]]] if name in points else columns[places[name]],
-            pyarrow.string(),
-        )
-        for name in wanted
-    }
+    texts: dict[str, Sequence[str]] = {name: columns[places[name]] for name in wanted}
+    if dialect.decimal == ",":
+        texts |= {name: [cell.replace(",", ".") for cell in texts[name]] for name in numbers}
+    return {name: pyarrow.array(cells, pyarrow.string()) for name, cells in texts.items()}
 
 
 def _with_tabs(file: BinaryIO, dialect: Dialect) -> BinaryIO | None:
@@ -258,7 +254,6 @@ def _by_arrow(stream: BinaryIO, dialect: Dialect, is_number: Mapping[int, bool],
             column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
         ),
     )
-    first = (
-        pyarrow.Table.from_batches(islice(reader, 1), reader.schema) if first_rows is not None else reader.read_all()
-    )
-    return first.slice(0, first_rows)
+    if first_rows is None:
+        return reader.read_all()
+    return pyarrow.Table.from_batches(islice(reader, 1), reader.schema).slice(0, first_rows)
