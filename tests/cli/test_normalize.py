@@ -24,7 +24,7 @@ def test_scores_are_normalised_and_measured(tmp_path: Path, capsys: pytest.Captu
     assert "exists: choose another file or pass --overwrite" in one_line(capsys.readouterr().err)
     assert run(*arguments, "--method", "adaptive-s", "--overwrite") == 2
     error = one_line(capsys.readouterr().err)
-    assert f"cohort.txt: lacks rows of {tmp_path / 's.csv'}, such as 'x' in row 1 of column test" in error
+    assert f"cohort.txt: lacks 2 rows of {tmp_path / 's.csv'}, such as 'x' in row 1 of column test" in error
 
 
 def test_top_is_for_the_adaptive_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

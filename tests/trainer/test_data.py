@@ -161,5 +161,7 @@ def test_any_other_add_file_is_refused(tmp_path: Path, content: bytes) -> None:
 )
 def test_add_arrays_must_fit_together(tmp_path: Path, name: str, array: "np.ndarray[Any, Any]") -> None:
     np.save(write_add(tmp_path).with_name(f"{name}.npy"), array)
-    with pytest.raises(DataError, match=rf"{name}.npy cannot be read as an array: must"):
+    with pytest.raises(
+        DataError, match=rf"{name}.npy cannot be read as an array: (must|Array can't be memory-mapped: Python objects)"
+    ):
         load("add", tmp_path)

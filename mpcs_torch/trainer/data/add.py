@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import DataError, printable, quoted
+from mpcs_torch.io.untrusted_files import check_regular
 from mpcs_torch.trainer.data.splits import DataSplits, Split
 
 SHAPE, CLASSES = (40, 2), 3
@@ -35,9 +36,10 @@ def _split(folder: Path, name: str) -> Split:
 
 def _array(path: Path) -> Tensor:
     try:
+        check_regular(path)
         return torch.from_numpy(np.load(path, mmap_mode="r").astype(np.float64))
-    except (OSError, ValueError, EOFError) as error:  # also of arrays of objects, which only pickle reads
-        raise _error(path, str(error)) from None
+    except Exception as error:  # numpy's parser raises many kinds
+        raise _error(path, str(error).partition("\n")[0] or type(error).__name__) from None
 
 
 def _error(path: Path, problem: str) -> DataError:
