@@ -24,7 +24,6 @@ VERBS = (
     "monitor",
     "select",
     "report",
-    "demo",
     "data",
     "concern",
     "metrics",

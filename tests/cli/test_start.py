@@ -133,7 +133,7 @@ def test_the_package_runs_as_a_module() -> None:
     ("words", "expected"),
     [
         ("mpcs ", set(VERBS)),
-        ("mpcs de", {"decide", "detect", "demo"}),
+        ("mpcs de", {"decide", "detect"}),
         ("mpcs reproduce exp01", {"exp01", "exp01-breast-cancer"}),
         ("mpcs reproduce exp01 fig", {"figure6"}),
         ("mpcs data ", {"get", "list"}),

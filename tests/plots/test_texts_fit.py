@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import mpcs_torch.plots
 from examples.benchmark.figures import frontier_figure, summary_figure
+from examples.demo.report import paired_counts
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import detection_curve, generalized_mean_curve, risk_coverage_curve
 from mpcs_torch.functional.detection.errors import ErrorRates
@@ -27,7 +28,7 @@ from mpcs_torch.plots import (
     roc_curves,
     score_histograms,
 )
-from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
+from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, value_scale
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
 from mpcs_torch.plots.results import Panel, result_figure
@@ -193,7 +194,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
 
 def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
     plots = [f"mpcs_torch.plots.{module.name}" for module in pkgutil.iter_modules(mpcs_torch.plots.__path__)]
-    for module in (*plots, "examples.benchmark.figures"):
+    for module in (*plots, "examples.benchmark.figures", "examples.demo.report"):
         loaded = importlib.import_module(module)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
             is_public = (
