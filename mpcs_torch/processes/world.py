@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeVar, cast
@@ -80,12 +80,6 @@ class World:
         parts = [part[:size] for part, size in zip(parts, sizes, strict=True)]
         parts[self.rank] = share
         return torch.cat(parts), tuple(flag > 0 for flag in seen.tolist())
-
-    @contextmanager
-    def summing(self, engine: nn.Module) -> Iterator[None]:
-        """Let the engine add up the gradients of this process alone: not yet before an optimizer step."""
-        with engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext():
-            yield
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of the loss of the rows of all processes, a scalar."""
