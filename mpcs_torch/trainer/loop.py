@@ -79,6 +79,11 @@ class MeasuredEpoch:
     confusion: Tensor
     """int64 (C, C), on the split that epochs are measured on: rows true classes, columns predicted ones."""
 
+    @property
+    def record(self) -> dict[str, float]:
+        """The row of the records."""
+        return {"epoch": self.number, **self.values}
+
 
 @dataclass
 class LoopState:
@@ -152,13 +157,15 @@ class PreparedRun:
             if is_epoch and epochs.when == "before":
                 self._take_epoch(hooks)
             with self.running():
-                asked = train_step(state, *batch, () if keeper is None else keeper.asks())
+                train_step(state, *batch)
             if is_epoch and epochs.when == "after":
                 self._take_epoch(hooks)
             if state.epochs == epochs.count or state.stopped is not None:
                 break
-            if keeper is not None and any(asked):
-                keeper.save(self, stop=asked[1])
+            if keeper is not None:
+                saves, stops = state.world.any_set(keeper.asks(), batch[1].device)
+                if saves:
+                    keeper.save(self, stop=stops)
         if keeper is not None:
             keeper.save(self, stop=False)
         return state
@@ -223,27 +230,17 @@ class PreparedRun:
             backend.enabled = before
 
 
-def train_step(state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bool, ...] = ()) -> tuple[bool, ...]:
-    """Take an optimizer step on the scaled loss of a batch.
-
-    Args:
-        state: The state of the loop.
-        inputs: (N, ...).
-        target: (N,), int64.
-        asked: Flags of this process.
-
-    Returns:
-        Which of the flags ``asked`` are set in any process.
-    """
+def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
+    """Take an optimizer step on the scaled loss of a batch of inputs (N, ...) and labels (N,)."""
     world, share = state.world, state.world.rows(len(target))
     state.optimizer.zero_grad()
     logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
-    logits, asked = world.gather_rows(logits, len(target), asked)
-    world.backward(state.loss_scale(state.loss(logits, target)))
+    logits = world.gather_rows(logits, len(target))
+    loss = world.size * state.loss_scale(state.loss(logits, target))  # the engine takes the mean over processes
+    loss.backward()  # type: ignore[no-untyped-call]
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
     state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)
-    return asked

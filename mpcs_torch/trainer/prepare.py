@@ -129,9 +129,8 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
 
 
 def _device(config: RunConfig) -> torch.device:
-    accelerator = config.device.accelerator
-    if accelerator == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
-    if accelerator == "cpu":
+    if config.device.accelerator == "cpu":
         return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer import downloads
+from mpcs_torch.paper import downloads
 from tests.cli.test_cli import run
-from tests.trainer.http_server import Server, serve
+from tests.paper.http_server import Server, serve
+from tests.paper.test_download import published
 from tests.trainer.test_data import write_add
-from tests.trainer.test_download import published
 
 
 def test_get_puts_a_set_where_list_finds_it(

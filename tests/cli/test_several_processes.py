@@ -17,7 +17,6 @@ from mpcs_torch.evaluation import classifier_files as models
 from mpcs_torch.evaluation import evaluate  # noqa: F401  # imports torchmetrics once, before processes are forked
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.processes import world
-from tests.cli.test_cli import one_line, run
 from tests.processes.forked import forked_world, succeeded
 
 
@@ -125,12 +124,3 @@ def test_two_processes_draw_the_report_of_one(tmp_path: Path, monkeypatch: pytes
     one, other = texts
     assert len(one) > 100_000
     assert (one == other) is True  # or pytest would compare them line by line
-
-
-def test_detectors_are_measured_by_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "s.txt").write_text("1 1\n0 0\n")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert run("detect", tmp_path / "s.txt") == 2
-    assert "one process measures detectors: start it without torchrun" in one_line(capsys.readouterr().err)

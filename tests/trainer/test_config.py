@@ -60,7 +60,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     ("text", "overrides", "message"),
     [
         ("[", [], "not valid YAML"),
-        ("3", [], "must hold a mapping with the keys name, seed, seeds, data"),
+        ("3", [], "must hold a mapping with the keys name, seed, data"),
         (MINIMAL, ["training.batch_size"], "override 'training.batch_size' must read dotted.key=value"),
         (MINIMAL, ["name.first=a"], "override 'name.first=a': name holds a value, not keys"),
         (MINIMAL, ["seed=["], r"override 'seed=\[': not valid YAML"),

@@ -86,7 +86,7 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
 
     stopped = tmp_path / "stopped"
     with pytest.raises(
-        StoppedError, match=rf"stopped after epoch 5, step 5; `mpcs train --resume {stopped}` goes on"
+        StoppedError, match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` goes on"
     ) as told:
         run_in_folder(config, toy_data(), stopped, [ask])
     assert told.value.exit_status == 128 + number

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 import typer
 
 from mpcs_torch.cli.console import print_result
-from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.options import refused_values, shared
 
 Limits = Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")]
@@ -48,8 +47,7 @@ def select(
 
     with refused_values():
         config = SelectorConfig.model_validate({"by": by, "ties": ties, "top_k": top_k, **limits})
-    with told_warnings():
-        epochs = [Epoch(int(record.pop("epoch")), record) for record in read_records(records)]
+    epochs = [Epoch(int(record.pop("epoch")), record) for record in read_records(records)]
     if not epochs:
         raise typer.BadParameter(f"{records} contains no epochs")
     directions = recorded_directions(run, epochs[0].values)

@@ -218,8 +218,7 @@ class SchedulerConfig(PartConfig):
     @property
     def follows_count(self) -> bool:
         """Return whether the rates depend on the number of epochs: not if the maker calls it ``_epochs``, as unused."""
-        source = {key: value for key, value in (("name", self.name), ("path", self.path)) if value is not None}
-        parameters = list(inspect.signature(self._find(source)).parameters)
+        parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
     def followers(self) -> Iterator[Follower]:
