@@ -47,15 +47,13 @@ def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Calla
 def row_counter(
     doing: str, paths: Sequence[Path], *files: "Predictions", shown: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """Show a growing number of rows, and of text files the time left; yield a function to call with new rows.
+    """Show a growing number of rows; yield a function to call with new rows.
 
     Before it, print how files of predictions are read, and afterwards warnings and what there is to note of them.
     """
     print_reading(*(file.how() for file in files))
     name = f"{doing} {', '.join(path.name for path in paths)}"
-    known = [rows for path in paths if (rows := _estimated_rows(path)) is not None]
-    total = sum(known) if len(known) == len(paths) else None
-    with told_warnings(), shown_progress(name, total, "{task.completed:,.0f} rows", is_shown=shown) as update:
+    with told_warnings(), shown_progress(name, None, "{task.completed:,.0f} rows", is_shown=shown) as update:
         yield lambda rows: update(advance=rows)
     note(*(sentence for file in files for sentence in file.notes()))
 
@@ -101,16 +99,3 @@ class _Lines:
             left = (now - self._begun) * (self._total - self._done) / self._done
             parts.append(f"about {left / 60:.0f} min left")
         typer.echo(f"{self._name}: {', '.join([*parts, *([values] if values else [])])}", err=True)
-
-
-def _estimated_rows(path: Path) -> int | None:
-    """Estimate the number of lines of a text file; None for any other file."""
-    try:
-        if not path.is_file():  # opening a named pipe would wait
-            return None
-        with path.open("rb") as file:
-            sample = file.read(2**16)  # its lines estimate the number of all
-        lines = sample.count(b"\n")
-        return None if not lines or b"\0" in sample else path.stat().st_size * lines // len(sample)
-    except OSError:  # whoever reads the file says so
-        return None

@@ -27,15 +27,7 @@ def test_a_file_gets_a_plain_line_now_and_then(
     assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4, about 0 min left" for done in (1, 3)]
 
 
-def test_rows_of_a_text_file_are_estimated_and_those_of_others_are_not(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("0.125,1\n" * 50_000)
-    (tmp_path / "rows.npz").write_bytes(b"PK\x00\n" * 100)
-    (tmp_path / "empty.csv").touch()
-    found = [progress._estimated_rows(tmp_path / name) for name in ("rows.csv", "rows.npz", "empty.csv", "none.csv")]
-    assert found == [50_000, None, None, None]
-
-
-def test_a_bar_shows_the_time_left_and_ends_full(
+def test_a_terminal_shows_how_many_rows_are_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rows.csv").write_text(SCORES)
