@@ -172,7 +172,11 @@ class TrainedRun:
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
         model = self.prepared.state.measured
-        model.load_state_dict(self.selector.load(epoch)["model"])
+        try:
+            model.load_state_dict(self.selector.load(epoch)["model"])
+        except (RuntimeError, KeyError, TypeError) as error:  # of a model whose code has changed, for example
+            line = str(error).splitlines()[0]
+            raise ResultError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
         with self.prepared.running():
             return evaluator_of(self.prepared, split)(model).logits.cpu()
 

@@ -29,7 +29,6 @@ def get(
     for name in names:
         note(f"{name}: downloading what is missing to {data_root}")
         get_set(name, data_root)
-    note(f"{', '.join(names)}: in {data_root}")
 
 
 @data.command("list")

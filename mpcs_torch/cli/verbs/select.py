@@ -36,8 +36,6 @@ def select(
     """
     limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
     records = run / "records.csv"
-    if not records.is_file():
-        raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
     from mpcs_torch.learning.selection import Epoch, alike, count_interval, counts_among, explain
