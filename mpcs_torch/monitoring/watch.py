@@ -23,8 +23,8 @@ from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
 KIND = "mpcs_torch monitor 5"
-ROWS_OF_HINTS = 50
-"""Hints look after so many rows."""
+ROWS_OF_HINTS, MAX_AT_ONCE = 50, 5000
+"""The number of rows after which hints look, and of rows whose evidence is in memory at once."""
 RISK, CHANGE, HINT = "risk", "change", "hint"
 
 
@@ -119,8 +119,7 @@ class Watch:
         Raises:
             PredictionsError: If a value breaks a rule.
         """
-        before, numbers, least = len(self.alarms), rows.numbers, self.settings.least_chance
-        is_labelled = rows.target != UNLABELLED
+        before, least, is_labelled = len(self.alarms), self.settings.least_chance, rows.target != UNLABELLED
         if rows.chance is None and least < 1:
             raise PredictionsError(path, "must have a column 'chance', because --least-chance is below 1")
         if rows.chance is not None:
@@ -130,7 +129,15 @@ class Watch:
                 rule = (
                     f"must be from {least:g} (--least-chance) to 1 where there is a label, but is {rows.chance[row]:g}"
                 )
-                raise PredictionsError(path, rule, row=int(numbers[row]), column="chance")
+                raise PredictionsError(path, rule, row=int(rows.numbers[row]), column="chance")
+        for start in range(0, len(rows.numbers), MAX_AT_ONCE):
+            self._count(path, rows.at(slice(start, start + MAX_AT_ONCE)))
+        self.places[str(path.resolve())] = place
+        return self.alarms[before:]
+
+    def _count(self, path: Path, rows: LogRows) -> None:
+        """Count rows in all monitors, and note alarms."""
+        numbers, is_labelled = rows.numbers, rows.target != UNLABELLED
         try:
             values = self._values(rows, self.monitors)
         except ValueError as error:
@@ -147,8 +154,6 @@ class Watch:
         counts = torch.where(is_labelled, 1.0 if rows.chance is None else 1 / rows.chance, 0.0).double()
         self.stand_for.index_add_(0, rows.decisions % len(self.stand_for), counts)  # -1, a referral, is the last
         self.rows, self.labelled = self.rows + len(numbers), self.labelled + int(is_labelled.sum())
-        self.places[str(path.resolve())] = place
-        return self.alarms[before:]
 
     def _raise(self, kind: str, evidence: Tensor, places: Tensor, path: Path, rows: LogRows) -> None:
         """Note the first alarm of each mean, from the evidence (N, K) after each row."""
