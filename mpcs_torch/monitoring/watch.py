@@ -132,6 +132,7 @@ class Watch:
                 raise PredictionsError(path, rule, row=int(rows.numbers[row]), column="chance")
         for start in range(0, len(rows.numbers), MAX_AT_ONCE):
             self._count(path, rows.at(slice(start, start + MAX_AT_ONCE)))
+        self.alarms[before:] = sorted(self.alarms[before:], key=lambda alarm: alarm.row)
         self.places[str(path.resolve())] = place
         return self.alarms[before:]
 
