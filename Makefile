@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test test-lowest mutants package lint docs bench clean
 
 demo: $(VENV)/.train
-	$(BIN)/python -m examples.demo --overwrite
+	$(BIN)/mpcs demo --overwrite
 
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -24,6 +24,7 @@ VERBS = (
     "monitor",
     "select",
     "report",
+    "demo",
     "data",
     "concern",
     "metrics",

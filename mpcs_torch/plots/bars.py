@@ -73,3 +73,21 @@ def _highest(*values: float) -> float:
 def _headroom(on: Place, without: float, with_legend: float) -> float:
     """Return the upper end of an axis, which is higher where the legend stands inside."""
     return with_legend if isinstance(on, Axes) else without
+
+
+def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
+    """Draw the counts of a baseline and of another way, by name, under each seed, and the means as dashed lines."""
+    figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
+    baseline, other = counts.values()
+    seeds = range(len(baseline))
+    axes.vlines(seeds, baseline, other, color=style.LIGHT_GREY, linewidth=3, zorder=1)
+    for (name, values), colour in zip(counts.items(), (style.CROSS_ENTROPY, style.MPCS), strict=True):
+        mean = sum(values) / len(values)
+        axes.scatter(
+            seeds, values, color=colour, zorder=2, label=f"{literal(name, style.MAX_IN_SENTENCE)} (mean {mean:.1f})"
+        )
+        axes.axhline(mean, color=colour, linestyle="--", linewidth=1, zorder=0)
+    axes.set_ylim(bottom=0, top=1.05 * max(*baseline, *other, 1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    return legend_below(figure)

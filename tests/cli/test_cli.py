@@ -14,6 +14,7 @@ from mpcs_torch.metrics.by_name import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.records import read_records
 from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process
+from tests.report.page import Page
 
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
 
@@ -212,6 +213,20 @@ def test_a_run_that_diverges_after_its_pick_says_so(tmp_path: Path, capsys: pyte
 def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("metrics") == 0
     assert len(capsys.readouterr().out.splitlines()) == 2 + len(ENTRIES) + len(OF_CLASS)
+
+
+def test_demo_compares_the_recommended_recipe_with_a_plain_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpcs_torch.trainer.demonstration.SEEDS", range(2))
+    assert run("demo", "--out", tmp_path) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"\| plain +\| 100\.0 % ", printed)
+    assert re.search(r"\| recommended, with referral +\| [89]\d\.\d % ", printed)
+    page = Page(tmp_path / "demo" / "report.html").text.replace("\N{NO-BREAK SPACE}", " ")
+    assert all(sentence in page for sentence in re.findall(r"(?:Of|If) .*", printed))
+    assert run("demo", "--out", tmp_path) == 2
+    assert "report.html exists" in one_line(capsys.readouterr().err)
 
 
 def test_without_the_cli_extra_the_command_says_what_to_install() -> None:

@@ -31,60 +31,60 @@ USERS = [
 
 
 @pytest.fixture
-def metrics_raise(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
-    """Make ``mpcs metrics`` raise."""
+def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Make ``mpcs demo`` raise."""
 
     def replace(error: BaseException) -> None:
-        def metrics() -> None:
+        def demo() -> None:
             raise error
 
-        monkeypatch.setattr("mpcs_torch.cli.verbs.metrics.metrics", metrics)
+        monkeypatch.setattr("mpcs_torch.cli.verbs.demo.demo", demo)
 
     return replace
 
 
 @pytest.mark.parametrize("error", USERS, ids=lambda error: type(error).__name__)
 def test_an_error_of_the_user_is_its_message(
-    error: Exception, metrics_raise: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert isinstance(error, MpcsError)
-    metrics_raise(error)
-    assert run("metrics") == 2
+    demo_raises(error)
+    assert run("demo") == 2
     assert capsys.readouterr().err == f"mpcs: {error}\n"
-    assert run("--debug", "metrics") == 2
+    assert run("--debug", "demo") == 2
     told = capsys.readouterr().err
     assert told.startswith("Traceback")
     assert told.endswith(f"mpcs: {error}\n")
 
 
 def test_an_error_of_the_system_names_its_file(
-    tmp_path: Path, metrics_raise: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metrics_raise(PermissionError(13, "Permission denied", str(tmp_path / "file")))
-    assert run("metrics") == 2
+    demo_raises(PermissionError(13, "Permission denied", str(tmp_path / "file")))
+    assert run("demo") == 2
     assert capsys.readouterr().err == f"mpcs: {tmp_path / 'file'}: Permission denied\n"
-    metrics_raise(OSError("the disk is full"))
-    assert run("metrics") == 2
+    demo_raises(OSError("the disk is full"))
+    assert run("demo") == 2
     assert capsys.readouterr().err == "mpcs: the disk is full\n"
 
 
 @pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd"), MemoryError("k is odd")])
 def test_any_other_error_is_one_line_that_says_how_to_see_more(
-    error: Exception, metrics_raise: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metrics_raise(error)
-    assert run("metrics") == 1
+    demo_raises(error)
+    assert run("demo") == 1
     message = f"mpcs: unexpected {type(error).__name__}: k is odd; this is a bug: `mpcs --debug ...` shows where\n"
     assert capsys.readouterr().err == message
-    assert run("--debug", "metrics") == 1
+    assert run("--debug", "demo") == 1
     assert capsys.readouterr().err.startswith("Traceback")
 
 
 def test_an_interrupt_is_one_line(
-    metrics_raise: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metrics_raise(KeyboardInterrupt())
-    assert run("metrics") == 130
+    demo_raises(KeyboardInterrupt())
+    assert run("demo") == 130
     assert capsys.readouterr().err == "mpcs: interrupted\n"
 
 

@@ -130,7 +130,7 @@ def test_the_package_runs_as_a_module() -> None:
     ("words", "expected"),
     [
         ("mpcs ", set(VERBS)),
-        ("mpcs de", {"decide", "detect"}),
+        ("mpcs de", {"decide", "detect", "demo"}),
         ("mpcs reproduce exp01", {"exp01", "exp01-breast-cancer"}),
         ("mpcs reproduce exp01 fig", {"figure6"}),
         ("mpcs data ", {"get", "list"}),

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 import mpcs_torch.plots
 from examples.benchmark.figures import frontier_figure, summary_figure
-from examples.demo.report import paired_counts
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import detection_curve, generalized_mean_curve, risk_coverage_curve
 from mpcs_torch.functional.detection.errors import ErrorRates
@@ -28,7 +27,7 @@ from mpcs_torch.plots import (
     roc_curves,
     score_histograms,
 )
-from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, value_scale
+from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.plots.monitoring import Watched, watched_means
 from mpcs_torch.plots.results import Panel, result_figure
@@ -187,7 +186,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
 
 def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
     plots = [f"mpcs_torch.plots.{module.name}" for module in pkgutil.iter_modules(mpcs_torch.plots.__path__)]
-    for module in (*plots, "examples.benchmark.figures", "examples.demo.report"):
+    for module in (*plots, "examples.benchmark.figures"):
         loaded = importlib.import_module(module)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
             is_public = (

@@ -1,4 +1,4 @@
-"""The comparison of `make demo`: cross entropy beside the recommended recipe, with and without referral."""
+"""The comparison of ``mpcs demo``: cross entropy beside the recommended recipe, with and without referral."""
 
 import warnings
 from collections.abc import Callable

@@ -1,19 +1,13 @@
 """The sentences at the top of the demo's report."""
 
-import re
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from scipy.stats import ttest_rel
 
-from examples.demo.__main__ import main
-from examples.demo.demonstration import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult, train_and_decide
-from examples.demo.report import cut_of_dangerous, verdict, with_referral, without_referral
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.recommended import PLAIN
-from tests.report.page import Page
+from mpcs_torch.report.demo import cut_of_dangerous, verdict, with_referral, without_referral
+from mpcs_torch.trainer.demonstration import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult, train_and_decide
 
 CONCERN = ConcernSpec(3, releases=[[0, 1]])
 EVERY = (PLAIN, RECOMMENDED, PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL)
@@ -83,20 +77,3 @@ def test_a_seed_gives_the_same_decisions_again() -> None:
     best, risk = first.risks[RECOMMENDED]
     wrong = best != first.target
     assert risk[wrong].mean() > risk[~wrong].mean()
-
-
-def test_the_demonstration_prints_its_results_and_writes_a_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("demonstration", "__main__"):
-        monkeypatch.setattr(f"examples.demo.{module}.SEEDS", range(2))
-    monkeypatch.setattr(sys, "argv", ["demo", "--out", str(tmp_path)])
-    main()
-    printed = capsys.readouterr().out
-    assert re.search(r"\| plain +\| 100\.0 % ", printed)
-    assert re.search(r"\| recommended, with referral +\| [89]\d\.\d % ", printed)
-    page = Page(tmp_path / "demo" / "report.html").text.replace("\N{NO-BREAK SPACE}", " ")
-    assert all(sentence in page for sentence in re.findall(r"(?:Of|If) .*", printed))
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    assert "report.html exists" in capsys.readouterr().err

@@ -1,1 +1,0 @@
-"""The demonstration of `make demo`: the recommended recipe beside a plain run, on scikit-learn's digits."""
