@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,
+    DANGEROUS_ERRORS,
     EVERY,
     FALSE_ALARMS,
     Outcomes,
@@ -57,6 +58,8 @@ class ClassifierScores(Scores):
     """The 95 % intervals of the rates of classes and of groups of classes, by name and rate."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     """The outcomes of the rows of classes, of groups of classes, of all, and of the classes dangerous to miss."""
+    harmless: Collection[str] = ()
+    """The names of classes and groups of classes of which no error is dangerous."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
     """The numbers of clusters with such rows; empty without clusters, and where these are too many to be known."""
     cluster_name: str = ""
@@ -149,6 +152,7 @@ class ClassifierScores(Scores):
         shares, of = self.shares_of(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
+        cells |= {DANGEROUS_ERRORS: "none counts as dangerous"} if name in self.harmless else {}
         counted = {**units, "rows": number_text(of.true.item()), FALSE_ALARMS: number_text(of.false_alarms.item())}
         order = [*units, "rows", *COLUMNS]
         return dict(sorted({**counted, **cells}.items(), key=lambda cell: order.index(cell[0])))
@@ -195,7 +199,7 @@ class ClassifierScores(Scores):
             return []
         counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
         if self.clusters:
-            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "for"))
+            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "one of"))
         sentences = list[str]()
         for units, outcomes, verb, whose in counted:
             referred, needed, total = (

@@ -86,6 +86,7 @@ def scores_of(
         constant=None if confusion is None else _best_constant(layout.chosen, confusion, class_names),
         class_intervals=_class_intervals(layout, numbers, units, counted, summed) if intervals else {},
         outcomes=summed,
+        harmless=() if layout.outcomes is None else layout.outcomes.harmless,
         clusters={name: of.clusters() for name, of in counted.items() if units.cluster is not None},
         refers=layout.chosen.refers,
         decision_names=layout.chosen.decision_names,
