@@ -290,18 +290,24 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
-    value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
-    for label, ends in enumerate(_class_rate_ends(bins, units)):
-        if ends.isnan().any():
-            continue
-        recall, alarms, share = ends
-        moved = whole.counts.repeat(6, 1, 1)
-        moved[:2, 0, label] = recall * whole.true[label]
-        moved[2:4, 2, label] = whole.right[label] + alarms * (rows - whole.true[label])
-        moved[4:, :2, label] *= (share * rows / whole.true[label]).unsqueeze(1)
-        moved[:, 2, label] += moved[:, 0, label] - whole.right[label]
-        change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(3, 2)
-        squares += torch.stack([change.amin(1).clamp(max=0), change.amax(1).clamp(min=0)]).square()
+    value, squares, all_ends = (
+        metric.value_of(whole),
+        torch.zeros(2, 3, dtype=torch.float64),
+        _class_rate_ends(bins, units),
+    )
+    known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
+    step = max(1, 2**16 // classes)  # in 10 MiB
+    for labels in (known[first : first + step] for first in range(0, len(known), step)):
+        (recall, alarms, share), each = all_ends[labels].unbind(1), torch.arange(len(labels))
+        right, true = (summed[labels].unsqueeze(1) for summed in (whole.right, whole.true))
+        moved = whole.counts.repeat(len(labels), 6, 1, 1)
+        moved[each, :2, 0, labels] = recall * true
+        moved[each, 2:4, 2, labels] = right + alarms * (rows - true)
+        moved[each, 4:, :2, labels] *= (share * rows / true).unsqueeze(2)
+        moved[each, :, 2, labels] += moved[each, :, 0, labels] - right
+        change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(-1, 3, 2)
+        ends = torch.stack([change.amin(2).clamp(max=0), change.amax(2).clamp(min=0)])
+        squares += ends.square().sum(1)
     missed, alarmed, shared = squares.sqrt().unbind(1)
     below, above = torch.hypot(missed + alarmed, shared).tolist()
     number = units.counts.sum()
