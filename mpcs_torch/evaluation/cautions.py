@@ -92,7 +92,7 @@ def shared_in_table(
 ) -> list[EvaluationWarning]:
     """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
 
-    Columns that hold names of classes are none.
+    Columns of class names are skipped.
     """
     values = table.peek(10_000) if unread else {}
     texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
@@ -109,7 +109,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
 
 
-def dearer_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
+def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
     """Warn if decisions by cost cost more than the most probable class, which calibrated ones do not.
 
     That is if the interval of the expected concern of the first is above that of the second. ``model`` begins the

@@ -109,7 +109,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return what costs are relative to, beside the other remarks."""
+        """Return what costs are relative to, and the other remarks."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -160,7 +160,7 @@ class ClassifierScores(Scores):
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MAX_READABLE_CLASSES`.
 
-        Decisions that may be referrals have counts beside their rates.
+        Where decisions may be referrals, rates have their counts.
         """
         if not self.confusion_is_shown:
             return None

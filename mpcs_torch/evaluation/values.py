@@ -15,9 +15,9 @@ from mpcs_torch.evaluation.intervals import (
     NotCompared,
     Reason,
     Units,
+    adjusted,
     difference_of,
     interval_of,
-    judged,
     rate_interval,
     whole_of,
 )
@@ -182,7 +182,7 @@ def compare(
             difference = entry.no_interval or difference_of(metric, one, other, units)
             rows.append((a, b, measure, difference))
     rows += _rates_of_groups(models, tables, units) if is_default else []
-    return judged(rows)
+    return adjusted(rows)
 
 
 def _rates_of_groups(
