@@ -182,8 +182,8 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         decided = assessed.decision[is_labelled], rows.target[is_labelled]
         result = _evaluated(rule, *decided, shared, predictions, out.name)
         if not is_labelled.all():
-            note = PARTLY_LABELLED.format(len(is_labelled), len(places))
-            result = replace(result, notes=[*result.notes, note])
+            of_labelled = PARTLY_LABELLED.format(len(is_labelled), len(places))
+            result = replace(result, notes=[*result.notes, of_labelled])
     return Decided(len(rows.logits), int((assessed.decision < 0).sum()), result, note)
 
 
