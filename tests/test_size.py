@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 BUDGET = {
     ".": 250,
     "calibration": 1_100,
-    "cli": 2_600,
+    "cli": 2_650,
     "concern": 1_350,
     "evaluation": 11_100,
     "functional": 8_600,
@@ -21,8 +21,8 @@ BUDGET = {
     "paper": 750,
     "plots": 1_350,
     "processes": 250,
-    "report": 1_700,
-    "trainer": 2_700,
+    "report": 1_750,
+    "trainer": 2_850,
 }
 """The most lines of Python in each folder of the package, and in the files beside the folders.
 

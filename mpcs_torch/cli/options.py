@@ -193,9 +193,9 @@ def option_name(name: str) -> str:
 
 
 def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each file to write: `check_out`, and that it is not one to read."""
+    """Check each file to write: `check_out`, and that it is not one to read, nor written by another option, too."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
-    read = list[Path]()
+    read, written = list[Path](), list[Path]()
     for name, value in files.items():
         if infos[name].exists:
             read += value if isinstance(value, list) else [value]
@@ -207,6 +207,9 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place
         check_out(path, option, is_kept=info.writable, or_else=or_else)
         if path.exists() and not in_place and any(path.samefile(other) for other in read):
             raise typer.BadParameter(f"{printable(str(path))} is a file to read: choose another", param_hint=option)
+        if path.resolve() in written:
+            raise typer.BadParameter(f"{path} is written by another option, too", param_hint=option)
+        written.append(path.resolve())
 
 
 def check_out(

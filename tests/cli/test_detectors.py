@@ -212,6 +212,7 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
         (("--calibrate", "logistic"), "--calibrate: needs --development"),
         (("--development", "DEV"), "must be given once for each of the 3 files of scores, but is given 1 times"),
         (("--by", "colour"), "has no column 'colour' of --by; it has trial, speaker, noisy, score, label"),
+        (("--threshold", "nan"), "--threshold: must be a number, but is nan"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

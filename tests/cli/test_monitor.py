@@ -103,6 +103,7 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= 0.1", "--cluster-size", "0"), "cluster_size must be at least 1"),
         (("--limit", "any <= 0.1", "--label-age", "-1"), "Input should be greater than or equal to 0"),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
+        (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
         (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),
     ],
 )

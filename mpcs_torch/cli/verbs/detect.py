@@ -1,6 +1,7 @@
 """``mpcs detect``: compute the metrics of files of detection scores, and compare detectors."""
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -66,6 +67,8 @@ def detect(
         options.refuse_given(learnt, "needs --development")
     if fuse and len(scores) < 2:
         raise typer.BadParameter("needs at least two files of scores", param_hint="--fuse")
+    if threshold is not None and isnan(threshold):
+        raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     if max_false_alarm == 0:
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
     points = _points_of(point or POINTS)

@@ -31,6 +31,9 @@ def report(
             raise typer.BadParameter("name the file for several runs", param_hint="--out")
         out = runs[0] / "report.html"
     check_out(out)
+    repeated = [str(run) for place, run in enumerate(runs) if any(run.samefile(other) for other in runs[:place])]
+    if repeated:
+        raise typer.BadParameter(f"{repeated[0]} is given twice", param_hint="RUN")
 
     from mpcs_torch.report.run import write_run_report
     from mpcs_torch.trainer.result import open_trained
