@@ -260,7 +260,7 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
 MAY_WRITE = {
     "io/atomic_files.py": "the mechanism",
     "trainer/records.py": "a row is added at a time; what counts on it is written after a flush",
-    "trainer/downloads.py": "a download is checked whenever it is read",
+    "paper/downloads.py": "a download is checked whenever it is read",
     "evaluation/files/write.py": "into an archive that is open for writing",
     "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",

@@ -9,20 +9,20 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 BUDGET = {
     ".": 250,
     "calibration": 1_100,
-    "cli": 2_750,
+    "cli": 2_650,
     "concern": 1_350,
-    "evaluation": 10_550,
+    "evaluation": 10_600,
     "functional": 8_600,
     "integrations": 1_300,
     "io": 550,
     "learning": 3_850,
     "metrics": 3_750,
     "monitoring": 1_100,
-    "paper": 600,
-    "plots": 1_400,
+    "paper": 750,
+    "plots": 1_350,
     "processes": 250,
-    "report": 1_800,
-    "trainer": 3_150,
+    "report": 1_750,
+    "trainer": 2_850,
 }
 """The most lines of Python in each folder of the package, and in the files beside the folders.
 

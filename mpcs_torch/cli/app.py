@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -127,8 +127,7 @@ def mpcs(
     """Evaluate and train classifiers whose errors are not equally bad."""
 
 
-def run_app(arguments: Sequence[str]) -> NoReturn:
+def run_app(arguments: Sequence[str]) -> None:
     """Run one command line and exit: with 0, with 2 for an error of the user, or with 1 for a bug."""
     COMMAND_LINE.begin(arguments)
     typer.main.get_command(app)(list(arguments), prog_name="mpcs")
-    raise SystemExit(0)

@@ -1,14 +1,10 @@
 """Run the paper's experiments, and print their results, for ``mpcs reproduce``."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from mpcs_torch.cli.console import COMMAND_LINE, CommandLine, heading, note, show, text_of
-from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.progress import counting_bar, progress_bar
 from mpcs_torch.paper import experiments, figures, tables
 from mpcs_torch.paper.experiments import Reproduction
@@ -35,8 +31,7 @@ def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path)
 def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None) -> None:
     """Refuse published records that cannot be read, and folders that hold a run or an evaluation already."""
     for path in published:
-        with told_warnings():
-            read_records(path)
+        read_records(path)
     check_free([out / name for name in names], overwrite=COMMAND_LINE.overwrite)
     if evaluation is not None and not COMMAND_LINE.overwrite and any((evaluation / name).exists() for name in FILES):
         raise RunExistsError(f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite")
@@ -44,14 +39,7 @@ def check_before_training(names: Sequence[str], published: Sequence[Path], out: 
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> Reproduction:
     """Run an experiment in a separate process, so that its peak memory can be measured, and print and report it."""
-    try:
-        finished = run_in_child(_in_child, COMMAND_LINE, name, data_root, out / name, records)
-    except KeyboardInterrupt:
-        if sys.stderr.isatty():  # the child was killed while it showed a bar
-            console = Console(stderr=True)
-            console.show_cursor()
-            console.print()
-        raise
+    finished = run_in_child(_in_child, COMMAND_LINE, name, data_root, out / name, records)
     run = finished.run
     parts: list[Table | str] = [f"\n{heading(finished.title)}", tables.table_2_row(name, run.records)]
     parts += [] if run.costs is None else [tables.table_3({name: run.costs})]

@@ -1,11 +1,9 @@
 """Print errors as one message: those of the user, interrupts and bugs."""
 
-import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 import typer
 
@@ -37,24 +35,6 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if not (isinstance(error, MpcsError) and error.is_printed_elsewhere):
             typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
         raise SystemExit(status) from None
-
-
-@contextmanager
-def told_how_to_go_on(hint: Callable[[], str]) -> Iterator[None]:
-    """End on Ctrl-C, and on SIGTERM in the same way, with a message: "interrupted" and what ``hint`` then returns."""
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
-        raise KeyboardInterrupt(number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        interrupted = MpcsError(f"interrupted{hint()}")
-        interrupted.exit_status = 128 + (error.args[0] if error.args else signal.SIGINT)
-        raise interrupted from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

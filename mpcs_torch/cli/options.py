@@ -184,8 +184,7 @@ def _shares_of(text: str) -> dict[str, float]:
 
 def given_options(reading: ReadOptions) -> dict[str, object]:
     """Return the options of how to read a file that differ from their defaults, by their names."""
-    defaults = ReadOptions()._asdict()
-    return {name: value for name, value in reading._asdict().items() if value != defaults[name]}
+    return {name: value for name, value in reading._asdict().items() if value != ReadOptions._field_defaults[name]}
 
 
 def option_name(name: str) -> str:

@@ -10,13 +10,13 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 
 BUDGET = 2**21
-"""The most numbers that the bins of all rows hold: 16 MiB."""
+"""The maximum number of values in the bins of all rows: 16 MiB."""
 BITS = 62
 """Of an identifier that was hashed. Bins are folded by leaving out bits."""
 MIN_BITS = 5
 """With fewer than 32 bins, deviations would be known too badly."""
-MIN_WAITING = 2**17
-"""Numbers that wait until they are worth joining with the others."""
+MIN_PENDING = 2**17
+"""The maximum number of pending values: more are joined into the bins."""
 
 
 class BinnedSums:
@@ -32,26 +32,26 @@ class BinnedSums:
         """The bits of a hash that bins are added with; None while each identifier has its own bin."""
         self._groups, self._ids = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
         self._sums = torch.zeros(0, 0, dtype=torch.float64)
-        self._waiting = list[tuple[Tensor, Tensor, Tensor]]()
+        self._pending = list[tuple[Tensor, Tensor, Tensor]]()
         self._number = 0
-        """Of the numbers that wait."""
+        """Of the pending values."""
 
     @property
     def groups(self) -> Tensor:
         """(B,): the code of the group of each bin."""
-        self._join_waiting()
+        self._join_pending()
         return self._groups
 
     @property
     def ids(self) -> Tensor:
         """(B,): the identifier of each bin; groups may have bins with the same one."""
-        self._join_waiting()
+        self._join_pending()
         return self._ids
 
     @property
     def sums(self) -> Tensor:
         """(B, K)."""
-        self._join_waiting()
+        self._join_pending()
         return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
@@ -61,20 +61,20 @@ class BinnedSums:
             if self._ids[places].equal(bins):  # as of most batches, once there are few bins
                 self._sums.index_add_(0, places, sums)
                 return
-        self._waiting.append((groups, bins, sums))
+        self._pending.append((groups, bins, sums))
         self._number += sums.numel()
-        if self._number > max(MIN_WAITING, self._sums.numel() // 4):  # to join a few would take as long as all
-            self._join_waiting()
+        if self._number > max(MIN_PENDING, self._sums.numel() // 4):  # to join a few would take as long as all
+            self._join_pending()
 
     def exceeds(self, most: int) -> bool:
         """Return whether there are more numbers."""
         return self._sums.numel() + self._number > most and self.sums.numel() > most
 
-    def _join_waiting(self) -> None:
-        if not self._waiting:
+    def _join_pending(self) -> None:
+        if not self._pending:
             return
-        parts = [*([(self._groups, self._ids, self._sums)] if len(self._ids) else []), *self._waiting]
-        self._waiting, self._number = [], 0
+        parts = [*([(self._groups, self._ids, self._sums)] if len(self._ids) else []), *self._pending]
+        self._pending, self._number = [], 0
         self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
         while self._sums.numel() > self._budget and self.bits != MIN_BITS:
             # A quarter of them, so that they are not folded again soon.
@@ -82,8 +82,8 @@ class BinnedSums:
             self.fold(max(MIN_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
-        """Join bins, so that at most so many bits tell them apart."""
-        self._join_waiting()
+        """Join bins until their identifiers differ in at most so many bits."""
+        self._join_pending()
         if self.bits is None or bits < self.bits:
             self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)
             self.bits = bits
@@ -95,7 +95,7 @@ class BinnedSums:
         identifiers, if they are numbers of rows.
         """
         for each in (self, other):  # joining may leave fewer bits
-            each._join_waiting()
+            each._join_pending()
         added = BinnedSums(other._budget)
         added.__dict__.update(other.__dict__)
         if added.bits is None:

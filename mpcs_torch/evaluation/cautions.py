@@ -33,11 +33,14 @@ MAX_EQUAL, MAX_COPIES = 0.05, 8
 BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
 
 
-def repeating(columns: Mapping[str, tuple[Collection[str], int]]) -> list[EvaluationWarning]:
-    """Warn of columns that name units; of each, the distinct values and the number of rows that have one are given."""
+def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
+    """Warn of columns that name units; of each, the distinct values and the number of rows that have one are given.
+
+    The option is the one that takes clusters into account.
+    """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
-    without = "intervals, tests and guarantees do not hold without clusters (`--cluster`)"
+    without = f"intervals, tests and guarantees do not hold without clusters (`{option}`)"
     return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
 
 
@@ -78,21 +81,23 @@ class Repeats:
         self._hashes, self._counts = distinct[:MAX_KNOWN].clone(), summed[:MAX_KNOWN].clone()
 
 
-def shared_by_rows(predictions: "Predictions") -> list[EvaluationWarning]:
+def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> list[EvaluationWarning]:
     """Warn of columns of a file of predictions that are not read and name units, if it has no clusters."""
     unread = predictions.roles.unused if predictions.reading.cluster is None else ()
-    return shared_in_table(predictions.table, unread, predictions.class_names)
+    return shared_in_table(predictions.table, unread, predictions.class_names, option)
 
 
-def shared_in_table(table: Table, unread: Sequence[str], class_names: Collection[str] = ()) -> list[EvaluationWarning]:
+def shared_in_table(
+    table: Table, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
+) -> list[EvaluationWarning]:
     """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
 
-    Columns that hold names of classes are none.
+    Columns of class names are skipped.
     """
     values = table.peek(10_000) if unread else {}
     texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
     columns = {name: ({*given}, len(given)) for name, given in texts.items()}
-    return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}})
+    return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}}, option)
 
 
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
@@ -104,7 +109,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
 
 
-def dearer_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
+def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
     """Warn if decisions by cost cost more than the most probable class, which calibrated ones do not.
 
     That is if the interval of the expected concern of the first is above that of the second. ``model`` begins the

@@ -67,7 +67,7 @@ class ChosenMetrics(NamedTuple):
 
     @property
     def further(self) -> int:
-        """The number of decisions beside the classes."""
+        """The number of decisions in addition to the classes."""
         return len(self.decision_names) - len(self.class_names)
 
     @property
@@ -147,7 +147,7 @@ def choose_metrics(
     is_weighted: bool = False,
     has_costs: bool = False,
 ) -> ChosenMetrics:
-    """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
+    """Choose the requested metrics, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
     num_classes = len(class_names)
@@ -204,7 +204,7 @@ def choose_metrics(
                 f"has predicted labels alone, but {', '.join(unfit)} must have the probability of each class"
             )
         counted = "neither right nor wrong by them; coverage, selective_accuracy and dangerous_rate count it"
-        beside = "rates of a class, such as precision[CLASS] and error_rate[CLASS], are there without being named"
+        beside = "rates of a class, such as precision[CLASS] and error_rate[CLASS], are always measured"
         has, needs = "referrals or coarse answers among its decisions", "must have a class for each row"
         raise ValueError(f"has {has}, but {', '.join(unfit)} {needs}: a referral is {counted}, and {beside}")
     weighed = entries if is_weighted else [entry for entry in entries if has_shares and entry.takes_classes]

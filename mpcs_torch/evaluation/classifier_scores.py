@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,
+    DANGEROUS_ERRORS,
     EVERY,
     FALSE_ALARMS,
     Outcomes,
@@ -57,6 +58,8 @@ class ClassifierScores(Scores):
     """The 95 % intervals of the rates of classes and of groups of classes, by name and rate."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     """The outcomes of the rows of classes, of groups of classes, of all, and of the classes dangerous to miss."""
+    harmless: Collection[str] = ()
+    """The names of classes and groups of classes of which no error is dangerous."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
     """The numbers of clusters with such rows; empty without clusters, and where these are too many to be known."""
     cluster_name: str = ""
@@ -106,7 +109,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return what costs are relative to, beside the other remarks."""
+        """Return what costs are relative to, and the other remarks."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -149,6 +152,7 @@ class ClassifierScores(Scores):
         shares, of = self.shares_of(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
+        cells |= {DANGEROUS_ERRORS: "none counts as dangerous"} if name in self.harmless else {}
         counted = {**units, "rows": number_text(of.true.item()), FALSE_ALARMS: number_text(of.false_alarms.item())}
         order = [*units, "rows", *COLUMNS]
         return dict(sorted({**counted, **cells}.items(), key=lambda cell: order.index(cell[0])))
@@ -156,7 +160,7 @@ class ClassifierScores(Scores):
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MAX_READABLE_CLASSES`.
 
-        Decisions that may be referrals have counts beside their rates.
+        Where decisions may be referrals, rates have their counts.
         """
         if not self.confusion_is_shown:
             return None
@@ -195,7 +199,7 @@ class ClassifierScores(Scores):
             return []
         counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
         if self.clusters:
-            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "for"))
+            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "one of"))
         sentences = list[str]()
         for units, outcomes, verb, whose in counted:
             referred, needed, total = (

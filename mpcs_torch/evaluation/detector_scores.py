@@ -54,7 +54,7 @@ class ErrorsAt(NamedTuple):
     cost: DetectionCost
     """For the equal error rate, at the threshold where the rates differ least."""
     miss_rate: Interval | None = None
-    """Its interval; None if the threshold was chosen on these trials, or if no intervals were asked for."""
+    """Its interval; None if the threshold was chosen on these trials, or without intervals."""
     false_alarm_rate: Interval | None = None
 
 
@@ -96,13 +96,13 @@ class DetectorScores(Scores):
         ]
 
     def table_remarks(self) -> list[str]:
-        """Return what the rates beside the values are, in sentences."""
+        """Explain the rates in the table of values, in sentences."""
         remarks = []
         at, equal = self.errors[EQUAL_ERROR.name].cost, f"{100 * self.values[EQUAL_ERROR.name]:.3g}"
         if any(f"{100 * rate.item():.3g}" != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
-                "at random; the rates beside it are those of one actual threshold, the one where they differ least."
+                "at random; the rates in its row are those of one actual threshold, the one where they differ least."
             )
         if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
             remarks.append("* fewer than 30 errors: may be off by more than 30 %.")
@@ -162,7 +162,7 @@ class Detector:
         self.summary = summary_of(counts, area_under_roc(counts), points)
 
     def scores_of(self, *, intervals: bool) -> DetectorScores:
-        """Return the values, and their intervals if they are asked for."""
+        """Return the values, and their intervals if requested."""
         rows = list(self._measured(intervals=intervals))
         ends = {metric.name: each() if callable(each) else each for metric, _, each, _ in rows if intervals}
         return DetectorScores(

@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.influences import difference
-from mpcs_torch.evaluation.intervals import OF_DIFFERENCES, NotCompared, Reason, judged
+from mpcs_torch.evaluation.intervals import OF_DIFFERENCES, NotCompared, Reason, adjusted
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
@@ -197,4 +197,4 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
         for (measure, value), (_, value_of_other) in zip(*both, strict=True):
             rows.append((first, second, measure, difference(value, value_of_other)))
     order = list(dict.fromkeys(row[2].name for row in rows))
-    return judged(sorted(rows, key=lambda row: order.index(row[2].name)))
+    return adjusted(sorted(rows, key=lambda row: order.index(row[2].name)))

@@ -13,7 +13,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.cautions import Repeats, dearer_by_cost, repeating, uncalibrated
+from mpcs_torch.evaluation.cautions import Repeats, costlier_by_cost, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, choose_metrics, entries_of
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
@@ -146,7 +146,7 @@ class Evaluation:
         self._clusters_of = defaultdict[int, set[int]](set)
         """Identifiers of clusters with samples of each class, as many as warnings of few need."""
         self._is_numbered = True
-        """Whether rows are told apart by their numbers."""
+        """Whether rows are identified by their numbers."""
         self._is_merged = False
         """Whether rows of other parts were added."""
         self._repeats = Repeats()
@@ -262,7 +262,7 @@ class Evaluation:
             for label in set(classes.tolist()):
                 if len(known := self._clusters_of[label]) < MIN_OF_DANGEROUS_CLASS:
                     known.update(islice(set(rows.ids[places][classes == label].tolist()), MIN_OF_DANGEROUS_CLASS))
-        step = max(1, self._layout.waiting * len(rows.ids) // max(1, self._layout.scores_in(rows)))
+        step = max(1, self._layout.pending * len(rows.ids) // max(1, self._layout.scores_in(rows)))
         for start in range(0, len(rows.ids), step):
             sums.add(rows.at(slice(start, start + step)))
 
@@ -361,7 +361,7 @@ class Evaluation:
                 about = f"{name}: " if len(models) > 1 else ""
                 told = [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
                 by_cost, usual = (scores.intervals.get(each) for each in ("least_concern_cost", "expected_concern"))
-                found += told or ([] if by_cost is None or usual is None else dearer_by_cost(by_cost, usual, about))
+                found += told or ([] if by_cost is None or usual is None else costlier_by_cost(by_cost, usual, about))
         units, counts = "samples", None if sums.confusion is None else sums.class_rows
         if self._cluster is not None and self._clusters_of:
             units = f"{_clusters(self._cluster)} with samples"

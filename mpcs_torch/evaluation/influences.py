@@ -31,8 +31,8 @@ INFINITE = "it is infinite"
 LEAST_P = 1e-12
 """The smallest p-value of two bounds that are combined."""
 MIN_MISRANKED = 40
-"""The fewest trials, as `Influences.effective` counts them, by which the jackknife judges an area: with fewer, it is
-too sure."""
+"""The fewest trials, as `Influences.effective` counts them, for the jackknife of an area: with fewer,
+its intervals are too narrow."""
 
 
 class Influences(NamedTuple):
@@ -61,8 +61,8 @@ class Influences(NamedTuple):
     def effective(self) -> float:
         """Return how many trials or clusters, if all counted alike, would make the value as uncertain as these do.
 
-        Few of them count where few differ from 0, and where few differ from all others: neither tells how often rare
-        values occur.
+        Few of them count where few differ from 0, and where few differ from all others: then nothing is known of
+        how frequent rare values are.
         """
         numbers = []
         for centres in ([0.0] * len(self.kinds), [part.median() for part in self.kinds]):

@@ -2,9 +2,9 @@
 
 There are two rules, and each metric declares its rule (`AdditiveMetric.interval_rule`):
 
-- **bounded**: rates and costs, of which a row has at most a known one, have Gaffke's bound, which holds however rare
-  the dear errors are (`bounded_mean_interval`). For rates it is that of Clopper and Pearson, and for a difference of
-  rates its test is McNemar's.
+- **bounded**: rates and costs, with a known maximum for each row, have Gaffke's bound (`bounded_mean_interval`), which
+  is valid however rare expensive errors are. For rates it is Clopper and Pearson's, and for a difference of rates its
+  test is McNemar's.
 - **smooth**: other functions of sums have the delete-one-bin jackknife: Student's t interval, on the scale that the
   metric declares, with the spread of the values that leave out a bin, where enough bins have a wrong decision. With
   fewer, rare rows may make the value; a **mean** over rows then has Gaffke's bound, if that is narrow enough.
@@ -34,14 +34,14 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 MIN_UNITS = 10
-"""The fewest bins by which a spread is judged."""
+"""The fewest bins for a standard error."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
 """The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
 MIN_OF_CLASS = 5
 """The fewest bins with samples of each class that an average over classes needs."""
 MIN_OF_RATE, MIN_HEAVY = 10, 5
 """The fewest bins with right decisions, and with misses, of each class, and those that have half of the spread of a
-mean, by which the jackknife judges: with fewer, rates of classes have bounds, and means too, if any."""
+mean, for the jackknife: with fewer, rates of classes have bounds, and means too, if any."""
 MAX_BIAS = 0.1
 """The largest bias of an average over classes, as the jackknife estimates it, in widths of its interval."""
 MAX_CLASS_BOUNDS = 100
@@ -152,7 +152,7 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     if spread is None:
         return f"some values without one of the {units.name} do not exist"
     if spread <= 1e-12 * abs(difference) or spread == 0:
-        return f"all {units.name} agree, which does not tell how far it may be off"
+        return f"all {units.name} agree, so the error of the value is unknown"
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
 
 
@@ -177,7 +177,7 @@ class NotCompared(NamedTuple):
         return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
 
 
-def judged(
+def adjusted(
     rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Correct the p-values of the differences of two systems by a metric, and say why there are no others."""
@@ -290,18 +290,24 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
-    value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
-    for label, ends in enumerate(_class_rate_ends(bins, units)):
-        if ends.isnan().any():
-            continue
-        recall, alarms, share = ends
-        moved = whole.counts.repeat(6, 1, 1)
-        moved[:2, 0, label] = recall * whole.true[label]
-        moved[2:4, 2, label] = whole.right[label] + alarms * (rows - whole.true[label])
-        moved[4:, :2, label] *= (share * rows / whole.true[label]).unsqueeze(1)
-        moved[:, 2, label] += moved[:, 0, label] - whole.right[label]
-        change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(3, 2)
-        squares += torch.stack([change.amin(1).clamp(max=0), change.amax(1).clamp(min=0)]).square()
+    value, squares, all_ends = (
+        metric.value_of(whole),
+        torch.zeros(2, 3, dtype=torch.float64),
+        _class_rate_ends(bins, units),
+    )
+    known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
+    step = max(1, 2**16 // classes)  # in 10 MiB
+    for labels in (known[first : first + step] for first in range(0, len(known), step)):
+        (recall, alarms, share), each = all_ends[labels].unbind(1), torch.arange(len(labels))
+        right, true = (summed[labels].unsqueeze(1) for summed in (whole.right, whole.true))
+        moved = whole.counts.repeat(len(labels), 6, 1, 1)
+        moved[each, :2, 0, labels] = recall * true
+        moved[each, 2:4, 2, labels] = right + alarms * (rows - true)
+        moved[each, 4:, :2, labels] *= (share * rows / true).unsqueeze(2)
+        moved[each, :, 2, labels] += moved[each, :, 0, labels] - right
+        change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(-1, 3, 2)
+        ends = torch.stack([change.amin(2).clamp(max=0), change.amax(2).clamp(min=0)])
+        squares += ends.square().sum(1)
     missed, alarmed, shared = squares.sqrt().unbind(1)
     below, above = torch.hypot(missed + alarmed, shared).tolist()
     number = units.counts.sum()
@@ -337,13 +343,13 @@ def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) ->
     if spread is None or not isfinite(value.item()):
         return f"some values without one of the {units.name} do not exist"
     if spread <= 1e-12 * max(1.0, abs(value.item())):
-        return f"all {units.name} agree, which does not tell how far the value may be off"
+        return f"all {units.name} agree, so the error of the value is unknown"
     return student_interval(value, spread, units.counts.sum().item() - 1, metric.interval_scale)
 
 
 def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None:
     if units.counts.sum() < MIN_UNITS:
-        return f"a spread is judged by at least {MIN_UNITS} {units.name}"
+        return f"a standard error needs at least {MIN_UNITS} {units.name}"
     of_classes = metric.averaged_classes(bins)
     if of_classes is not None:
         seen = torch.tensordot(units.counts, (of_classes > 0).double(), 1)

@@ -2,7 +2,7 @@
 
 The delete-a-group jackknife (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17,
 1989): with independent parts, the spread of the values that leave out one estimates the standard error of the value of
-all. Statistics for which that does not hold give themselves away in fewer, wider folds of parts, and get no interval:
+all. Statistics for which this fails are detected by fewer, wider folds of parts, and get no interval:
 few folds make the whole spread (a maximum, rare rows), leaving out two is not the sum of leaving out each (quantiles,
 values at a threshold), or the value of a quarter of the rows is systematically another one (binned calibration errors).
 """
@@ -88,13 +88,13 @@ def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scal
 def _spread(left: LeftOut, unit: str) -> float | Reason:
     """Return the standard error of a value, or why it is not known."""
     if len(left.alone) < MIN_UNITS:
-        return f"a spread is judged by at least {MIN_UNITS} {unit}"
+        return f"a standard error needs at least {MIN_UNITS} {unit}"
     if not all(bool(each.isfinite().all()) for each in left):
         return "the value does not exist without some of the rows"
     parts, folds = len(left.alone), len(left.singles)
     spread = sqrt((parts - 1) / parts * (left.alone - left.alone.mean()).square().sum().item())
     if spread <= 1e-12 * max(1.0, abs(left.whole.item())):
-        return f"all {unit} agree, which does not tell how far the value may be off"
+        return f"all {unit} agree, so the error of the value is unknown"
     change = left.singles - left.singles.mean()
     if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
         return f"few {unit} make the value, so rare ones may be missing here"

@@ -28,14 +28,14 @@ from mpcs_torch.metrics.base import SumMetric
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
 """For 128 parts, 64 of collected samples, which take long to join, and at least 32, of which groups have no more."""
 MAX_NUMBERS = 2**22
-"""The most numbers (32 MiB) that the states of all parts of a metric may hold, beside collected samples."""
+"""The maximum size (32 MiB) of the states of all parts of a metric, without collected samples."""
 PACKED = 1000
 """Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
 IDS = "identifiers of rows"
 """Their place among the states of a metric."""
 PROBED = 1000
 """The rows that show whether the states of a metric of others merge."""
-OF_WRAPPERS = "it wraps other metrics, so it has no states of its own that merge"
+OF_WRAPPERS = "it wraps other metrics, and has no mergeable states itself"
 OF_OTHERS = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
 
@@ -53,7 +53,7 @@ class BinnedStates:
         self, metric: Metric, *, bits: int = BITS, parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
     ) -> None:
         self.metric = metric
-        self.reason = "" if bits else "intervals were not asked for"
+        self.reason = "" if bits else "intervals were not requested"
         """Why parts cannot be left out; empty if they can."""
         joins = joins_of(metric)
         if not metric._defaults:
@@ -61,14 +61,14 @@ class BinnedStates:
         elif None in joins.values():
             self.reason = OF_OTHERS
         self._whole: Metric | None = None
-        """Of a metric whose states do not merge in parts: one of its own, of all rows."""
+        """Of a metric whose states do not merge in parts: a single one, of all rows."""
         self._most = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
         self._bits: int | None = None if self._most else 0
         """Of the hashes that name parts; None while these are the identifiers of what is independent."""
         self._parts = dict(parts)
         """The states of each part that has rows."""
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
-        """Whether the identifiers of rows are held, too, because its interval needs all clusters."""
+        """Whether the identifiers of rows are collected, too, because its interval needs all clusters."""
 
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
         """Add rows: their identifiers (n,), int64, the inputs of the metric, (n, ...) each, and weights (n,)."""
@@ -116,7 +116,7 @@ class BinnedStates:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are held, beside collected samples."""
+        """The size of all states, without collected samples."""
         states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
         return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
 
@@ -280,7 +280,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
 
 def _held(state: Any) -> Any:
-    """Return a state to hold: lists, which torchmetrics empties in place, as they are; wide tensors of zeros packed."""
+    """Return a state to keep: lists, which torchmetrics empties in place, as they are; wide tensors of zeros packed."""
     if isinstance(state, list):
         return list(state)
     is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()

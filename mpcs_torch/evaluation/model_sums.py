@@ -22,13 +22,13 @@ from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
-WAITING, WAITING_ROWS, WAITING_IN_PARTS = 2**17, 2048, 2**21
-"""Scores, or rows of up to 16 MiB, that wait until they are measured: few at a time, or in each part, would take long.
+PENDING, PENDING_ROWS, PENDING_IN_PARTS = 2**17, 2048, 2**21
+"""Pending scores, or rows of up to 16 MiB, are measured together: small batches, or small parts, would take long.
 """
 BUDGET_OF_GROUPS = 8 * BUDGET
-"""The most numbers that the bins of all groups of a column hold: 128 MiB."""
+"""The maximum number of values in the bins of all groups of a column: 128 MiB."""
 MAX_NUMBERS = 2**27
-"""The most numbers (1 GiB) that all groups of a column may hold."""
+"""The maximum number of values (1 GiB) of all groups of a column."""
 OF_ROWS = 4
 """The numbers of a bin that are no sums of metrics. Models with other labels have other rows."""
 ALL = ""
@@ -46,7 +46,7 @@ class SumLayout:
         )
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
-        self.waiting = max(WAITING, min(WAITING_ROWS * chosen.num_classes, WAITING_IN_PARTS))
+        self.pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_IN_PARTS))
         """How many scores are measured together."""
 
     def sums_of(self, given: Given, bins: Bins) -> Tensor:
@@ -108,11 +108,11 @@ class ModelSums:
     def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
-        """By column; the first holds all rows."""
+        """By column; the first is of all rows."""
         self._states = {column: dict[int, list[BinnedStates]]() for column in self.tables}
         """Of the metrics that no sums determine: of each group of them, by column and code."""
-        self._waiting: list[Rows] = []
-        self._waiting_in_parts: list[Rows] = []
+        self._pending: list[Rows] = []
+        self._pending_in_parts: list[Rows] = []
         self._left_out = dict[tuple[str, str, int], LeftOut | tuple[float, Reason]]()
         self.rows = 0
         classes = layout.chosen.num_classes
@@ -134,25 +134,25 @@ class ModelSums:
     def add(self, rows: Rows) -> None:
         """Add rows; raise a ValueError if there are too many groups."""
         self.rows += len(rows.probs)
-        self._waiting.append(rows)
-        if self._scores_in(self._waiting) >= self.layout.waiting:
+        self._pending.append(rows)
+        if self._scores_in(self._pending) >= self.layout.pending:
             self._measure_sums()
-        if self._scores_in(self._waiting_in_parts) >= WAITING_IN_PARTS:
+        if self._scores_in(self._pending_in_parts) >= PENDING_IN_PARTS:
             self._measure_others()
 
     def _scores_in(self, parts: Sequence[Rows]) -> int:
         return sum(map(self.layout.scores_in, parts))
 
     def measure(self) -> None:
-        """Measure the rows that wait."""
+        """Measure the pending rows."""
         self._measure_sums()
         self._measure_others()
 
     def _measure_sums(self) -> None:
-        if not self._waiting:
+        if not self._pending:
             return
-        waiting, self._waiting = self._waiting, []
-        rows = Rows.joined(waiting)
+        pending, self._pending = self._pending, []
+        rows = Rows.joined(pending)
         given = Given(rows, self.layout.metrics.takes | {"decisions"})
         if self.confusion is not None:
             (classes, columns), (_, decisions, target, weights) = self.confusion.shape, given.of("decisions")
@@ -165,7 +165,7 @@ class ModelSums:
             self.over_costs.add(rows.probs, rows.target)
         self._add_sums(given)
         if self._others.groups:
-            self._waiting_in_parts.append(rows)
+            self._pending_in_parts.append(rows)
         for column in rows.groups:
             numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
             if numbers > MAX_NUMBERS or self.tables[column].exceeds(MAX_NUMBERS):
@@ -255,10 +255,10 @@ class ModelSums:
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
 
     def _measure_others(self) -> None:
-        if not self._waiting_in_parts:
+        if not self._pending_in_parts:
             return
-        waiting, self._waiting_in_parts = self._waiting_in_parts, []
-        rows = Rows.joined(waiting)
+        pending, self._pending_in_parts = self._pending_in_parts, []
+        rows = Rows.joined(pending)
         self._left_out.clear()
         for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))

@@ -16,7 +16,7 @@ from mpcs_torch.tables import in_percent
 EVERY, AT_RISK = "\0every", "\0at risk"
 """Stand for all classes, and for those that are dangerous to miss; no class has such a name."""
 DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
-FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "right of those decided so", "right of the decided"
+FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "precision", "accuracy of the decided"
 COLUMNS = {
     DANGEROUS_ERRORS: "dangerous_rate",
     MISSED: "error_rate",
@@ -125,6 +125,9 @@ class OutcomeCounter:
             members |= {EVERY: every, AT_RISK: (self._severity == DANGEROUS).any(1)}
         answers = torch.zeros(0, size, dtype=torch.bool) if concern is None else concern.members()
         self.decisions = size + len(answers) + 1
+        at_risk = members.get(AT_RISK, torch.ones(size, dtype=torch.bool))
+        self.harmless = frozenset(name for name, member in members.items() if not (member & at_risk).any())
+        """The names of classes and groups of which no error is dangerous."""
         none = torch.zeros(1, dtype=torch.bool)
         self._groups = {
             name: (

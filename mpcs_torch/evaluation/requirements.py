@@ -98,7 +98,7 @@ class Outcome(NamedTuple):
     reason: str
     """Why there is no bound; empty if there is one."""
     caution: str = ""
-    """What the value depends on beside the model."""
+    """What else the value depends on, beyond the model."""
 
 
 class RequirementError(MpcsError, AssertionError):

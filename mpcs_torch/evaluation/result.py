@@ -135,7 +135,7 @@ class Result(Generic[ScoresT]):
         parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
         tested = [name for name in self.models if name not in {each.reference for each in parsed}]
         if not parsed or not tested:
-            rule = "require needs requirements, and a model beside references"
+            rule = "require needs requirements, and a model that is no reference"
             raise ValueError(f"{rule}, but got {quoted(requirements)}.")
         outcomes = list[Outcome]()
         for requirement in parsed:

@@ -60,7 +60,7 @@ class Scores:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """By metric: 95 % intervals, of those that have one."""
     without_interval: Mapping[str, str] = field(default_factory=dict)
-    """Why other metrics have none, by metric; empty if none were asked for."""
+    """Why other metrics have none, by metric; empty without intervals."""
     notes: Sequence[str] = ()
     """Metrics that were left out, and the reasons."""
     file_notes: Sequence[str] = ()
@@ -77,14 +77,14 @@ class Scores:
 
     @property
     def of_class_groups(self) -> dict[str, Direction]:
-        """The rates of groups of classes that tables show beside metrics, and which values are better."""
+        """The rates of groups of classes in tables of metrics, and which values are better."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
         """Return what is known of a metric, or of a rate by class; None if it was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
-        reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not asked for")
+        reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
         return self.values[metric], self.intervals.get(metric), reason
 
     def headline(self) -> str:
@@ -140,7 +140,7 @@ class Scores:
         ]
 
     def table_remarks(self) -> list[str]:
-        """Return what a reader of `table` must know beside, in sentences."""
+        """Return the notes for the table, in sentences."""
         return []
 
     def to_dict(self) -> dict[str, Any]:

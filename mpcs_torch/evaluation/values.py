@@ -15,9 +15,9 @@ from mpcs_torch.evaluation.intervals import (
     NotCompared,
     Reason,
     Units,
+    adjusted,
     difference_of,
     interval_of,
-    judged,
     rate_interval,
     whole_of,
 )
@@ -86,6 +86,7 @@ def scores_of(
         constant=None if confusion is None else _best_constant(layout.chosen, confusion, class_names),
         class_intervals=_class_intervals(layout, numbers, units, counted, summed) if intervals else {},
         outcomes=summed,
+        harmless=() if layout.outcomes is None else layout.outcomes.harmless,
         clusters={name: of.clusters() for name, of in counted.items() if units.cluster is not None},
         refers=layout.chosen.refers,
         decision_names=layout.chosen.decision_names,
@@ -181,7 +182,7 @@ def compare(
             difference = entry.no_interval or difference_of(metric, one, other, units)
             rows.append((a, b, measure, difference))
     rows += _rates_of_groups(models, tables, units) if is_default else []
-    return judged(rows)
+    return adjusted(rows)
 
 
 def _rates_of_groups(

@@ -31,9 +31,9 @@ PARTS, MAX_UPDATES = 2**BITS, 16
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    Of a metric of this package that is one value of sums, such as `MetaPatternConcernScore`, it holds the sums for each
+    Of a metric of this package that is one value of sums, such as `MetaPatternConcernScore`, it keeps the sums for each
     row while that takes less than 16 MiB, then of rows together; with clusters, for each of them. Of any other metric
-    whose states are sums, minima, maxima or collected samples, as most of torchmetrics are, it holds the states of up
+    whose states are sums, minima, maxima or collected samples, as most of torchmetrics are, it keeps the states of up
     to 128 parts of the rows; each `update` is then up to 16 updates of the metric, with clusters one for each part.
 
     Args:
@@ -209,16 +209,16 @@ class WithInterval(Metric):
 
     def _of_parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the value and its interval from the states of parts."""
-        held: dict[str, Any] = dict(self.metric_state)
+        collected: dict[str, Any] = dict(self.metric_state)
         parts = dict[int, dict[str, Any]]()
         for part in self.rows.nonzero().squeeze(1).tolist():
-            parts[part] = {name: held[f"of_parts_{name}"] for name in self.metric._defaults}
+            parts[part] = {name: collected[f"of_parts_{name}"] for name in self.metric._defaults}
             for name, default in self.metric._defaults.items():
                 if isinstance(default, list):
-                    values, codes = (dim_zero_cat(held[f"{of}_{name}"]) for of in ("of_parts", "parts_of"))
+                    values, codes = (dim_zero_cat(collected[f"{of}_{name}"]) for of in ("of_parts", "parts_of"))
                     parts[part][name] = [values[codes == part]]
                 else:
-                    parts[part][name] = held[f"of_parts_{name}"][part]
+                    parts[part][name] = collected[f"of_parts_{name}"][part]
         states = BinnedStates(self.metric, parts=parts)
 
         def value_of(metric: Any) -> Tensor:

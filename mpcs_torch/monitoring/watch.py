@@ -22,9 +22,9 @@ from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 4"
-POINTS, FIRST_STEP = 400, 50
-"""The most points of the history, and the number of rows between two of them at first, which doubles."""
+KIND = "mpcs_torch monitor 5"
+ROWS_OF_HINTS, MAX_AT_ONCE = 50, 5000
+"""The number of rows after which hints look, and of rows whose evidence is in memory at once."""
 RISK, CHANGE, HINT = "risk", "change", "hint"
 
 
@@ -61,7 +61,7 @@ class Alarm(NamedTuple):
 
 
 class Watch:
-    """Monitors of a deployment, what they have read, and their history.
+    """Monitors of a deployment, and what they have read.
 
     Args:
         settings: The limits and options.
@@ -74,8 +74,6 @@ class Watch:
         self.places = dict[str, Place]()
         self.rows = self.labelled = 0
         self.alarms = list[Alarm]()
-        self.history = list[dict[str, Any]]()
-        self._step = FIRST_STEP
         self._references = dict[str, Monitor]()
         if reference:
             self._references = self._monitors()
@@ -121,47 +119,42 @@ class Watch:
         Raises:
             PredictionsError: If a value breaks a rule.
         """
-        before, start, number = len(self.alarms), 0, len(rows.decisions)
-        numbers, least = rows.numbers, self.settings.least_chance
+        before, least, is_labelled = len(self.alarms), self.settings.least_chance, rows.target != UNLABELLED
         if rows.chance is None and least < 1:
             raise PredictionsError(path, "must have a column 'chance', because --least-chance is below 1")
         if rows.chance is not None:
-            is_bad = (rows.target != UNLABELLED) & ~((rows.chance >= least) & (rows.chance <= 1))
+            is_bad = is_labelled & ~((rows.chance >= least) & (rows.chance <= 1))
             if is_bad.any():
                 row = int(is_bad.int().argmax())
-                rule = f"must be from {least:g} (--least-chance) to 1 where there is a label"
-                raise PredictionsError(
-                    path, f"{rule}, but is {rows.chance[row]:g}", row=int(numbers[row]), column="chance"
+                rule = (
+                    f"must be from {least:g} (--least-chance) to 1 where there is a label, but is {rows.chance[row]:g}"
                 )
-        while start < number:
-            stop = min(number, start + self._step - self.rows % self._step)
-            piece = rows.at(slice(start, stop))
-            try:
-                values = self._values(piece, self.monitors)
-            except ValueError as error:
-                span = f"rows {numbers[start]} to {numbers[stop - 1]}"
-                raise PredictionsError(path, f"{span}: {error}") from None
-            is_labelled = piece.target != UNLABELLED
-            for kind, added in values.items():
-                monitor = self.monitors[kind]
-                if kind == HINT:
-                    rows_read = torch.arange(len(is_labelled)).unsqueeze(1)
-                    counts = int(monitor.samples[0]) + 1 + rows_read[:, 0]
-                    looks = (counts % FIRST_STEP == 0).nonzero()[:, 0]
-                else:  # evidence falls with every sample without a loss
-                    rows_read = is_labelled.nonzero()
-                    looks = torch.stack([value.loss > 0 for value in added]).any(dim=0).nonzero()[:, 0]
-                evidence = monitor.follow(added, looks)
-                self._raise(kind, evidence, start + rows_read[looks, 0], path, rows)
-            chance = 1.0 if piece.chance is None else piece.chance
-            counts = torch.where(is_labelled, 1 / chance, 0.0).double()
-            self.stand_for.index_add_(0, piece.decisions % len(self.stand_for), counts)  # -1, a referral, is the last
-            self.rows, self.labelled = self.rows + stop - start, self.labelled + int(is_labelled.sum())
-            if self.rows % self._step == 0:
-                self._remember(rows.time(stop - 1))
-            start = stop
+                raise PredictionsError(path, rule, row=int(rows.numbers[row]), column="chance")
+        for start in range(0, len(rows.numbers), MAX_AT_ONCE):
+            self._count(path, rows.at(slice(start, start + MAX_AT_ONCE)))
+        self.alarms[before:] = sorted(self.alarms[before:], key=lambda alarm: alarm.row)
         self.places[str(path.resolve())] = place
         return self.alarms[before:]
+
+    def _count(self, path: Path, rows: LogRows) -> None:
+        """Count rows in all monitors, and note alarms."""
+        numbers, is_labelled = rows.numbers, rows.target != UNLABELLED
+        try:
+            values = self._values(rows, self.monitors)
+        except ValueError as error:
+            raise PredictionsError(path, f"rows {numbers[0]} to {numbers[-1]}: {error}") from None
+        for kind, added in values.items():
+            monitor = self.monitors[kind]
+            if kind == HINT:
+                places = torch.arange(len(numbers))
+                looks = ((int(monitor.samples[0]) + 1 + places) % ROWS_OF_HINTS == 0).nonzero()[:, 0]
+            else:  # evidence falls with every sample without a loss
+                places = is_labelled.nonzero()[:, 0]
+                looks = torch.stack([value.loss > 0 for value in added]).any(dim=0).nonzero()[:, 0]
+            self._raise(kind, monitor.follow(added, looks), places[looks], path, rows)
+        counts = torch.where(is_labelled, 1.0 if rows.chance is None else 1 / rows.chance, 0.0).double()
+        self.stand_for.index_add_(0, rows.decisions % len(self.stand_for), counts)  # -1, a referral, is the last
+        self.rows, self.labelled = self.rows + len(numbers), self.labelled + int(is_labelled.sum())
 
     def _raise(self, kind: str, evidence: Tensor, places: Tensor, path: Path, rows: LogRows) -> None:
         """Note the first alarm of each mean, from the evidence (N, K) after each row."""
@@ -190,14 +183,6 @@ class Watch:
             sentences.append(f"no label has tested {', '.join(map(repr, bare))}.")
         return sentences
 
-    def _remember(self, time: str) -> None:
-        risk = self.monitors[RISK]
-        sums = {"loss": risk.loss.tolist(), "samples": risk.samples.tolist()}
-        self.history.append({"rows": self.rows, "time": time, **sums})
-        if len(self.history) > POINTS:
-            self._step *= 2
-            self.history = [point for point in self.history if point["rows"] % self._step == 0]
-
     def plain(self) -> dict[str, Any]:
         """Return the state as dictionaries, lists, texts and numbers."""
         return {
@@ -210,8 +195,6 @@ class Watch:
             "stand_for": self.stand_for.tolist(),
             "monitors": _plain(self.monitors),
             "alarms": [alarm._asdict() for alarm in self.alarms],
-            "step": self._step,
-            "history": self.history,
         }
 
     def check_rule(self, rule: Path) -> None:
@@ -247,7 +230,6 @@ class Watch:
             watch.rows, watch.labelled = int(plain["rows"]), int(plain["labelled"])
             watch.stand_for = torch.tensor(plain["stand_for"], dtype=torch.float64).view_as(watch.stand_for)
             watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
-            watch._step, watch.history = int(plain["step"]), plain["history"]
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
         return watch

@@ -26,7 +26,7 @@ from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
-from mpcs_torch.trainer.records import Record, as_record, read_records
+from mpcs_torch.trainer.records import Record, read_records
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def finish_run(
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.running():
         costs = measure_costs(run) if time_metrics else None
-    records, confusions = [as_record(epoch) for epoch in epochs], [epoch.confusion for epoch in epochs]
+    records, confusions = [epoch.record for epoch in epochs], [epoch.confusion for epoch in epochs]
     return FinishedRun(run.config, records, confusions, config.score.concern.spec(data.class_names), costs)
 
 

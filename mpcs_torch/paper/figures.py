@@ -6,12 +6,13 @@ from dataclasses import astuple, dataclass
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
 from mpcs_torch.paper.tables import mean_interval
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig
-from mpcs_torch.trainer.records import Record, pick
+from mpcs_torch.trainer.records import Record
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class Pick:
     def dangerous(self) -> int:
         """Misclassified training samples whose pair is not released."""
         return int(self.record["dangerous"])
+
+
+def pick(records: Sequence[Record], column: str) -> int:
+    """Return the epoch with the best value of a metric of the register; the first of equals, never one with NaN."""
+    sign = 1 if BY_NAME[column].direction == "max" else -1
+    sound = [record for record in records if record[column] == record[column]]
+    if not sound:
+        raise ValueError(f"column {column} must hold a number in some epoch, but is NaN in all {len(records)}.")
+    return int(max(sound, key=lambda record: sign * record[column])["epoch"])
 
 
 def picks(run: FinishedRun) -> list[Pick]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeVar, cast
@@ -53,8 +53,8 @@ class World:
         local_batch_norm: dict[str, Any] = {name: False}
         return DistributedDataParallel(model, **local_batch_norm)
 
-    def gather_rows(self, share: Tensor, count: int, flags: Sequence[bool] = ()) -> tuple[Tensor, tuple[bool, ...]]:
-        """Gather the rows of all processes, and return which flags are set in any of them.
+    def gather_rows(self, share: Tensor, count: int) -> Tensor:
+        """Gather the rows of all processes.
 
         Every process computes the loss of all rows, so the gradient of its share of rows is complete: the backward pass
         of PyTorch's differentiable gather would exchange equal numbers.
@@ -62,35 +62,27 @@ class World:
         Args:
             share: The rows of this process, (m, K), floating point.
             count: The number of rows of all processes.
-            flags: At most K.
 
         Returns:
-            (count, K), of which the rows of this process keep their gradient, and the flags.
+            (count, K), of which the rows of this process keep their gradient.
         """
         if self.size == 1:
-            return share, tuple(flags)
+            return share
         rows = [World(rank, self.size).rows(count) for rank in range(self.size)]
         sizes = [each.stop - each.start for each in rows]
-        padded = share.new_zeros(max(sizes) + 1, *share.shape[1:])
+        padded = share.new_zeros(max(sizes), *share.shape[1:])
         padded[: len(share)] = share.detach()
-        padded[-1, : len(flags)] = share.new_tensor(flags)
         parts = [torch.empty_like(padded) for _ in rows]
         distributed.all_gather(parts, padded)
-        seen = torch.stack([part[-1, : len(flags)] for part in parts]).amax(dim=0) if flags else share.new_zeros(0)
         parts = [part[:size] for part, size in zip(parts, sizes, strict=True)]
         parts[self.rank] = share
-        return torch.cat(parts), tuple(flag > 0 for flag in seen.tolist())
+        return torch.cat(parts)
 
-    @contextmanager
-    def summing(self, engine: nn.Module) -> Iterator[None]:
-        """Let the engine add up the gradients of this process alone: not yet before an optimizer step."""
-        with engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext():
-            yield
-
-    def backward(self, loss: Tensor) -> None:
-        """Add the gradients of the loss of the rows of all processes, a scalar."""
-        of_engine = loss if self.size == 1 else self.size * loss  # the engine takes the mean over processes
-        of_engine.backward()  # type: ignore[no-untyped-call]
+    def any_set(self, flags: Sequence[bool], device: torch.device) -> list[bool]:
+        """Return which flags are set in any process."""
+        seen = torch.tensor(flags, dtype=torch.int64, device=device)
+        self.add_up([seen])
+        return [flag > 0 for flag in seen.tolist()]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes."""
@@ -141,11 +133,6 @@ class World:
 ALONE = World()
 
 
-def launched() -> int:
-    """Return the number of processes that ``torchrun`` has launched, 1 without it."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
 @contextmanager
 def joined() -> Iterator[World]:
     """Join the processes that ``torchrun`` has launched, if it has launched several.
@@ -155,7 +142,7 @@ def joined() -> Iterator[World]:
     Raises:
         LostProcessError: If another process cannot be reached.
     """
-    if launched() == 1:
+    if os.environ.get("WORLD_SIZE", "1") == "1":
         yield ALONE
         return
     try:

@@ -27,16 +27,15 @@ MAX_SENTENCES = 3
 """The most models that have a sentence each, and the most classes in a sentence."""
 MAX_LISTED = 16
 """The most classes in the table."""
-WRONG, ACCURACY, COST = "wrong decisions", "accuracy of the decided", "cost of errors"
+WRONG, COST = "wrong decisions", "cost of errors"
 TERMS = {
     DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
     MISSED: "rows of the class, or of a class of the group, that are decided as something else, of all its rows",
     WRONG: "rows that are decided as another class; referred rows are none",
     REFERRED: "rows that are not decided, but handed to a person, of all rows of the class",
     FALSE_ALARMS: "rows of other classes that are decided as this one",
-    PRECISION: "precision: how many of the rows that are decided as the class are of the class",
-    DECIDED_RIGHT: "accuracy of the decided: how many of the decided rows of the class are decided as the class",
-    ACCURACY: "how many of the rows that are not referred are decided as their class",
+    PRECISION: "how many of the rows that are decided as the class are of the class",
+    DECIDED_RIGHT: "how many of the rows that are not referred are decided as their class; of a class: of its rows",
     "concern": "what the error costs, in the unit of the concern",
     CONFIDENCE_TEXT: f"{CONFIDENCE_TEXT} confidence interval: where the value may be for new rows like these",
     "p": "how often chance alone would show such a difference, or a larger one",
@@ -111,7 +110,7 @@ def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str,
         referred = None if decided is None else (1 - decided[1], 1 - decided[0])
         facts[REFERRED] = counted(scores, "referred", referred, what=what)
         right = Share(every.right.item(), (every.true - every.referred).item(), ends.get("selective_accuracy"))
-        facts[ACCURACY] = [right.percent, f"{right.counts} {what}"] if right.whole else ["none is decided"]
+        facts[DECIDED_RIGHT] = [right.percent, f"{right.counts} {what}"] if right.whole else ["none is decided"]
     if scores.constant is not None and "expected_concern" in scores.values:
         always = f"1 is the cost of always deciding {printable(scores.constant[0])}"
         facts[COST] = [f"{scores.values['expected_concern']:.3g}", always]
@@ -126,7 +125,7 @@ def rows_of(scores: ClassifierScores) -> str:
 def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
     """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
 
-    Clusters, such as patients, come before rows.
+    Clusters, such as patients, come before rows. Where errors of one class alone are dangerous, they are all.
     """
     what, named = what or rows_of(scores), dict[bool, list[str]]({True: [], False: []})
     for name, cost in dearest_errors(scores, concern).items():
@@ -136,16 +135,18 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
         ("is wrong", "misclassification_rate") if concern is None else ("makes dangerous errors", "dangerous_rate")
     )
 
-    def told(name: str, what: str, ends: Interval | None) -> str:
+    def in_words(name: str, what: str, ends: Interval | None) -> str:
         return "{} ({})".format(*counted(scores, "dangerous", ends, of=name, what=what))
 
     parts = [
-        told(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate")) for name in named[True]
+        in_words(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))
+        for name in named[True]
     ]
     of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (" and on others" if len(parts) > MAX_SENTENCES else "")
     absent = " or ".join(map(_rows_of, named[False][:MAX_SENTENCES]))
     unknown = f" No {what.removesuffix('s')} is {absent}: errors there are not known." if absent else ""
-    return f"{verb} on {of_classes}; {told(EVERY, what, scores.intervals.get(rate))} in all.{unknown}"
+    in_all = "" if len(parts) == 1 else f"; {in_words(EVERY, what, scores.intervals.get(rate))} in all"
+    return f"{verb} on {of_classes}{in_all}.{unknown}"
 
 
 def _rows_of(name: str) -> str:
@@ -165,8 +166,6 @@ def harm_table(
             rows.append({"class": shown(name, 40), **of_model, **scores.outcome_cells(name)})
             if concern is None:
                 del rows[-1][DANGEROUS_ERRORS]
-            elif not dearest[name]:
-                rows[-1][DANGEROUS_ERRORS] = "none counts as dangerous"
     if len(dearest) > len(listed):
         rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(dearest) - len(listed)} others"})
     return Table.of_records(rows) if rows else None

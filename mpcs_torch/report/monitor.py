@@ -1,19 +1,17 @@
 """The report of `mpcs monitor`, and its metrics for Prometheus."""
 
-from collections.abc import Iterator
+import json
+from itertools import chain
 from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import NamedTuple
-
-import torch
 
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.monitoring.monitor import evidence_beyond
 from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
-from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
+from mpcs_torch.plots.monitoring import Watched, watched_means
 from mpcs_torch.report.render import Drawing, draw, part, render
 from mpcs_torch.tables import Table
 
@@ -138,10 +136,10 @@ def _least_known(watch: Watch) -> Known:
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
-    """Write the verdict, figures of means and evidence over time, and all tables."""
+    """Write the verdict, a figure of the means, and all tables."""
     hints = [known.mean for known in known_of(watch, HINT)]
     first = next((alarm for alarm in watch.alarms if alarm.kind != HINT), None)  # the verdict
-    drawings = [_draw_means([known.mean for known in known_of(watch, RISK)], "Rates against their limits")]
+    rates = [known.mean for known in known_of(watch, RISK)]
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
     about += f"often one looks. {terms_of(watch)}"
     titles = {
@@ -163,7 +161,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
             part(
                 "section",
                 "Rates and their limits",
-                part("figures", [*drawings, *_over_time(watch)]),
+                part("figures", [_draw_means(rates, "Rates against their limits")]),
                 part("notes", [about]),
             ),
             part("section", "Hints without labels", *(drawn if has_reference else [])),
@@ -191,48 +189,14 @@ def _draw_means(means: list[Watched], title: str) -> Drawing:
     return draw(watched_means(means, title), printable(alt))
 
 
-def _over_time(watch: Watch) -> Iterator[Drawing]:
-    """Draw the rates with the most evidence over the rows, those with an alarm first."""
-    monitor, now = watch.monitors[RISK], known_of(watch, RISK)
-    strongest = sorted(range(len(now)), key=lambda place: (not now[place].mean.is_alarm, -now[place].evidence))
-    sums = [
-        (point["rows"], *(torch.tensor(point[name]).double() for name in ("loss", "samples")))
-        for point in watch.history
-    ]
-    sums.append((watch.rows, monitor.loss, monitor.samples))
-    quiet = [False] * len(now)
-    over_time = [
-        (rows, monitor.to_draw(loss, samples, quiet), evidence_beyond(loss, samples, monitor.limits, sides=1).tolist())
-        for rows, loss, samples in sums
-    ]
-    times = [time for point in (watch.history[:1] + watch.history[-1:]) if (time := point["time"])]
-    for place in strongest[:12]:
-        points = [Point(rows, means[place], against[place]) for rows, means, against in over_time]
-        drawn, title = [point for point in points if not isnan(point.mean.rate)], now[place].mean.name
-        if drawn:
-            figure = watched_over_time(drawn, threshold=monitor.threshold, times=times, title=title)
-            bet = evidence_text(drawn[-1].evidence)
-            alt = f"{title} over {watch.rows} rows: now {drawn[-1].mean.rate:.3g}, {EVIDENCE}: {bet}."
-            yield draw(figure, printable(alt))
-
-
 def write_prometheus(watch: Watch, path: Path) -> None:
     """Write all means, limits, evidence and alarms in the text format of Prometheus."""
-    lines = [
-        "# TYPE mpcs_monitor_rows_total counter",
-        f"mpcs_monitor_rows_total {watch.rows}",
-        "# TYPE mpcs_monitor_labelled_rows_total counter",
-        f"mpcs_monitor_labelled_rows_total {watch.labelled}",
-    ]
+    lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
     values: dict[str, list[str]] = {}
     for kind in watch.monitors:
         for mean, _, evidence, _ in known_of(watch, kind):
-            name = mean.name.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-            label = f'{{kind="{kind}",name="{name}"}}'
+            label = f"{{kind={json.dumps(kind)},name={json.dumps(mean.name, ensure_ascii=False)}}}"
             of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
             for measure, value in {**of_mean, "evidence": evidence, "alarm": float(mean.is_alarm)}.items():
-                shown = {"nan": "NaN", "inf": "+Inf"}.get(str(value), repr(value))
-                values.setdefault(measure, []).append(f"mpcs_monitor_{measure}{label} {shown}")
-    for measure, samples in values.items():
-        lines += [f"# TYPE mpcs_monitor_{measure} gauge", *samples]
-    replace_text(path, "\n".join(lines) + "\n")
+                values.setdefault(measure, []).append(f"mpcs_monitor_{measure}{label} {value!r}")
+    replace_text(path, "\n".join([*lines, *chain(*values.values())]) + "\n")

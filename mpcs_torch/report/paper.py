@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpcs_torch.paper.experiments import Agreement, FinishedRun, Reproduction, evaluation_tables, measured_costs
-from mpcs_torch.paper.figures import picks, picks_table
+from mpcs_torch.paper.figures import pick, picks, picks_table
 from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES, TABLE_2
 from mpcs_torch.paper.tables import MeanOverRuns, more_expensive_than_printed, table_2_row
 from mpcs_torch.plots.trends import figure_4, trends
 from mpcs_torch.report.figures import draw_confusion
 from mpcs_torch.report.render import draw, render
-from mpcs_torch.trainer.records import pick
 
 
 def write_report(run: FinishedRun, path: Path, agreement: Agreement | None = None) -> None:

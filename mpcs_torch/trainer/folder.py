@@ -1,7 +1,7 @@
 """The folder of a run, which is replaced only on request, and sweeps of many runs in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def run_in_folder(
         saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
             records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
-            hooks = [stack.enter_context(records), *saving, *hooks]
+            hooks = [stack.enter_context(closing(records)), *saving, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds)
         stack.enter_context(keeper.watching())
         prepared.start(hooks if world.is_first else saving, keeper)
@@ -158,28 +158,6 @@ def finish_in_folder(
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         with hooks_of(config, folder) as hooks:
             run_in_folder(config, data, folder, hooks, overwrite=overwrite, resume=is_begun)
-
-
-def train_each(
-    config: RunConfig, runs: Iterable[RunConfig], data: DataSplits, folder: Path, hooks_of: HooksOf
-) -> Iterator[Path]:
-    """Train the runs of a config one after another, each in a folder of its own, which is given."""
-    path = folder / CONFIG
-    if path.exists():
-        check_goes_on(path.read_text(encoding="utf-8"), config)
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_text(path, dump_config(config))
-    for run in runs:
-        finish_in_folder(run, data, folder / run.name, hooks_of)
-        yield folder / run.name
-
-
-def seeded_runs(config: RunConfig) -> list[RunConfig]:
-    """Return the config of each run of a config with several seeds."""
-    return [
-        config.model_copy(update={"name": f"{config.name}-seed{seed:02}", "seed": seed, "seeds": None})
-        for seed in config.seeds or []
-    ]
 
 
 def sweep(

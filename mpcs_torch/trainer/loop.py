@@ -1,7 +1,7 @@
 """The training loop: batches, optimizer steps, and epochs that evaluate and call the hooks."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -30,20 +30,17 @@ class ShuffledBatches:
     """The batches of a split in random order; each iteration is a pass over the split in a new order.
 
     Order and draws from the global random generator are those of ``DataLoader(TensorDataset(...), batch_size,
-    shuffle=True, drop_last=...)``, by which published runs replay. A DataLoader fetches and stacks the samples of a
+    shuffle=True)``, by which published runs replay. A DataLoader fetches and stacks the samples of a
     batch one by one; here one call picks all of them.
     """
 
     split: Split
     batch_size: int
     world: World = ALONE
-    drop_last: bool = False
-    """Whether to leave out a last batch that is smaller than the others."""
 
     def __len__(self) -> int:
         """Return the number of batches of a pass."""
-        whole, rest = divmod(len(self.split.labels), self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        return -(-len(self.split.labels) // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the batches of a new pass."""
@@ -63,7 +60,7 @@ class ShuffledBatches:
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Give inputs and labels of each batch in an order, from a number on; the last batch may be smaller."""
         inputs, labels = self.split.inputs, self.split.labels
-        for index in torch.split(order, self.batch_size)[start : len(self)]:
+        for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
 
 
@@ -82,6 +79,11 @@ class MeasuredEpoch:
     confusion: Tensor
     """int64 (C, C), on the split that epochs are measured on: rows true classes, columns predicted ones."""
 
+    @property
+    def record(self) -> dict[str, float]:
+        """The row of the records."""
+        return {"epoch": self.number, **self.values}
+
 
 @dataclass
 class LoopState:
@@ -96,8 +98,6 @@ class LoopState:
     precision: Precision
     classes: int
     world: World = ALONE
-    accumulate: int = 1
-    """The number of batches for an optimizer step."""
     clip_norm: float | None = None
     """The largest norm of all gradients together."""
     ramp: MarginRamp | None = None
@@ -110,8 +110,6 @@ class LoopState:
     """int64 (N,): the order of the samples in the current pass; None between passes."""
     taken: int = 0
     """Batches of the current pass that are done or being worked on."""
-    summed: int = 0
-    """Batches whose gradients wait for the next optimizer step."""
     stopped: str | None = None
     """Why the run has stopped before its last epoch, if it has."""
     average: AveragedModel | None = None
@@ -159,14 +157,16 @@ class PreparedRun:
             if is_epoch and epochs.when == "before":
                 self._take_epoch(hooks)
             with self.running():
-                asked = train_step(state, *batch, () if keeper is None else keeper.asks(), of=self._summed_up(step))
+                train_step(state, *batch)
             if is_epoch and epochs.when == "after":
                 self._take_epoch(hooks)
             if state.epochs == epochs.count or state.stopped is not None:
                 break
-            if keeper is not None and any(asked):
-                keeper.save(self, stop=asked[1])
-        if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
+            if keeper is not None:
+                saves, stops = state.world.any_set(keeper.asks(), batch[1].device)
+                if saves:
+                    keeper.save(self, stop=stops)
+        if keeper is not None:
             keeper.save(self, stop=False)
         return state
 
@@ -175,15 +175,7 @@ class PreparedRun:
         epochs, batches = self.config.epochs, len(self.batches)
         if epochs.unit == "step":
             return step % epochs.every == 0
-        steps_of_pass = -(-batches // self.state.accumulate)
-        return step + 1 == batches and (self.state.steps + 1) % (epochs.every * steps_of_pass) == 0
-
-    def _summed_up(self, step: int) -> int:
-        """Return the number of batches of the optimizer step that a batch belongs to; a pass may end with fewer."""
-        accumulate = self.state.accumulate
-        if self.config.epochs.unit == "step":
-            return accumulate
-        return min(accumulate, len(self.batches) - (step - self.state.summed))
+        return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         """Give batches pass after pass, each with its number in its pass."""
@@ -238,36 +230,17 @@ class PreparedRun:
             backend.enabled = before
 
 
-def train_step(
-    state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bool, ...] = (), *, of: int = 1
-) -> tuple[bool, ...]:
-    """Add the gradients of the scaled loss of a batch, and take an optimizer step if enough batches are summed up.
-
-    Args:
-        state: The state of the loop.
-        inputs: (N, ...).
-        target: (N,), int64.
-        asked: Flags of this process.
-        of: The number of batches whose gradients are averaged for the step.
-
-    Returns:
-        After an optimizer step, which of the flags ``asked`` are set in any process, otherwise none.
-    """
-    if state.summed == 0:
-        state.optimizer.zero_grad()
+def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
+    """Take an optimizer step on the scaled loss of a batch of inputs (N, ...) and labels (N,)."""
     world, share = state.world, state.world.rows(len(target))
-    state.summed = (state.summed + 1) % of
-    with world.summing(state.engine) if state.summed else nullcontext():
-        logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
-        logits, asked = world.gather_rows(logits, len(target), asked)
-        loss = state.loss_scale(state.loss(logits, target))
-        world.backward(loss if of == 1 else loss / of)
-    if state.summed:
-        return tuple(False for _ in asked)
+    state.optimizer.zero_grad()
+    logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
+    logits = world.gather_rows(logits, len(target))
+    loss = world.size * state.loss_scale(state.loss(logits, target))  # the engine takes the mean over processes
+    loss.backward()  # type: ignore[no-untyped-call]
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
     state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)
-    return asked

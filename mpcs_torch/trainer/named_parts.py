@@ -1,7 +1,7 @@
 """Losses, optimizers and learning-rate schedulers by name; a config sets their keyword-only arguments."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, NonNegativeInt
@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, Linear
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
+from mpcs_torch.learning import MPCSLR, ConcernLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.recommended import margin_loss
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -50,11 +50,6 @@ def recommended(
     return margin_loss(concern, margin, label_smoothing)
 
 
-def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # blind to concern
-    """Make a `GeneralizedMeanLoss`."""
-    return GeneralizedMeanLoss(power)
-
-
 def _learnt(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
     return concern if released is None else torch.where(concern.released(), released, concern.matrix())
 
@@ -64,7 +59,6 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "concern": concern_loss,
     "softmax_margin": softmax_margin,
     "recommended": recommended,
-    "generalized_mean": generalized_mean,
 }
 """Called with the `ConcernSpec` of the run."""
 
@@ -164,15 +158,9 @@ def mpcs_lr(
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
     """Follow a metric of the epoch, better when lower, with `MPCSLR`."""
-    scheduler = MPCSLR(
-        optimizer,
-        power=power,
-        reference=reference,
-        lowest=lowest,
-        highest=highest,
-        smoothing=smoothing,
-        warmup_steps=warmup_steps,
-    )
+    settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
+    settings |= {"reference": reference, "lowest": lowest, "highest": highest}
+    scheduler = MPCSLR(optimizer, **settings)
     return EpochStep(scheduler, score)
 
 

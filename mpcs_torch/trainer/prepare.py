@@ -2,16 +2,15 @@
 
 import itertools
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
-from mpcs_torch.errors import MpcsError, quoted, require, shown
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
@@ -39,13 +38,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     torch.manual_seed(config.seed)
     dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
     on_device = data.to(device, dtype)
-    batches = ShuffledBatches(on_device.train, batch_size, world, training.drop_last)
-    if not len(batches):
-        samples = len(data.train.labels)
-        raise ConfigError(
-            f"{config.name}: training.drop_last leaves no batch: training.batch_size is {batch_size}, but there are "
-            f"{samples} training samples"
-        )
+    batches = ShuffledBatches(on_device.train, batch_size, world)
     with _config_errors(f"{config.name}: model does not fit {config.data}"):
         model = config.model.build(data).to(device, dtype)
     world.copy_from_first([*model.parameters(), *model.buffers()])
@@ -76,10 +69,6 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     with _config_errors(f"{config.name}: loss"):
         loss = config.loss.make(concern)
         loss = loss.to(device) if isinstance(loss, nn.Module) else loss
-        if training.class_weights is not None:
-            if not isinstance(loss, nn.Module) or "weight" not in loss._buffers:
-                raise ValueError(f"training.class_weights: {config.loss} has no buffer weight, which sets them")
-            loss.weight = class_weights(training.class_weights, data).to(device, dtype)
         ramp = None
         if training.margin_ramp is not None:
             if not isinstance(loss, SoftmaxMarginLoss):
@@ -87,7 +76,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
             begin, end = training.margin_ramp
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
     state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, classes, world, average=average)
-    state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
+    state.clip_norm, state.ramp = training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:
         with _config_errors(f"{config.name}: scheduler"):
@@ -95,24 +84,6 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
         torch.manual_seed(config.seed + world.rank)
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
-
-
-def class_weights(weights: Sequence[float] | Literal["balanced"], data: DataSplits) -> Tensor:
-    """Return the weight of each class in the loss, (C,), float64.
-
-    Raises:
-        ValueError: If there is not one for each class, or a class has no training samples to balance.
-    """
-    classes = len(data.class_names)
-    if weights != "balanced":
-        require(
-            len(weights) == classes, f"training.class_weights must be {classes} numbers, one for each class", weights
-        )
-        return torch.tensor(weights, dtype=torch.float64)
-    counts = data.train.labels.bincount(minlength=classes)
-    absent = [data.class_names[index] for index in (counts == 0).nonzero().flatten().tolist()]
-    require(not absent, "training.class_weights: balanced needs training samples of each class", f"no {quoted(absent)}")
-    return counts.sum().double() / (classes * counts)
 
 
 def metrics_of(
@@ -158,9 +129,8 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
 
 
 def _device(config: RunConfig) -> torch.device:
-    accelerator = config.device.accelerator
-    if accelerator == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
-    if accelerator == "cpu":
+    if config.device.accelerator == "cpu":
         return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))

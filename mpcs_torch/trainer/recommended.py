@@ -9,10 +9,11 @@ from torch import Tensor
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import LOSSES
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.folder import HooksOf, train_each
+from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
 from mpcs_torch.trainer.result import open_trained
+from mpcs_torch.trainer.resume import check_goes_on
 
 CHOICE, RULE = "recommended.json", "rule.pt"
 """The choice in words and numbers, and the fitted decision rule."""
@@ -38,11 +39,16 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_o
     concern = config.score.concern.spec(data.class_names)
     refer = [Limit.parse(limit) for limit in settings.refer]
     recipe = recommended(concern, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
+    path = folder / CONFIG
+    if path.exists():
+        check_goes_on(path.read_text(encoding="utf-8"), config)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(path, dump_config(config))
     logits: dict[str, Tensor] = {}
     target = torch.empty(0, dtype=torch.int64)
-    runs = runs_of(config)
-    for name, place in zip(runs, train_each(config, runs.values(), data, folder, hooks_of), strict=True):
-        trained = open_trained(place, data)
+    for name, run in runs_of(config).items():
+        finish_in_folder(run, data, folder / run.name, hooks_of)
+        trained = open_trained(folder / run.name, data)
         validation = trained.prepared.data.validation
         epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
         assert validation is not None  # the config asks for it

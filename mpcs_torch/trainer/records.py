@@ -3,14 +3,11 @@
 import csv
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Self
-from warnings import warn
 
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.metrics.by_name import BY_NAME
-from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 
 Record = dict[str, float]
@@ -24,42 +21,29 @@ class RecordsError(MpcsError, ValueError):
         super().__init__(f"{path}: {problem}")
 
 
-class CutRecordsWarning(UserWarning):
-    """A records file whose last line is not whole."""
-
-
-def as_record(epoch: MeasuredEpoch) -> Record:
-    """Return the row of an epoch."""
-    return {"epoch": epoch.number, **epoch.values}
-
-
 class RecordWriter:
     """A hook that writes the row of each epoch at once, so that a run cut short keeps its measurements."""
 
     def __init__(self, path: Path, columns: Sequence[str], *, append: bool = False) -> None:
-        self._file = path.open("a" if append else "x", newline="", encoding="utf-8")
+        self._file = path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8")  # by lines
         self._writer = csv.DictWriter(self._file, ["epoch", *columns], lineterminator="\n")
         if not append:
             self._writer.writeheader()
-            self._file.flush()
 
     def __call__(self, epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG002  # a Hook
         """Write one row, at full precision."""
-        self._writer.writerow(as_record(epoch))
-        self._file.flush()
+        self._writer.writerow(epoch.record)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 
 def read_records(path: Path) -> list[Record]:
     """Read a records file, ours or a published one (which has fewer columns).
 
-    A row counts once its line has ended: the last line of a run that was cut short, or whose disk was full, is left out
-    with a `CutRecordsWarning`, because its last number may be cut.
+    A row counts once its line has ended: the last line of a run that was cut short is left out, because its last number
+    may be cut.
 
     Raises:
         RecordsError: If the file is not UTF-8 text, has no header, or lacks a number in a whole row.
@@ -75,8 +59,6 @@ def read_records(path: Path) -> list[Record]:
         columns[0] = "epoch"
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
         raise RecordsError(path, f"must begin with epoch and name each column once, but names {quoted(columns)}")
-    if cut:
-        warn(f"{path}: line {len(lines) + 1} was cut off and is left out", CutRecordsWarning, stacklevel=2)
     return [_record(path, number, columns, line) for number, line in enumerate(lines[1:], start=2)]
 
 
@@ -91,15 +73,6 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
     if not record["epoch"].is_integer():
         raise RecordsError(path, f"line {line}, column epoch: must be a whole number, but is {cells[0]}")
     return record
-
-
-def pick(records: Sequence[Record], column: str) -> int:
-    """Return the epoch with the best value of a metric of the register; the first of equals, never one with NaN."""
-    sign = 1 if BY_NAME[column.removeprefix(TEST)].direction == "max" else -1
-    sound = [record for record in records if record[column] == record[column]]
-    if not sound:
-        raise ValueError(f"column {column} must hold a number in some epoch, but is NaN in all {len(records)}.")
-    return int(max(sound, key=lambda record: sign * record[column])["epoch"])
 
 
 def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:

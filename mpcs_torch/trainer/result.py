@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -61,17 +60,6 @@ class RunResult:
     def write(self, folder: Path) -> None:
         """Write the result to the run's folder."""
         replace_text(folder / FILE, json.dumps(self.plain(), indent=1) + "\n")
-
-
-def seeds_table(results: Mapping[int, RunResult]) -> Table:
-    """Return the metrics on test data of runs with several seeds, a row for each, and their means."""
-    tests = [result.values["test"] for result in results.values()]
-    rows = [
-        [str(seed), str(result.epoch), *(in_table(value) for value in test.values())]
-        for (seed, result), test in zip(results.items(), tests, strict=True)
-    ]
-    means = [in_table(fmean(test[name] for test in tests)) for name in tests[0]]
-    return Table(["seed", "epoch", *tests[0]], [*rows, ["mean", "", *means]])
 
 
 def read_result(folder: Path) -> RunResult:
@@ -138,10 +126,6 @@ def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
     return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
 
 
-class CheckpointError(MpcsError, ValueError):
-    """A checkpoint that does not fit the config of its run."""
-
-
 @dataclass(frozen=True)
 class TrainedRun:
     """A finished run."""
@@ -183,20 +167,16 @@ class TrainedRun:
 
     @torch.no_grad()
     def logits(self, split: Split, epoch: int) -> Tensor | None:
-        """Compute the logits (N, C) of samples at an epoch; None if its checkpoint was not kept.
-
-        Raises:
-            CheckpointError: If the checkpoint does not fit the model of the config.
-        """
+        """Compute the logits (N, C) of samples at an epoch; None if its checkpoint was not kept."""
         saved = [] if self.selector is None else self.selector.epochs
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
         model = self.prepared.state.measured
         try:
             model.load_state_dict(self.selector.load(epoch)["model"])
-        except (RuntimeError, KeyError, TypeError) as error:
+        except (RuntimeError, KeyError, TypeError) as error:  # of a model whose code has changed, for example
             line = str(error).splitlines()[0]
-            raise CheckpointError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
+            raise ResultError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
         with self.prepared.running():
             return evaluator_of(self.prepared, split)(model).logits.cpu()
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer import downloads
+from mpcs_torch.paper import downloads
 from tests.cli.test_cli import run
-from tests.trainer.http_server import Server, serve
+from tests.paper.http_server import Server, serve
+from tests.paper.test_download import published
 from tests.trainer.test_data import write_add
-from tests.trainer.test_download import published
 
 
 def test_get_puts_a_set_where_list_finds_it(
@@ -23,7 +23,7 @@ def test_get_puts_a_set_where_list_finds_it(
     with serve(Server({f"/{name}": content for name, content in contents.items()})) as server:
         monkeypatch.setattr(downloads, "ADD_URL", server.url)
         assert run("data", "get", "add", "--data-root", tmp_path / "mine") == 0
-    assert f"add: in {tmp_path / 'mine'}" in capsys.readouterr().out
+    assert f"add: downloading what is missing to {tmp_path / 'mine'}" in capsys.readouterr().out
     assert run("data", "list", "--data-root", tmp_path / "mine") == 0
     states = dict(line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:])
     assert {name.strip(): state.strip() for name, state in states.items()}["add"] == "there, checksum right"

@@ -27,7 +27,7 @@ def test_a_file_gets_a_plain_line_now_and_then(
     assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4, about 0 min left" for done in (1, 3)]
 
 
-def test_a_terminal_shows_the_rows_and_the_time(
+def test_a_terminal_shows_how_many_rows_are_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rows.csv").write_text(SCORES)

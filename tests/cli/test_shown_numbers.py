@@ -97,7 +97,7 @@ def check_harm(table: PageTable, plain: Any, models: Any) -> None:
     """Check what becomes of each class by each model; of green, all errors are dangerous."""
     several = len(models) > 1
     is_clustered = "patients" in table.header
-    names = ["dangerous errors", "missed", "false alarms", "right of those decided so"]
+    names = ["dangerous errors", "missed", "false alarms", "precision"]
     sizes = [*(["patients"] if is_clustered else []), "rows"]
     assert table.header == ["class", *(["model"] if several else []), *sizes, *names]
     assert len(table.rows) == 3 * len(models)

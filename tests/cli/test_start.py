@@ -32,11 +32,8 @@ MISTAKES = [
     ["select", "none"],
     ["select", ".", "--within", "accuracy"],
     ["select", ".", "--ties", "best"],
-    ["select", "."],
     ["reproduce"],
     ["reproduce", "exp99"],
-    ["reproduce", "exp03", "--records", "."],
-    ["data", "get", "cifar"],
     ["concern", "suggest", "none.yaml", "--from", "tree", "--out", "out.yaml"],
     ["concern", "suggest", "a,b", "--from", "thin air", "--out", "out.yaml"],
 ]

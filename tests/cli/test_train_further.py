@@ -1,4 +1,4 @@
-"""``mpcs train`` with several seeds, with a stop, and with more epochs for a run that is finished."""
+"""``mpcs train`` with a stop, and with more epochs for a run that is finished."""
 
 import json
 from pathlib import Path
@@ -6,60 +6,8 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.trainer.records import read_records
-from mpcs_torch.trainer.result import read_result
-from tests.cli.printed import printed_tables
 from tests.cli.test_cli import IRIS, run
 from tests.trainer.kill_training import contents
-
-SEEDS = ("seeds=[3, 1]", "name=mine", "training.batch_size=20")
-
-
-def test_a_list_of_seeds_trains_a_run_with_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", IRIS, *SEEDS, "epochs.count=4", "--out", tmp_path, "-q") == 0
-    [table] = printed_tables(capsys.readouterr().out)
-    for seed in (3, 1):
-        place = tmp_path / "mine" / f"mine-seed0{seed}"
-        assert run("train", IRIS, *SEEDS[1:], f"seed={seed}", "epochs.count=4", "--out", tmp_path / str(seed)) == 0
-        alone = contents(tmp_path / str(seed) / "mine")
-        together = contents(place)
-        assert together["records.csv"] == alone["records.csv"]
-        assert together["result.json"] == alone["result.json"]
-        row = dict(zip(table.header, next(row for row in table.rows if row[0] == str(seed)), strict=True))
-        tested = read_result(place).values["test"]
-        assert {name: float(row[name]) for name in tested} == pytest.approx(tested, rel=1e-5)
-    means = dict(zip(table.header, table.rows[-1], strict=True))
-    both = [float(row[table.header.index("mpcs")]) for row in table.rows[:-1]]
-    assert float(means["mpcs"]) == pytest.approx(sum(both) / 2, rel=1e-5)
-
-
-def test_seeds_go_on_after_a_cut_and_become_longer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", IRIS, *SEEDS, "score={}", "epochs.count=6", "--out", tmp_path / "whole", "-q") == 0
-    assert run("train", IRIS, *SEEDS, "score={}", "epochs.count=4", "--out", tmp_path, "-q") == 0
-    folder = tmp_path / "mine"
-    (folder / "mine-seed01" / "result.json").unlink()
-    assert run("train", "--resume", folder, "-q") == 0
-    assert run("train", "--resume", folder, "training.batch_size=5", "-q") == 2
-    assert "which has another training.batch_size" in capsys.readouterr().err
-    assert run("train", "--resume", folder, "epochs.count=6", "-q", "--json") == 0
-    assert sorted(json.loads(capsys.readouterr().out)["seeds"]) == ["1", "3"]
-    assert contents(folder) == contents(tmp_path / "whole" / "mine")
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("seeds=[]", "seeds: List should have at least 1 item"),
-        ("seeds=[1, 1]", r"seeds: must differ, but are [1, 1]"),
-        ("seeds=[-1]", "seeds.0: Input should be greater than or equal to 0"),
-        ("recommended={}", "seeds: must not be set together with recommended"),
-    ],
-)
-def test_seeds_that_cannot_be_are_refused(
-    setting: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("train", "digits", SEEDS[0], setting, "--out", tmp_path) == 2
-    assert message in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_finished_run_is_trained_longer_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

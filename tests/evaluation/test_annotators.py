@@ -110,7 +110,7 @@ def test_annotators_who_agree_are_one_class_for_each_row() -> None:
 @given(st.lists(st.integers(1, 239), unique=True, max_size=3), st.sampled_from([2**17, 60]))
 def test_parts_of_any_size_merge(cuts: list[int], waiting: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(model_sums, "WAITING", waiting)
+        patched.setattr(model_sums, "PENDING", waiting)
         parts = [Evaluation(NAMES, concern=CONCERN, is_soft=True) for _ in range(len(cuts) + 1)]
         for part, rows in zip(parts, torch.arange(240).tensor_split(sorted(cuts)), strict=True):
             part.update({"A": A[rows], "B": B[rows]}, SHARES[rows])

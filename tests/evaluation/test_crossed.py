@@ -130,7 +130,7 @@ def test_the_command_has_a_second_column_of_clusters(tmp_path: Path, capsys: pyt
 
 
 def test_a_metric_that_one_column_cannot_compare_is_named() -> None:
-    models, target, columns = scores(40, 5, seed=0)  # a spread is judged by at least 10 clusters
+    models, target, columns = scores(40, 5, seed=0)  # a standard error needs at least 10 clusters
     found = evaluate(models, target, clusters=columns, metrics=["quadratic_weighted_kappa", "accuracy"])
     assert "quadratic_weighted_kappa" not in {row.by.metric for row in found.comparisons}
     assert [each.by.metric for each in found.without] == ["quadratic_weighted_kappa"]

@@ -102,7 +102,7 @@ def test_bins_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(module, "BUDGET", 2**15)
     monkeypatch.setattr(bins.BinnedSums.__init__, "__defaults__", (2**15,))
     monkeypatch.setattr(model_sums, "BUDGET_OF_GROUPS", 2**16)
-    monkeypatch.setattr(model_sums, "WAITING", 4000)
+    monkeypatch.setattr(model_sums, "PENDING", 4000)
     evaluation = Evaluation(4)
     for rows in torch.arange(6000).split(700):
         part = {"site": [groups["site"][row] for row in rows.tolist()]}

@@ -155,7 +155,7 @@ def test_a_difference_is_tested_in_either_direction(model: str, reference: str) 
 
 def test_a_reference_keeps_no_requirement_itself() -> None:
     assert {row.model for row in RESULT.require("mpcs < 0.3", "misclassification_rate < old + 0.1")} == {"new"}
-    with pytest.raises(ValueError, match="a model beside references"):
+    with pytest.raises(ValueError, match="a model that is no reference"):
         RESULT.require("mpcs < old", "mpcs < new")
 
 

@@ -10,7 +10,6 @@ from tests.fuzz.readers import readers
 READERS = readers()
 
 
-@pytest.mark.filterwarnings("ignore::mpcs_torch.trainer.records.CutRecordsWarning")
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
     reader = READERS[name]

@@ -121,7 +121,6 @@ def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> No
         pq.write_table(table, path, row_group_size=64)
         go_on(watch, path)
     assert watch.plain()["monitors"] == by_csv.plain()["monitors"]
-    assert watch.history == by_csv.history
 
 
 def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) -> None:
@@ -362,3 +361,16 @@ def test_rows_without_scores_can_be_left_out_and_keep_their_numbers(tmp_path: Pa
 def test_labels_may_all_come_later(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", [["good", ""]] * 300 + [["good", "bad"]], ["decision", "label"])
     assert piece_of(path).target.tolist() == [-100] * 300 + [1]
+
+
+def test_alarms_are_in_the_order_of_rows_whatever_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = [*rows(2000, rate=0.0), *rows(600, rate=0.5, seed=1)]
+    settings = Settings("0" * 64, ["any <= 0.3 of bad", "any <= 0.05"], run_length=1000)
+    log = write(tmp_path / "log.csv", content)
+    whole = go_on(Watch(settings, CONCERN), log, groups={}).alarms
+    assert [alarm.row for alarm in whole] == sorted(alarm.row for alarm in whole)
+    assert {alarm.kind for alarm in whole} == {"risk", "change"}
+    monkeypatch.setattr("mpcs_torch.monitoring.watch.MAX_AT_ONCE", 70)
+    assert go_on(Watch(settings, CONCERN), log, groups={}).alarms == whole

@@ -29,7 +29,7 @@ from mpcs_torch.plots import (
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.forest import forest_figure
-from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
+from mpcs_torch.plots.monitoring import Watched, watched_means
 from mpcs_torch.plots.results import Panel, result_figure
 from mpcs_torch.plots.samples import embedding_figure, sample_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend, trends
@@ -152,12 +152,6 @@ def watched(size: int, *, is_long: bool) -> list[Watched]:
     ]
 
 
-def over_time(size: int, is_long: bool) -> Figure:
-    points = [Point(1000.0 * n, watched(n, is_long=is_long)[-1], 10.0 ** (n - 5)) for n in range(1, size + 1)]
-    times = ("2026-01-01 10:00:00", "2026-05-01 12:00:00") if is_long else ()
-    return watched_over_time(points, threshold=20, times=times, title=LONG * is_long)
-
-
 Draw = Callable[[int, bool], Figure]
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
@@ -179,7 +173,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     risk_coverage_figure: [(SYSTEMS, referral)],
     plan_figure: [(SYSTEMS, plans)],
     watched_means: [((1, 3, 30), lambda size, is_long: watched_means(watched(size, is_long=is_long), LONG * is_long))],
-    watched_over_time: [((1, 2, 12), over_time)],
     trends: [((1, 30), lambda size, _: trends(RECORDS, {"accuracy": 1, "MPCS": size}))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
     sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],

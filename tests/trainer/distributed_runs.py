@@ -25,24 +25,24 @@ CHANGES: dict[str, dict[str, Any]] = {
     "uneven batches": {"training": {"batch_size": 11}},  # 45 samples: the last batch holds one
     "loss of weighted pairs": {"loss": {"name": "concern"}, "training": {"batch_size": 20, "clip_norm": 0.5}},
     "scale and scheduler": {
-        "training": {"batch_size": 10, "loss_scale": "mpcs_count", "accumulate": 2},
+        "training": {"batch_size": 10, "loss_scale": "mpcs_count"},
         "scheduler": {"name": "mpcs_lr"},
     },
     "average and selector": {
         "training": {"batch_size": 7, "averaging": 0.9, "optimizer": {"name": "sgd", "momentum": 0.9}},
         "selector": {"by": "mpcs", "top_k": 2},
     },
-    "passes, weights and patience": {
+    "passes and patience": {
         "epochs": {"count": 30, "unit": "pass"},
-        "training": {"batch_size": 7, "drop_last": True, "learning_rate": 0.5, "class_weights": [1.0, 2.0, 3.0]},
+        "training": {"batch_size": 7, "learning_rate": 0.5},
         "selector": {"by": "mpcs", "patience": 2},
     },
-    "average and accumulated steps": {
-        "training": {"batch_size": 7, "averaging": 0.9, "accumulate": 2, "clip_norm": 0.5},
+    "average and clipped steps": {
+        "training": {"batch_size": 7, "averaging": 0.9, "clip_norm": 0.5},
         "selector": {"by": "mpcs", "top_k": 2},
     },
 }
-QUICK = ["loss of weighted pairs", "average and accumulated steps"]
+QUICK = ["loss of weighted pairs", "average and clipped steps"]
 
 
 def config_of(change: str) -> RunConfig:

@@ -76,7 +76,7 @@ def test_add_trajectories_are_read_from_the_data_root(data_root: Path) -> None:
 
 
 def test_a_missing_add_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"X_train.npy cannot be read as an array"):
+    with pytest.raises(DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"):
         load("add", tmp_path)
 
 
@@ -101,13 +101,9 @@ def write_mnist(root: Path, images: tuple[int, ...] = (3, 28, 28), labels: tuple
         (root / file).write_bytes(idx(content))
 
 
-def test_mnist_files_must_fit_together(tmp_path: Path) -> None:
+def test_broken_mnist_files_are_named(tmp_path: Path) -> None:
     write_mnist(tmp_path)
     assert load("mnist", tmp_path).test.labels.tolist() == [0, 9, 1]
-    for changed in ({"images": (2, 28, 28)}, {"images": (3, 28, 27)}, {"labels": (0, 10, 1)}, {"labels": ()}):
-        write_mnist(tmp_path, **changed)
-        with pytest.raises(DataError, match="MNIST is missing or broken"):
-            load("mnist", tmp_path)
     for content in (b"", b"\0\0\x08\x03" + b"\xff" * 12, b"\0\0\x99\x01\0\0\0\x01a"):
         write_mnist(tmp_path)
         (tmp_path / "MNIST/raw/train-images-idx3-ubyte").write_bytes(content)
@@ -143,25 +139,5 @@ def test_any_other_add_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = write_add(tmp_path)
     assert load("add", tmp_path).train.labels.tolist() == [0, 1, 2]
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"X_train.npy cannot be read as an array"):
-        load("add", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "array"),
-    [
-        ("X_train", np.zeros((3, 80))),
-        ("X_train", np.full((3, 40, 2), 1e300)),
-        ("X_test", np.zeros((0, 40, 2))),
-        ("Y_train", np.arange(4)),
-        ("Y_test", np.array([0, 3, 1])),
-        ("Y_test", np.array([0, 0.5, 1])),
-        ("Y_test", np.array([[0], [1], [None]])),
-    ],
-)
-def test_add_arrays_must_fit_together(tmp_path: Path, name: str, array: "np.ndarray[Any, Any]") -> None:
-    np.save(write_add(tmp_path).with_name(f"{name}.npy"), array)
-    with pytest.raises(
-        DataError, match=rf"{name}.npy cannot be read as an array: (must|Array can't be memory-mapped: Python objects)"
-    ):
+    with pytest.raises(DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"):
         load("add", tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from mpcs_torch.trainer.config.run import ConfigError, load_config
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch
-from mpcs_torch.trainer.records import as_record, read_records
+from mpcs_torch.trainer.records import read_records
 from tests.trainer.toy import toy_config, toy_data
 
 
@@ -15,7 +15,7 @@ def test_records_hold_every_epoch_at_full_precision(tmp_path: Path) -> None:
     epochs: list[MeasuredEpoch] = []
     run_in_folder(toy_config(), toy_data(), tmp_path / "toy", [lambda epoch, state: epochs.append(epoch)])
     records = read_records(tmp_path / "toy" / "records.csv")
-    assert records == [as_record(epoch) for epoch in epochs]
+    assert records == [epoch.record for epoch in epochs]
     assert tuple(records[0]) == ("epoch", *toy_config().columns)
 
 

@@ -81,32 +81,6 @@ def test_whole_batches_step_once_a_pass() -> None:
     assert states == [1, 2, 3]
 
 
-@pytest.mark.parametrize("batches", [1, 3, 9])
-def test_small_batches_that_are_accumulated_take_the_steps_of_one_large_batch(batches: int) -> None:
-    """Plain gradient descent, whose steps are as long as the gradients, on all samples at each step."""
-    passes, rate = 4, 0.5
-    training = {
-        "batch_size": 45 // batches,
-        "accumulate": batches,
-        "learning_rate": rate,
-        "optimizer": {"name": "sgd"},
-    }
-    run = prepare_run(toy_config(training=training, epochs={"count": passes * batches}), toy_data())
-    ours = run.start()
-    assert ours.steps == passes
-    torch.manual_seed(5)
-    plain, data = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), toy_data().train
-    for _ in range(passes):
-        plain.zero_grad()
-        nn.functional.cross_entropy(plain(data.inputs), data.labels).backward()
-        with torch.no_grad():
-            for weight in plain.parameters():
-                assert weight.grad is not None
-                weight -= rate * weight.grad
-    for found, expected in zip(ours.model.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(found, expected)
-
-
 def test_hooks_may_change_the_optimizer() -> None:
     def stop_learning(epoch: MeasuredEpoch, state: LoopState) -> None:
         for group in state.optimizer.param_groups:

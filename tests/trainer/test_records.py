@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
+from mpcs_torch.paper.figures import pick
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.records import CutRecordsWarning, RecordsError, pick, read_records, recorded_directions
+from mpcs_torch.trainer.records import RecordsError, read_records, recorded_directions
 from tests.cli.test_cli import run
 from tests.trainer.toy import toy_config, toy_data
 
@@ -35,7 +35,7 @@ def write(folder: Path, data: bytes) -> Path:
     return folder / "records.csv"
 
 
-def test_a_file_cut_at_any_byte_gives_its_whole_rows_and_a_warning(tmp_path: Path) -> None:
+def test_a_file_cut_at_any_byte_gives_its_whole_rows(tmp_path: Path) -> None:
     run_in_folder(toy_config(epochs={"count": 4}), toy_data(), tmp_path)
     data = (tmp_path / "records.csv").read_bytes()
     records = read_records(tmp_path / "records.csv")
@@ -46,12 +46,7 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows_and_a_warning(tmp_path: Pat
             with pytest.raises(RecordsError, match=r"records.csv: (is empty|has no whole line)"):
                 read_records(path)
             continue
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            found = read_records(path)
-        assert found == records[: data[:size].count(b"\n") - 1]
-        is_cut = data[size - 1 : size] != b"\n"
-        assert [warning.category for warning in told] == [CutRecordsWarning] * is_cut
+        assert read_records(path) == records[: data[:size].count(b"\n") - 1]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +82,6 @@ def test_broken_rows_are_named_briefly(
 
 def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
     assert read_records(write(tmp_path, b"epoch,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {"epoch": 1, "mpcs": 0.2}
-
-
-def test_select_says_that_a_row_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, b"epoch,accuracy,mpcs\n1,0.9,0.3\n2,0.8,0.5\n3,0.9,0.")
-    assert run("select", tmp_path) == 0
-    told = capsys.readouterr()
-    assert told.err == f"mpcs: warning: {tmp_path / 'records.csv'}: line 4 was cut off and is left out\n"
-    assert "Best first: 1\n" in told.out
 
 
 def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) -> None:

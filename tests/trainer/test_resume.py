@@ -26,15 +26,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "scheduler": {"name": "mpcs_lr", "smoothing": 0.5},
         "training": {"loss_scale": "mpcs_count", "optimizer": {"name": "sgd", "momentum": 0.9}},
     },
-    "accumulate": {"training": {"accumulate": 3, "clip_norm": 0.1, "optimizer": {"name": "adamw"}}},
+    "clipped": {"training": {"clip_norm": 0.1, "optimizer": {"name": "adamw"}}},
     "before": {"epochs": {"count": 12, "when": "before", "every": 2}},
     "ramp": {
         "loss": {"name": "softmax_margin", "margin": 3.0},
         "training": {"margin_ramp": [0.1, 0.6]},
     },
-    "passes": {"epochs": {"count": 12, "unit": "pass"}, "training": {"accumulate": 2, "drop_last": True}},
+    "passes": {"epochs": {"count": 12, "unit": "pass"}},
     "selector, patience": {"selector": {"by": "mpcs", "keep_every": 3, "patience": 12}},
-    "class weights": {"training": {"class_weights": [1.0, 3.0, 2.0]}},
     "dropout": {"model": {"path": "tests.trainer.test_resume:with_dropout"}},
 }
 
@@ -87,7 +86,7 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
 
     stopped = tmp_path / "stopped"
     with pytest.raises(
-        StoppedError, match=rf"stopped after epoch 5, step 5; `mpcs train --resume {stopped}` goes on"
+        StoppedError, match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` goes on"
     ) as told:
         run_in_folder(config, toy_data(), stopped, [ask])
     assert told.value.exit_status == 128 + number

@@ -92,8 +92,6 @@ def suggest(
     """
     _check_options(context, source)
     picture = out.with_suffix(".png")
-    if out == picture:
-        raise typer.BadParameter(f"{out}: a concern file is YAML and must not end in .png")
     if "min_share" in OPTIONS[source] and picture.exists():
         raise typer.BadParameter(f"{picture} exists: choose another file", param_hint="--out")
     if (source in ("tree", "costs", "embedding") or given.endswith(".npz")) and not Path(given).is_file():

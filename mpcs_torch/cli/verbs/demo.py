@@ -1,10 +1,8 @@
 """``mpcs demo``: the recommended recipe beside a plain run, on a data set of scikit-learn."""
 
-import shlex
 from pathlib import Path
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
-from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import Out, shared
 from mpcs_torch.cli.progress import counting_bar
 
@@ -19,8 +17,7 @@ def demo(out: Out = Path("runs")) -> None:
     report = folder / "report.html"
     if report.exists() and not COMMAND_LINE.overwrite:
         raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
-    again = f"; mpcs demo --out {shlex.quote(str(out))} --overwrite begins anew"
-    with told_how_to_go_on(lambda: again), counting_bar("demo, seeds", len(SEEDS)) as advance:
+    with counting_bar("demo, seeds", len(SEEDS)) as advance:
         found = demonstrate(advance)
     folder.mkdir(parents=True, exist_ok=True)
     write_demo_report(found, report)

@@ -75,10 +75,6 @@ def detect(
 
     from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
     from mpcs_torch.evaluation.detectors import MISSES
-    from mpcs_torch.processes.world import launched
-
-    if launched() > 1:
-        raise typer.BadParameter("one process measures detectors: start it without torchrun", param_hint="SCORES")
 
     files = DetectorFiles(scores, reading, development or (), development_labels)
     with row_counter("read", [*scores, *files.development]) as advance:

@@ -43,7 +43,7 @@ def explore(
     opened = open_models(predictions, reading, spec)
     with row_counter("read", predictions, *opened.values()) as advance:
         rows = hold_rows(opened, advance)
-        for caution in shared_by_rows(next(iter(opened.values()))):
+        for caution in shared_by_rows(next(iter(opened.values())), "mpcs score --cluster"):
             warnings.warn(caution, stacklevel=1)
     write_explorer(rows, spec, out, reading=shlex.join(reading.in_words()))
     note(f"wrote {out}: open it in a browser")

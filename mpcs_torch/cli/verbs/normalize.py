@@ -10,8 +10,6 @@ from mpcs_torch.cli.options import FILE, file_argument, shared
 from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
-TOP = 300
-
 
 @shared("score_columns", "id_column", "label_column", "overwrite", "quiet")
 def normalize(
@@ -20,7 +18,7 @@ def normalize(
     method: Annotated[Literal["z", "t", "s", "adaptive-s"], typer.Option()],
     out: Annotated[Path, typer.Option(dir_okay=False)],
     reading: ReadOptions,
-    top: Annotated[int | None, typer.Option(min=2, show_default=str(TOP))] = None,
+    top: Annotated[int | None, typer.Option(min=2, show_default="300")] = None,
 ) -> None:
     """Subtract the mean and divide by the deviation of the scores that each enrolment or test has against a cohort.
 
@@ -35,7 +33,7 @@ def normalize(
         top: adaptive-s: how many of the highest scores of each name.
     """
     if method == "adaptive-s":
-        top = top or TOP
+        top = top or 300
     elif top is not None:
         raise typer.BadParameter(f"is not for --method {method}", param_hint="--top")
 

@@ -10,13 +10,11 @@ from mpcs_torch.cli.console import note
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.options import DataRoot, check_out, shared
 
-NAME = "report.html"
-
 
 @shared("overwrite", "quiet")
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", exists=True, file_okay=False)],
-    out: Annotated[Path | None, typer.Option(dir_okay=False, show_default=f"RUN/{NAME} for a single run")] = None,
+    out: Annotated[Path | None, typer.Option(dir_okay=False, show_default="RUN/report.html for a single run")] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
     """Write one page about finished runs: the picked epoch and what it saves, the costliest errors, and all figures.
@@ -31,7 +29,7 @@ def report(
     if out is None:
         if len(runs) > 1:
             raise typer.BadParameter("name the file for several runs", param_hint="--out")
-        out = runs[0] / NAME
+        out = runs[0] / "report.html"
     check_out(out)
     repeated = [str(run) for place, run in enumerate(runs) if any(run.samefile(other) for other in runs[:place])]
     if repeated:

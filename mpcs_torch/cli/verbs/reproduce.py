@@ -1,13 +1,11 @@
 """``mpcs reproduce``: repeat the paper's experiments."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mpcs_torch.cli.console import print_result
-from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import DataRoot, Out, shared
 from mpcs_torch.paper.published import EXPERIMENTS, QUICK, RECORD_FILES
 
@@ -36,11 +34,8 @@ def reproduce(
         records: Folder of the published per-epoch records, to compare with.
     """
     _check_names(experiments or [], everything)
-    names = experiments or list(NAMES)
+    names = list(dict.fromkeys(experiments or NAMES))
     published = [records / RECORD_FILES[name] for name in names if name in RECORD_FILES] if records else []
-    missing = [str(path) for path in published if not path.is_file()]
-    if missing:
-        raise typer.BadParameter(f"{', '.join(missing)}: no such file", param_hint="--records")
 
     from mpcs_torch.cli import experiments as runs
 
@@ -49,26 +44,15 @@ def reproduce(
     evaluation = out / "evaluation" if everything else None
     runs.check_before_training(names, published, out, evaluation)
     repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
-    options = {"--seeds": seeds or None, "--data-root": data_root, "--out": out, "--records": records}
     finished, intervals, figure_6 = dict[str, Any](), dict[str, Any](), dict[str, Any]()
-
-    def how_to_go_on() -> str:
-        """Say with which command to run what is left; only figure 6 reads the runs that are finished."""
-        left = [name for name in names if name not in (intervals if name in repeated else finished)]
-        left = ["--all"] if everything else [*left, *(["figure6"] if with_figure_6 else [])]
-        words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-        command = shlex.join(["mpcs", "reproduce", *left, *words, *([] if left == ["figure6"] else ["--overwrite"])])
-        return f"; what is not finished runs again with: {command}"
-
-    with told_how_to_go_on(how_to_go_on):
-        for name in names:
-            finished[name] = runs.reproduce_one(name, data_root, out, records)
-        for name in repeated:
-            intervals[name] = runs.repeat(name, seeds, data_root, out)
-        if evaluation is not None:
-            runs.write_everything(evaluation, finished, intervals)
-        if with_figure_6:
-            figure_6["figure6"] = runs.reproduce_figure_6(data_root, out, seeds=0 if everything else seeds)
+    for name in names:
+        finished[name] = runs.reproduce_one(name, data_root, out, records)
+    for name in repeated:
+        intervals[name] = runs.repeat(name, seeds, data_root, out)
+    if evaluation is not None:
+        runs.write_everything(evaluation, finished, intervals)
+    if with_figure_6:
+        figure_6["figure6"] = runs.reproduce_figure_6(data_root, out, seeds=0 if everything else seeds)
     print_result({name: one.plain(intervals.get(name, ())) for name, one in finished.items()} | figure_6)
 
 
@@ -78,5 +62,3 @@ def _check_names(names: list[str], everything: bool) -> None:
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise typer.BadParameter(f"{', '.join(unknown)}: must be one of {', '.join(NAMES)}")
-    if len(set(names)) < len(names):
-        raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")

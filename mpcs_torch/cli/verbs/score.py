@@ -79,10 +79,7 @@ def score(
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.row_risks import RowRisks
     from mpcs_torch.metrics.by_name import find_entry
-    from mpcs_torch.processes.world import launched
 
-    if launched() > 1:
-        raise typer.BadParameter("one process scores files: start it without torchrun", param_hint="PREDICTIONS")
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle
     if metrics is not None and ":" in metrics:

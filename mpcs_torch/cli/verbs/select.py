@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 import typer
 
 from mpcs_torch.cli.console import print_result
-from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.options import refused_values, shared
 
 Limits = Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")]
@@ -37,8 +36,6 @@ def select(
     """
     limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
     records = run / "records.csv"
-    if not records.is_file():
-        raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
     from mpcs_torch.learning.selection import Epoch, alike, count_interval, counts_among, explain
@@ -48,8 +45,7 @@ def select(
 
     with refused_values():
         config = SelectorConfig.model_validate({"by": by, "ties": ties, "top_k": top_k, **limits})
-    with told_warnings():
-        epochs = [Epoch(int(record.pop("epoch")), record) for record in read_records(records)]
+    epochs = [Epoch(int(record.pop("epoch")), record) for record in read_records(records)]
     if not epochs:
         raise typer.BadParameter(f"{records} contains no epochs")
     directions = recorded_directions(run, epochs[0].values)

@@ -5,14 +5,13 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, text_of
-from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import DataRoot, Out, file_or_name, shared
 from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.io.packaged import packaged_file, packaged_names
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config.run import RunConfig
     from mpcs_torch.trainer.data import DataSplits
-    from mpcs_torch.trainer.folder import HooksOf
     from mpcs_torch.trainer.loop import Hook
 
 
@@ -84,13 +82,13 @@ def train(
         settings = world.from_first(lambda: load_config(path, changes))
         folder = out / settings.name if resume is None else resume
         goes_on = resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        with told_how_to_go_on(lambda: _how_to_go_on(folder)) if world.size == 1 else nullcontext():
+        try:
             _train(settings, folder, data_root, world, resume=goes_on)
-
-
-def _how_to_go_on(folder: Path) -> str:
-    is_begun = (folder / "config.yaml").is_file() and not (folder / "result.json").exists()
-    return f"; `mpcs train --resume {shlex.quote(str(folder))}` goes on from its last saved state" if is_begun else ""
+        except KeyboardInterrupt:  # outside the steps, which finish first
+            if (folder / "config.yaml").is_file():
+                command = f"mpcs train --resume {shlex.quote(str(folder))}"
+                typer.echo(f"mpcs: `{command}` goes on from the last saved state", err=True)
+            raise
 
 
 def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, resume: bool) -> None:
@@ -100,11 +98,10 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
 
     overwrite = COMMAND_LINE.overwrite
     world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
-    several = next((name for name in SEVERAL if getattr(settings, name) is not None), None)
-    if several is not None and overwrite:
-        raise typer.BadParameter(f"--overwrite does not go with {several}: choose another name or folder")
-    if several is not None and world.size > 1:
-        raise typer.BadParameter(f"a config with {several} trains in one process, not under torchrun")
+    if settings.recommended is not None and overwrite:
+        raise typer.BadParameter("--overwrite does not go with recommended: choose another name or folder")
+    if settings.recommended is not None and world.size > 1:
+        raise typer.BadParameter("a config with recommended trains in one process, not under torchrun")
     if resume and world.from_first(lambda: is_finished(settings, folder)):
         if world.is_first:
             result = read_result(folder)
@@ -113,8 +110,8 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
             print_result({"run": folder, **result.plain()})
         return
     data = settings.data.load(data_root)
-    if several is not None:
-        SEVERAL[several](settings, folder, data, _hooks)
+    if settings.recommended is not None:
+        _train_recommended(settings, folder, data)
         return
     with ExitStack() as stack:
         hooks = stack.enter_context(_hooks(settings, folder)) if world.is_first else []
@@ -139,27 +136,10 @@ def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # no
         yield [bar]
 
 
-def _train_seeds(settings: "RunConfig", folder: Path, data: "DataSplits", hooks_of: "HooksOf") -> None:
-    """Train a run with each seed, and print their metrics on test data beside each other."""
-    from mpcs_torch.trainer.folder import seeded_runs, train_each
-    from mpcs_torch.trainer.result import read_result, seeds_table
-
-    places = train_each(settings, seeded_runs(settings), data, folder, hooks_of)
-    results = dict(zip(settings.seeds or [], map(read_result, places), strict=True))
-    plain = {"run": folder, "seeds": {seed: result.plain() for seed, result in results.items()}}
-    table = f"{text_of(seeds_table(results))}\n"
-    print_result(plain, "On test data, at the picked epoch of each run:", table)
-    note(f"wrote a folder for each run to {folder}")
-
-
-def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits", hooks_of: "HooksOf") -> None:
+def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits") -> None:
     """Train every loss of the recipe, and say which model was chosen."""
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
-    choice = train_recommended(settings, data, folder, hooks_of)
+    choice = train_recommended(settings, data, folder, _hooks)
     print_result({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))}, f"{choice}\n")
     note(f"wrote {folder / RULE}, {CHOICE} and a folder for each run")
-
-
-SEVERAL = {"recommended": _train_recommended, "seeds": _train_seeds}
-"""What trains several runs, by the key of a config that asks for them."""

@@ -92,11 +92,11 @@ class PartConfig(Section):
     def _check_arguments(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
-        source = {key: value[key] for key in ("name", "path") if value.get(key) is not None}
+        maker = cls._find(value.get("name"), value.get("path"))
         fields = {key: value[key] for key in cls.model_fields if key in value}
         keywords = {key: entry for key, entry in value.items() if key not in fields}
-        arguments = cls._arguments(cls._find(source), _CustomArguments if "path" in source else Section)
-        return {**fields, **source, **arguments.model_validate(keywords).model_dump()}
+        arguments = cls._arguments(maker, Section if value.get("path") is None else _CustomArguments)
+        return {**fields, **arguments.model_validate(keywords).model_dump()}
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
@@ -117,16 +117,20 @@ class PartConfig(Section):
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 
     @classmethod
-    def _find(cls, source: Mapping[str, object]) -> Callable[..., Any]:
-        match source:
-            case {"name": str(name)} if len(source) == 1 and name in cls.registry:
-                return cls.registry[name]
-            case {"path": path} if len(source) == 1:
-                maker: Callable[..., Any] = import_attribute(path)
-                return maker
-            case {"name": name} if len(source) == 1:
-                raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}")
-        raise ValueError("must have one of the keys name and path")
+    def _find(cls, name: object, path: object) -> Callable[..., Any]:
+        if (name is None) == (path is None):
+            raise ValueError("must have one of the keys name and path")
+        if path is not None:
+            maker: Callable[..., Any] = import_attribute(path)
+            return maker
+        if not isinstance(name, str) or name not in cls.registry:
+            raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}")
+        return cls.registry[name]
+
+    @property
+    def maker(self) -> Callable[..., Any]:
+        """Return the function or class of the part."""
+        return self._find(self.name, self.path)
 
     def make(self, *positional: object) -> Any:
         """Make the part with the keyword arguments of the config.
@@ -134,13 +138,11 @@ class PartConfig(Section):
         Raises:
             PartError: If a part of the user's own fails, or gives something else than it must.
         """
-        arguments = self.model_extra or {}
-        if self.path is None:
-            return self._find({"name": self.name})(*positional, **arguments)
         try:
-            made = self._find({"path": self.path})(*positional, **arguments)
+            made = self.maker(*positional, **(self.model_extra or {}))
         except Exception as error:
-            if (of_parts := error_of_parts(error, {self.key: self.path})) is None:
+            own = {} if self.path is None else {self.key: self.path}
+            if (of_parts := error_of_parts(error, own)) is None:
                 raise
             raise of_parts from error
         if not (callable(made) if self.gives is None else isinstance(made, self.gives)):

@@ -36,17 +36,12 @@ from mpcs_torch.trainer.config.sections import (
 __all__ = ["ConfigError", "RunConfig", "changed_keys", "dump_config", "flat", "load_config", "load_packaged_config"]
 
 
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-
-
 class RunConfig(Section):
     """One training run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """The run's folder."""
-    seed: Seed = 1
-    seeds: Annotated[list[Seed], Field(min_length=1, max_length=10_000)] | None = None
-    """Train a run with each of these seeds instead of ``seed``, one after another, each in a folder of its own."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     data: DataConfig
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
@@ -110,10 +105,6 @@ class RunConfig(Section):
             problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
         if self.recommended is not None and self.epochs.samples != "validation":
             problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
-        if self.recommended is not None and self.seeds is not None:
-            problems.append("seeds: must not be set together with recommended, whose runs have one seed")
-        if len(set(self.seeds or [])) < len(self.seeds or []):
-            problems.append(f"seeds: must differ, but are {quoted(self.seeds)}")
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -129,10 +120,9 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """
     try:
         document = read_yaml_file(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
+    except (OSError, ValueError) as error:
+        reason = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{path}: {reason}") from None
     tree = deepcopy(document.value)
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: must hold a mapping with the keys {', '.join(RunConfig.model_fields)}")

@@ -50,8 +50,7 @@ class DataConfig(PartConfig):
             PartError: If a loader of the user's own fails, or returns anything else.
         """
         data: DataSplits = self.make(root)
-        if self.path is not None:
-            check_splits(data, f"{self.key}.path: {self.path}")
+        check_splits(data, f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}")
         if self.validation_fraction is None:
             return data
         return hold_out_validation(data, self.validation_fraction, self.validation_seed)
@@ -219,8 +218,7 @@ class SchedulerConfig(PartConfig):
     @property
     def follows_count(self) -> bool:
         """Return whether the rates depend on the number of epochs: not if the maker calls it ``_epochs``, as unused."""
-        source = {key: value for key, value in (("name", self.name), ("path", self.path)) if value is not None}
-        parameters = list(inspect.signature(self._find(source)).parameters)
+        parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
     def followers(self) -> Iterator[Follower]:
@@ -244,16 +242,8 @@ class TrainingConfig(Section):
 
     batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
     """The samples of a batch, of all processes together."""
-    drop_last: bool = False
-    """Leave out the last batch of a pass if it is smaller than the others."""
-    class_weights: list[Annotated[Number, Field(gt=0)]] | Literal["balanced"] | None = None
-    """The weight of each class in the loss, or ``balanced``: in inverse proportion to its training samples, as in
-    scikit-learn. For losses with a buffer ``weight``, as PyTorch's have it. Default: the loss has none."""
     learning_rate: Annotated[Number, Field(gt=0)] = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
-    accumulate: Annotated[int, Field(ge=1, lt=2**31)] = 1
-    """The number of batches whose gradients are averaged for an optimizer step; if epochs end with a pass, the batches
-    that are left there are averaged for a step of their own."""
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
     """The largest norm of all gradients together. Default: they are not clipped."""
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0

@@ -49,7 +49,7 @@ class DataSplits:
 
 
 def check_splits(data: DataSplits, source: str) -> None:
-    """Check what a loader of the user's own returns; inputs are what the model takes.
+    """Check what a loader returns; inputs are what the model takes.
 
     Raises:
         DataError: That names the source and the array that breaks a rule.

@@ -16,5 +16,3 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "lstm": lstm,
 }
 """Called with the shape of one input and the number of classes; a config sets their keyword-only arguments."""
-
-__all__ = ["MODELS"]

@@ -12,11 +12,11 @@ import pytest
 from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import DataError
-from mpcs_torch.trainer import downloads
+from mpcs_torch.paper import downloads
+from mpcs_torch.paper.downloads import checksum, get, status
 from mpcs_torch.trainer.data import DATASETS
 from mpcs_torch.trainer.data.ucr import load_ucr
-from mpcs_torch.trainer.downloads import checksum, get, status
-from tests.trainer.http_server import Server, serve
+from tests.paper.http_server import Server, serve
 from tests.trainer.test_data import MNIST_FILES, write_add, write_mnist
 
 
