@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples, sample_rules, terms_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples, row_terms, sample_rules
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
@@ -148,4 +148,4 @@ class ProbabilityMetric(AdditiveMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        return terms_of(samples, self.term_of)
+        return row_terms(samples, self.term_of)

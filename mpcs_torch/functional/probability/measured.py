@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.chunks import map_chunks
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.parts import of_parts
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 from mpcs_torch.functional.probability.generalized import (
     ProbabilityMeans,
@@ -137,7 +137,7 @@ def measure_terms(
 ) -> MeasuredProbabilities:
     """Return the bins and means of the probabilities of samples, given that of the true class of each."""
     kept, samples = terms.labels.kept, terms.samples
-    labels = Labels(terms.labels.target[kept], terms.labels.given[kept], terms.labels.num_classes)
+    labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
     return measure(terms.term[kept], Samples(samples.scores[kept], labels, samples.scale), epsilon, n_bins, delta, span)
 
 
@@ -156,7 +156,7 @@ def measure(
             )
             return torch.bincount(owner.flatten(), minlength=bins.number + 1)
 
-        return torch.stack(of_parts(of_part, samples.scores)).sum(0)
+        return torch.stack(map_chunks(of_part, samples.scores)).sum(0)
 
     return _measure(_Places(values, values, values, counts), count_others, epsilon, n_bins, delta, span)
 
