@@ -66,6 +66,12 @@ def check_zero_division(zero_division: float) -> None:
         raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
 
 
+def check_beta(beta: float) -> None:
+    """Check that the weight of recall in F is finite and above 0."""
+    if not 0 < beta < float("inf"):
+        raise ValueError(f"beta must be finite and > 0, but got {beta}.")
+
+
 def check_concern(concern: Tensor, num_classes: int) -> None:
     """Check that a dense or sparse concern is (C, C) with finite positive weights off the diagonal."""
     _check_matrix(concern, num_classes, layouts=(torch.strided, torch.sparse_coo))

@@ -1,4 +1,4 @@
-"""PartialAUC, the metrics of single points on the ROC, and HMeasure."""
+"""PartialAUC, HMeasure, and metrics at single points of the ROC."""
 
 from typing import Any
 
@@ -137,7 +137,7 @@ class FalseAlarmAtMiss(DetectionMetric):
 
 
 class PrecisionRecallBreakEven(PlainDetectionMetric):
-    """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
+    """Compute the number of misses at the threshold with as many false alarms; lower is better.
 
     References are those of `mpcs_torch.functional.precision_recall_break_even`; arguments and errors those of
     `EqualErrorRate`, without its method.

@@ -1,4 +1,4 @@
-"""Generalized means of the probability of the true class: the Metrics of the functions in the file of this name."""
+"""GeometricAccuracy, Decisiveness and Robustness: the Metrics of the functions of the same names."""
 
 from math import exp, inf, log
 from typing import Any
@@ -73,7 +73,7 @@ class GeometricAccuracy(ProbabilityMetric):
         return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
 
     def row_ratios(self, whole: PowerSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the powers of the lowest and the highest probability."""
+        """Return the terms of the lowest and the highest probability."""
         if self.epsilon == 0 and self.power != DECISIVE:
             return []
         if self.power == GEOMETRIC:
@@ -114,4 +114,4 @@ class Robustness(GeometricAccuracy):
     """
 
     power = ROBUST
-    interval_rule = "bounded"  # a few unlikely labels make it, of which a sample of 100 often has none
+    interval_rule = "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks

@@ -66,7 +66,7 @@ class BrierScore(ProbabilityMetric):
         return brier_of(sums, self.num_classes, self.over_classes)
 
     def of_ratio(self, ratio: float, whole: BrierSums) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the mean over classes, if it is asked for."""
+        """Divide by the number of classes with ``over_classes="mean"``."""
         return ratio if self.over_classes == "sum" else ratio / self.num_classes
 
     def row_ratios(self, whole: BrierSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
@@ -74,13 +74,13 @@ class BrierScore(ProbabilityMetric):
         return [(0, 1), (2, 1)]
 
     def _references(self) -> dict[str, float]:
-        of_sum = 1 - 1 / self.num_classes
-        guess = of_sum if self.over_classes == "sum" else of_sum / self.num_classes
+        guess = 1 - 1 / self.num_classes
+        guess = guess if self.over_classes == "sum" else guess / self.num_classes
         return {**super()._references(), "uniform guess": guess}
 
 
-FURTHER_LOSS = -log(1e-12)
-"""The loss of a further row that intervals of the cross entropy allow for: samples often have no saturated one."""
+UNSEEN_LOSS = -log(1e-12)
+"""The loss of the unseen row that intervals of the cross entropy allow for: samples often lack a saturated row."""
 
 
 class CrossEntropy(ProbabilityMetric):
@@ -115,7 +115,7 @@ class CrossEntropy(ProbabilityMetric):
         super().__init__(locals())
 
     def term_of(self, samples: Samples) -> Tensor:
-        """Return the logarithm of the probability of the true class of each sample."""
+        """Return the log-probability of the true class of each sample."""
         return log_prob(samples)
 
     def sums_of(self, samples: RowTerms) -> EntropySums:
@@ -128,11 +128,11 @@ class CrossEntropy(ProbabilityMetric):
 
     def row_ratios(self, whole: EntropySums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
         """Return the losses of probabilities 1 and 1e-12 of the true class."""
-        return [(0.0, 1.0), (FURTHER_LOSS, 1.0)]
+        return [(0.0, 1.0), (UNSEEN_LOSS, 1.0)]
 
     def bin_ratios(self, bins: EntropySums, whole: EntropySums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return those of a row of 1e-12, or of the largest loss of a bin."""
-        largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=FURTHER_LOSS).item()
+        """Return the bounds with the loss of the unseen row, or the largest mean loss of a bin if that is higher."""
+        largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 
     def _references(self) -> dict[str, float]:

@@ -70,14 +70,14 @@ class _OneQuality(_Quality):
 
 
 class _OfAccuracy(_OneQuality):
-    """Compute a value that the share of right decisions determines."""
+    """Compute a value that is a function of the accuracy."""
 
     interval_rule = "bounded"
 
     def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the value for a share of right decisions."""
-        shares = torch.eye(self.num_classes, dtype=torch.float64)[0]
-        return self.value_of(ClassCounts(torch.stack([ratio * shares, shares, shares]))).item()
+        """Return the value for an accuracy."""
+        counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
+        return self.value_of(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
 
 
 class AverageAccuracy(_OfAccuracy):

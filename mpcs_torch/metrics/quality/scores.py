@@ -57,7 +57,7 @@ class ClassErrorRates(ClassCountMetric):
 
 
 class MacroF1(ClassCountMetric):
-    """Compute the mean F1 of the classes that occur, as true or as predicted; in [0, 1], higher is better.
+    """Compute the mean F1 over classes with true or predicted samples; in [0, 1], higher is better.
 
     The same as torchmetrics' and scikit-learn's macro F1; oneDAL's macro F is `MacroFScore`. Equation, shapes and rules
     are those of `mpcs_torch.functional.macro_f1`; arguments and errors those of `Accuracy`.
@@ -94,7 +94,7 @@ class MatthewsCorrelation(ClassCountMetric):
     interval_scale = "atanh"
 
     def averaged_classes(self, sums: ClassCounts) -> None:
-        """Return None: classes count by their samples."""
+        """Return None, because the value is no average over classes."""
 
     def value_of(self, sums: ClassCounts) -> Tensor:
         """Return the correlation."""
