@@ -59,11 +59,11 @@ class AdditiveMetric(SumMetric):
         """Flatten a batch to samples with a ``find_faults`` method, without reading values on the host."""
 
     @abstractmethod
-    def sums_of(self, samples: Any) -> Any:
+    def sums_of(self, samples: Any, /) -> Any:
         """Return the sums of flat samples: a ``sums_type`` of tensors (...), or (B, ...) for binned samples."""
 
     @abstractmethod
-    def value_of(self, sums: Any) -> Tensor:
+    def value_of(self, sums: Any, /) -> Tensor:
         """Return the value of sums (...), or the values (B,) of sums of bins (B, ...)."""
 
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
@@ -133,7 +133,7 @@ class ProbabilityMetric(AdditiveMetric):
         super().__init__(arguments, value_rules=rules, state_settings=state_settings)
 
     @abstractmethod
-    def term_of(self, samples: Samples) -> Tensor:
+    def term_of(self, samples: Samples, /) -> Tensor:
         """Return the metric's term of each sample: (M,)."""
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:

@@ -11,6 +11,7 @@ that it ever reaches :math:`1 / \delta` is at most :math:`\delta`. Weights from 
 y, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with the known chance a gets the weight min a / a.
 """
 
+from bisect import bisect_left
 from math import log
 from typing import NamedTuple
 
@@ -133,12 +134,11 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
     """
     from scipy.special import betaincinv
 
-    low, high = 0, samples + 1
-    while low + 1 < high:  # bisection: evidence rises with the errors
-        errors = (low + high) // 2
-        is_alarm = bool(anytime_evidence(torch.tensor(errors), torch.tensor(samples), limit=limit) >= 1 / level)
-        low, high = (low, errors) if is_alarm else (errors, high)
-    return float(betaincinv(high, samples - high + 1, chance)) if high <= samples else float("nan")
+    def raises_alarm(errors: int) -> bool:
+        return bool(anytime_evidence(torch.tensor(errors), torch.tensor(samples), limit=limit) >= 1 / level)
+
+    errors = bisect_left(range(samples + 1), True, key=raises_alarm)  # evidence rises with the errors
+    return float(betaincinv(errors, samples - errors + 1, chance)) if errors <= samples else float("nan")
 
 
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.most_probable import highest_class
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, unlabelled_samples
 
 
 def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> Tensor:
@@ -131,19 +130,6 @@ def least_concern_decision(
     ratio = prior_ratio(training_priors, priors, num_classes)
     decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
     return as_decisions(decided, costs.shape[1], preds)
-
-
-def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
-    """Validate scores (N, C, ...) and return them as samples with dummy labels.
-
-    Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule.
-    """
-    unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
-    samples = flatten_samples(preds, unlabelled, num_classes=num_classes, scale=scale_of(from_logits))
-    _, fault, _ = samples.find_faults()
-    raise_first([fault])
-    return samples
 
 
 def as_decisions(decided: Tensor, columns: int, preds: Tensor) -> Tensor:

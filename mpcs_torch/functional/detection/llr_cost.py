@@ -9,8 +9,7 @@ from torch import Tensor
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
 from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of, observed_errors
 from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
 
 
 def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = True) -> Tensor:
@@ -45,10 +44,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
     """
     check_priors(priors, len(priors) if isinstance(priors, Tensor) else 2, above_0=True)
     check_by_class(preds)
-    unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
-    samples = flatten_samples(preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits))
-    raise_first(samples.find_faults())
-    scores = samples.wide()
+    scores = unlabelled_samples(preds, len(priors), from_logits=from_logits).wide()
     log_priors = priors.to(scores).log()
     ratios = _log_odds(scores if from_logits else scores.log()) - _log_odds(log_priors.unsqueeze(0))
     return ratios.reshape(preds.movedim(1, -1).shape).movedim(-1, 1)

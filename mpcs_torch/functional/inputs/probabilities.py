@@ -181,3 +181,15 @@ def flatten_samples(
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
     return Samples(scores, labels, scale)
+
+
+def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
+    """Validate scores (N, C, ...) and return them as samples with dummy labels.
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule.
+    """
+    labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
+    samples = flatten_samples(preds, labels, num_classes=num_classes, scale=scale_of(from_logits))
+    raise_first(samples.find_faults())
+    return samples

@@ -31,6 +31,7 @@ class RowCost(AdditiveMetric):
     """
 
     sums_type = RowCostSums
+    sums_of = staticmethod(sum_row_costs)
     interval_rule = "bounded"
     plot_lower_bound = None
 
@@ -41,10 +42,6 @@ class RowCost(AdditiveMetric):
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
         """Flatten a batch to decisions with the costs of all decisions."""
         return flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
-
-    def sums_of(self, samples: CostedDecisions) -> RowCostSums:
-        """Return the sums of samples."""
-        return sum_row_costs(samples)
 
     def value_of(self, sums: RowCostSums) -> Tensor:
         """Return the mean cost, or the mean regret."""

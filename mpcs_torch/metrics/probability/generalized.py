@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, scale_of
 from mpcs_torch.functional.probability.generalized import (
     DECISIVE,
     GEOMETRIC,
@@ -37,6 +37,7 @@ class GeometricAccuracy(ProbabilityMetric):
     plot_upper_bound = 1.0
     power = GEOMETRIC
     sums_type = PowerSums
+    term_of = staticmethod(prob_of_true_class)
     interval_rule: IntervalRule = "mean"
     interval_scale = "logit"
 
@@ -53,10 +54,6 @@ class GeometricAccuracy(ProbabilityMetric):
         check_floor(epsilon)
         scale = scale_of(from_logits)
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
-
-    def term_of(self, samples: Samples) -> Tensor:
-        """Return the probability of the true class of each sample."""
-        return prob_of_true_class(samples)
 
     def sums_of(self, samples: RowTerms) -> PowerSums:
         """Return the sums of samples."""

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import scale_of
 from mpcs_torch.functional.probability.scoring_rules import (
     BrierSums,
     EntropySums,
@@ -36,6 +36,8 @@ class BrierScore(ProbabilityMetric):
     """
 
     sums_type = BrierSums
+    term_of = staticmethod(squared_error)
+    sums_of = staticmethod(brier_sums)
     interval_rule = "mean"
     interval_scale = "log"
 
@@ -52,14 +54,6 @@ class BrierScore(ProbabilityMetric):
         check_choice("over_classes", over_classes, OverClasses)
         scale = scale_of(from_logits)
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
-
-    def term_of(self, samples: Samples) -> Tensor:
-        """Return the squared error of each sample."""
-        return squared_error(samples)
-
-    def sums_of(self, samples: RowTerms) -> BrierSums:
-        """Return the sums of samples."""
-        return brier_sums(samples)
 
     def value_of(self, sums: BrierSums) -> Tensor:
         """Return the mean over samples, NaN without samples."""
@@ -98,6 +92,8 @@ class CrossEntropy(ProbabilityMetric):
     """
 
     sums_type = EntropySums
+    term_of = staticmethod(log_prob)
+    sums_of = staticmethod(entropy_sums)
     interval_rule = "mean"
     interval_scale = "log"
 
@@ -113,14 +109,6 @@ class CrossEntropy(ProbabilityMetric):
     ) -> None:
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)
         super().__init__(locals())
-
-    def term_of(self, samples: Samples) -> Tensor:
-        """Return the log-probability of the true class of each sample."""
-        return log_prob(samples)
-
-    def sums_of(self, samples: RowTerms) -> EntropySums:
-        """Return the sums of samples."""
-        return entropy_sums(samples)
 
     def value_of(self, sums: EntropySums) -> Tensor:
         """Return the mean over samples, NaN without samples."""

@@ -37,16 +37,13 @@ class ClassCountMetric(DecisionMetric):
     """
 
     sums_type = ClassCounts
+    sums_of = staticmethod(count_classes)
     interval_scale: Scale = "logit"
 
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
     ) -> None:
         super().__init__(locals(), (3, num_classes))
-
-    def sums_of(self, samples: Decisions) -> ClassCounts:
-        """Return the counts of each class."""
-        return count_classes(samples)
 
     def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of correct decisions and of samples, which determine some metrics of this family."""
