@@ -113,7 +113,7 @@ def _crossed_comparisons(*results: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _difference(paired: PairedDifference, below: float, above: float) -> PairedDifference:
-    """Return a difference with the p-value that is at most 0.05 where its interval leaves out 0."""
+    """Return a difference with the p-value that is at most 0.05 where its interval excludes 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
     change, half = paired.difference, below if paired.difference > 0 else above

@@ -119,7 +119,7 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
 def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
     """Return how much the value of a second model exceeds that of a first, with interval and p-value, or why not.
 
-    Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates of independent
+    Both belong together: the p-value is at most 0.05 exactly where the interval excludes 0. Rates of independent
     rows, costs of which few bins make the difference, and whatever differs in few bins have Gaffke's bound; others the
     jackknife of the difference. The sums of both models are in the same bins, as `interval_of` takes them.
     """

@@ -1,4 +1,4 @@
-"""The register of metrics: what each name stands for, what it takes, and which way is better.
+"""The register of metrics: the class, settings, input and better direction of each name.
 
 The trainer, ``mpcs score``, ``mpcs select``, the laws and the documentation read it. A new metric is one line here.
 """
@@ -25,118 +25,119 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 """The input of a metric: the arguments of ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
-``"log_probabilities"``: their logarithms. ``"positive"``: those of the second of two classes, (N,), and labels (N,).
+``"log_probabilities"``: (N, C) and labels (N,). ``"positive"``: probabilities of class 1, (N,), and labels (N,).
 ``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
-``"costs"``: predicted classes (N,), and what each would cost, (N, C).
+``"costs"``: predicted classes (N,), and the costs of all decisions, (N, C).
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Section = Literal["main", "concern", "other"]
-"""The place of a metric: first, first if there is a concern, or after these."""
+"""The place of a metric in reports: first, first if there is a concern, or after these."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
-"""When a value is NaN or infinite: a class is never predicted, never occurs, one of both; a decision that is always the
-same costs nothing; or the probability of a label is 0."""
-_OF_INPUT: Mapping[str, Mapping[str, Any]] = {
+"""The cause of a value of NaN or infinity: a class is never predicted, is absent, or either; a constant decision costs
+nothing; or the probability of a label is 0."""
+_INPUT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "probabilities": {"from_logits": False},
     "log_probabilities": {"from_logits": True, "normalized": True},
 }
-"""Settings that follow from what a metric is given."""
+"""The settings that each kind of input implies."""
 
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """A metric under a name."""
+    """A registered metric: its class, settings and role in reports."""
 
     name: str
     metric: type[Metric]
     takes: Takes
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the constructor, beside those that the data and the input decide."""
+    """Constructor arguments other than those that data and input determine."""
     key: str | None = None
-    """The value to take where the metric computes a dictionary."""
+    """The key of the value if the metric computes a dictionary."""
     is_count: bool = False
-    """True if the value is a whole number."""
+    """Whether the value is a whole number."""
     given_direction: Direction | None = None
-    """For a metric whose class does not say which way is better."""
+    """The better direction, if the class does not define it."""
     section: Section = "other"
     is_default: bool = True
-    """Whether it is measured unless metrics are named: not if it says what another one says."""
+    """Whether it is measured by default: False if it is redundant."""
     is_of_referrals: bool = False
-    """Whether it says something only where samples may be referred; it is a default only there."""
+    """Whether it is informative only with referrals; then it is a default only with these."""
     group_rank: int | None = None
-    """Groups are ranked by the measured metric with the lowest rank, and where that is equal by the next ones."""
+    """The sort priority for groups: they are sorted by the measured metric of lowest rank, ties by the next."""
     in_group_tables: bool = False
     compared_as: str = ""
-    """Its name in sentences, if models are compared by it."""
+    """Its name in sentences; empty if models are not compared by it."""
     repeats: str = ""
-    """A metric that says the same about a difference of models."""
+    """The name of a metric with an equivalent difference between models."""
     undefined: Undefined | None = None
     no_interval: str = ""
-    """Why it never has an interval; empty if its class says how it gets one, or its states do."""
+    """The reason why it has no interval; empty if its class or its states define one."""
     of: str = ""
-    """The class, or the group of classes, that is measured against the rest, if its name is like ``recall[CLASS]``."""
+    """The class or group of classes of a one-vs-rest name such as ``recall[CLASS]``."""
     made: Metric | None = None
-    """A metric of the user's own, which is copied; the settings are its own."""
+    """An instance passed in by the user, which is copied with its settings."""
 
     @property
     def direction(self) -> Direction | None:
-        """The better direction of the value; None if there is none."""
+        """The better direction of the value; None if neither is better."""
         if self.given_direction is not None or self.metric.higher_is_better is None:
             return self.given_direction
         return "max" if self.metric.higher_is_better else "min"
 
     @property
     def is_registered(self) -> bool:
-        """Whether the metric is of this package, which says what it takes."""
+        """Whether the metric is registered here, so its kind of input is known."""
         return any(entry.metric is self.metric for entry in (*ENTRIES, *OF_CLASS.values()))
 
     @property
     def takes_classes(self) -> bool:
-        """Whether its labels are one class for each row."""
+        """Whether its labels are class indices."""
         return self.takes not in ("soft_labels", "costs")
 
     @property
     def counts_classes(self) -> bool:
-        """Whether it is a metric of classification, ours or of torchmetrics, that needs one class for each row."""
-        is_ours_or_theirs = self.is_registered or self.metric.__module__.startswith("torchmetrics.classification")
-        return is_ours_or_theirs and self.takes_classes
+        """Whether it is a classification metric, of this package or torchmetrics, with class indices as labels."""
+        is_classification = self.is_registered or self.metric.__module__.startswith("torchmetrics.classification")
+        return is_classification and self.takes_classes
 
     @property
     def needs_matrix(self) -> bool:
-        """Whether the metric holds or reads a number for each pair of classes."""
+        """Whether the metric needs a (C, C) matrix."""
         return self.takes == "decisions" or issubclass(self.metric, (metrics.ExpectedConcern, metrics.RiskCoverageArea))
 
-    def make(self, num_classes: int, **given: Any) -> Metric:
-        """Make the metric for C classes.
+    def make(self, num_classes: int, **shared: Any) -> Metric:
+        """Create the metric for C classes.
 
         Args:
             num_classes: C.
-            **given: Settings of the surroundings, such as ``concern`` or ``k``. Those that the metric does not have are
-                left out; the entry's own settings win.
+            **shared: Settings for all metrics, e.g. ``concern`` or ``k``. Settings that the metric lacks are ignored;
+                those of the entry take precedence.
 
         Raises:
             ValueError: If a setting breaks a rule of the metric.
         """
         if self.made is not None:
             return deepcopy(self.made)
-        around = {"num_classes": num_classes, **_OF_INPUT.get(self.takes, {}), **given}
-        known = settings_of(self.metric)
-        return self.metric(**{**{name: value for name, value in around.items() if name in known}, **self.settings})
+        available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
+        accepted = settings_of(self.metric)
+        arguments = {name: value for name, value in available.items() if name in accepted}
+        return self.metric(**{**arguments, **self.settings})
 
     def value(self, metric: Metric) -> float:
-        """Return the value of a metric that this entry has made."""
+        """Return the value of a metric that `make` returned."""
         computed = metric.compute()
         number = computed[self.key] if self.key is not None else computed
         if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
-            what = f"shape {tuple(number.shape)}" if isinstance(number, Tensor) else f"a {type(number).__name__}"
-            raise ValueError(f"metric {self.name} must compute a scalar to be recorded, but has {what}.")
+            actual = f"shape {tuple(number.shape)}" if isinstance(number, Tensor) else f"a {type(number).__name__}"
+            raise ValueError(f"metric {self.name} must compute a scalar to be recorded, but has {actual}.")
         return int(number) if self.is_count else float(number)
 
 
 def find_entry(text: str) -> MetricEntry:
-    """Return the entry of a registered name, or make one for the import path of a `Metric` of the user's own.
+    """Return the entry of a registered name, or create one for the import path of a user's `Metric`.
 
     Raises:
-        ValueError: If it is neither.
+        ValueError: If the text is neither.
     """
     if text in BY_NAME:
         return BY_NAME[text]
@@ -145,47 +146,47 @@ def find_entry(text: str) -> MetricEntry:
         return replace(OF_CLASS[name], name=text, of=of[:-1], compared_as=text)
     if ":" in text:
         return entry_of_path(text)
-    of_class = [f"{name}[CLASS]" for name in OF_CLASS]
-    meant = did_you_mean(text, [*BY_NAME, *of_class])
-    known = "metrics have a name of `mpcs metrics`" if meant else f"metrics are {', '.join([*BY_NAME, *of_class])}"
+    names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
+    suggestion = did_you_mean(text, names)
+    known = "metrics have a name of `mpcs metrics`" if suggestion else f"metrics are {', '.join(names)}"
     rule = f"{known}, or [name=]package.module:Class(setting=value)"
-    raise ValueError(f"{rule}, but got {quoted(text)}{f': {meant}' if meant else '.'}")
+    raise ValueError(f"{rule}, but got {quoted(text)}{f': {suggestion}' if suggestion else '.'}")
 
 
 def entry_of_path(path: str) -> MetricEntry:
-    """Make an entry for ``package.module:Class``, ``package.module:Class(setting=value)`` or ``name=...`` of these.
+    """Create an entry for ``package.module:Class`` or ``package.module:Class(setting=value)``, or ``name=`` before it.
 
-    Its name is that of its class, unless one is given, and it takes probabilities. A value of a setting is a number, a
-    quoted text, True, False, None, or any other word as text.
+    The default name is that of the class; the input is probabilities. Setting values are parsed as Python literals, and
+    otherwise taken as text.
 
     Raises:
-        ValueError: If the path does not name a torchmetrics `Metric`, or settings are written in another way.
+        ValueError: If the path is not that of a torchmetrics `Metric`, or the syntax of the settings is invalid.
     """
-    given_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
-    where, _, given = path.removesuffix(")").partition("(")
-    metric = import_attribute(where)
+    custom_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
+    class_path, _, arguments = path.removesuffix(")").partition("(")
+    metric = import_attribute(class_path)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
         raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
-    pairs = [pair.partition("=") for pair in given.split(",")] if given else []
-    if bool(given) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
+    pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
+    if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
         raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
     settings = {setting.strip(): _value_of(value.strip()) for setting, _, value in pairs}
-    name = given_name.strip() or metric.__name__
+    name = custom_name.strip() or metric.__name__
     return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
 
 
 def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
-    """Make an entry for a metric that the user has made; its name is that of its class, unless one is given."""
+    """Create an entry for a metric instance; the default name is that of its class."""
     kind = type(metric)
     takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _takes_of(kind))
     if takes == "probabilities" and getattr(metric, "from_logits", False):
-        takes = "log_probabilities"  # which are logits, too
+        takes = "log_probabilities"  # log-probabilities are valid logits
     name = kind.__name__ if name is None else name
     return MetricEntry(name, kind, takes, made=metric, compared_as=name)
 
 
 def _takes_of(metric: type[Metric]) -> Takes:
-    """Return what a metric that is not registered takes; the names of torchmetrics say which are for two classes."""
+    """Return the input of an unregistered metric; torchmetrics names binary metrics ``Binary...``."""
     return "positive" if metric.__name__.startswith("Binary") else "probabilities"
 
 
@@ -197,7 +198,7 @@ def _value_of(text: str) -> Any:
 
 
 def settings_of(metric: type[Metric]) -> frozenset[str]:
-    """Return the names of the settings that a metric's constructor has."""
+    """Return the names of the parameters of a metric's constructor."""
     parameters = inspect.signature(metric.__init__).parameters.values()
     return frozenset(
         p.name for p in parameters if p.name != "self" and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
@@ -208,7 +209,7 @@ _MEASURED = ("measured_geometric_accuracy", "measured_decisiveness", "measured_r
 _SOFT = {"soft_precision": metrics.SoftPrecision, "soft_recall": metrics.SoftRecall, "soft_f1": metrics.SoftF1}
 
 ENTRIES = (
-    # Decisions: one confusion matrix serves them all.
+    # Decisions.
     MetricEntry(
         "accuracy",
         metrics.Accuracy,
@@ -380,7 +381,7 @@ ENTRIES = (
         in_group_tables=True,
         compared_as="divergence",
     ),
-    # Costs of each row.
+    # Row-wise costs.
     MetricEntry("mean_cost", metrics.RowCost, "costs", section="main", in_group_tables=True, compared_as="mean cost"),
     MetricEntry(
         "regret",
@@ -425,4 +426,4 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         }.items()
     },
 }
-"""Of one class, or of a group of classes that a concern names, against the rest: by what stands before its name."""
+"""One-vs-rest metrics of a class, or of a group that a concern names, by the name before the bracket."""

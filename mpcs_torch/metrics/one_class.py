@@ -1,4 +1,4 @@
-"""Metrics of one class, or of a group of classes, against the rest: its rates, and the area under its ROC."""
+"""One-vs-rest metrics of a class or a group of classes: recall, specificity, precision and AUROC."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -15,23 +15,23 @@ Rate = Literal["recall", "specificity", "precision"]
 
 
 class RateSums(NamedTuple):
-    """Numbers of samples, or their weights, summed."""
+    """Weighted numbers of samples."""
 
     right: Tensor
-    """(...): of the samples below, those that are decided right."""
+    """(...): the correct decisions among ``total``."""
     total: Tensor
-    """(...): the samples in the group (recall), outside of it (specificity), or decided to be in it (precision)."""
+    """(...): the samples in the group (recall), outside it (specificity), or predicted to be in it (precision)."""
 
 
 class ClassRate(DecisionMetric):
     """Compute the recall, specificity or precision of a group of classes; in [0, 1], higher is better.
 
-    A decision for any class of the group is right for all of them.
+    Any class of the group is a correct decision for all of its classes.
 
     Args:
         num_classes: C, at least 2.
         classes: The indices of the classes.
-        rate: Which rate.
+        rate: ``"recall"``, ``"specificity"`` or ``"precision"``.
         ignore_index: Label of samples to leave out.
         validate_args: Whether to check the values of each batch.
         **kwargs: Arguments of `torchmetrics.Metric`.
@@ -62,16 +62,16 @@ class ClassRate(DecisionMetric):
     def sums_of(self, samples: Decisions) -> RateSums:
         """Return the counts of the rate."""
         labels = samples.labels
-        true, predicted = (_is_in(each, self.classes) for each in (labels.target, samples.predicted))
+        true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
         return RateSums(labels.sum(total & (true == predicted)), labels.sum(total))
 
     def value_of(self, sums: RateSums) -> Tensor:
-        """Return the rate, NaN without samples that it is a share of."""
+        """Return the rate, NaN if its denominator is 0."""
         return sums.right / sums.total
 
     def row_ratios(self, whole: RateSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return a wrong decision and a right one."""
+        """Return the ratios of a wrong and of a correct decision."""
         return [(0, 1), (1, 1)]
 
 
@@ -105,9 +105,9 @@ class ClassAUROC(Metric):
         self.in_group.append(_is_in(target, self.classes))
 
     def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Return, for each sample of the group and of the rest, the share of others that are ranked wrongly with it.
+        """Return, for each sample of the group and of the rest, the share of the other kind misranked against it.
 
-        Ties count 1/2. The second are the weights of these samples, None if all count alike.
+        Ties count 1/2. The second list holds the weights of these samples; None for weights of 1.
         """
         scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
         weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)
@@ -119,7 +119,7 @@ class ClassAUROC(Metric):
         return shares, self.by_kind(weights) if len(self.weights) else None
 
     def by_kind(self, values: Tensor) -> list[Tensor]:
-        """Return values of all samples, (N,), for those of the group and of the rest."""
+        """Split values of all samples, (N,), into those of the group and of the rest."""
         in_group = dim_zero_cat(self.in_group)
         return [values[in_group], values[~in_group]]
 

@@ -1,4 +1,4 @@
-"""PlottableMetric: what all Metrics have in common when they draw themselves."""
+"""PlottableMetric: the `plot` method of all Metrics."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from torchmetrics import Metric
 
 
 class PlottableMetric(Metric):
-    """A metric that draws the figure of its samples, or given values as torchmetrics does."""
+    """A metric that draws a figure of its samples, or of passed values as torchmetrics does."""
 
     plot_lower_bound: float | None = 0.0
 
@@ -19,14 +19,14 @@ class PlottableMetric(Metric):
         """Sync the states between processes."""
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Draw the metric's figure of all samples so far, or given values.
+        """Draw the metric's figure of all samples so far, or of passed values.
 
         Call it in all processes, because it gathers their states.
 
         Args:
             val: A value that `compute` or `forward` returned, or a list of them, one for each step. Default: the
                 figure of the samples, such as a curve or a confusion matrix.
-            ax: Axes to draw on; the rest of their figure stays as it is. Default: a new figure of pyplot.
+            ax: Axes to draw on; the rest of their figure is unchanged. Default: a new figure of pyplot.
 
         Returns:
             The figure and the axes.
@@ -43,14 +43,14 @@ class PlottableMetric(Metric):
         return figure, figure.axes[0] if ax is None else ax
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
-        """Draw the figure of the samples so far, whose value this is, on axes or an empty figure; return the figure."""
+        """Draw the figure of the samples so far and their value, on axes or an empty figure; return the figure."""
         from mpcs_torch.plots.bars import value_scale
 
         better = "higher is better" if self.higher_is_better else "lower is better"
         return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
 
     def _references(self) -> dict[str, float]:
-        """Return values to compare with, by name."""
+        """Return reference values by name."""
         return {"perfect": 1.0 if self.higher_is_better else 0.0}
 
 
@@ -73,7 +73,7 @@ def drawing_on(ax: Any) -> Iterator[Any]:
 
 
 def titled(name: str, value: Any) -> str:
-    """Return the name and the value: one number, a few, or the mean of more."""
+    """Return a title with the name and up to three numbers, or the mean of more."""
     if not isinstance(value, Tensor):
         return name
     if value.numel() > 3:  # do not fit a title

@@ -148,7 +148,7 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
 @pytest.mark.parametrize(
     ("target", "arguments", "message"),
     [
-        (0.9 * SHARES, {}, r"target must hold shares of annotators, with the sum 1, .* sample 0 has \[0.\d+, "),
+        (0.9 * SHARES, {}, r"target must hold shares of annotators that sum to 1, .* sample 0 has \[0.\d+, "),
         (0.0 * SHARES, {}, "target must hold shares of annotators"),
         (0.9 * SHARES, {"concern": None, "metrics": ["brier_score"]}, "target must hold shares of annotators"),
         (2 * SHARES, {}, "target must hold degrees of truth from 0 to 1"),

@@ -287,7 +287,7 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
         ([0.5, float("nan")], [0, 1], {}, "preds must hold no NaN"),
         ([0.5, 0.2], [1, 1], {}, "target must hold targets and non-targets, but holds no non-targets"),
         ([0.5, 0.2], [1, 0], {"groups": {"site": ["a"]}}, "site must be one name for each of the 2 rows, but got 1."),
-        ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, "clusters must name something for every row"),
+        ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, "clusters must have a name for every row"),
         ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, "max_p_fa must be"),
         (
             [0.5, 0.2],
@@ -311,7 +311,7 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
             {"target_label": "1"},
             "target_label must be None where target holds numbers, but is '1'.",
         ),
-        ([0.5, 0.2], ["spoof", None], {"target_label": "spoof"}, "target must name something for every row"),
+        ([0.5, 0.2], ["spoof", None], {"target_label": "spoof"}, "target must have a name for every row"),
         ([0.5, 0.2], [1, 0], {"unit": ["a", "a"]}, "labels must be the same in all rows of a unit"),
         (
             [0.5, 0.2],

@@ -156,9 +156,9 @@ def test_arrays_soft_labels_and_names_are_taken() -> None:
         ({"groups": {"": SITES}}, "groups must be a dictionary by column"),
         (
             {"groups": {"site": [None, *SITES[1:]]}},
-            r"site must name something for every row, but row 0 \(from 0\) has none",
+            r"site must have a name for every row, but row 0 \(from 0\) has none",
         ),
-        ({"clusters": [float("nan")] * 240}, "clusters must name something for every row"),
+        ({"clusters": [float("nan")] * 240}, "clusters must have a name for every row"),
         ({"clusters": PATIENTS.unsqueeze(1)}, "clusters must have one dimension, but has more"),
         ({"target": ["a"] * 240}, "target must be one of .* in each row, but names 'a'"),
         ({"class_names": ["a", "a", "b", "c"]}, "class_names must differ"),

@@ -297,7 +297,7 @@ def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], message: str)
         Limit(*arguments)
     with pytest.raises(ValueError, match="of must not be 'decided x' where a class is called so"):
         DecisionRule(ConcernSpec(["x", "decided x"]), Limit(0.1, of="decided x"))
-    with pytest.raises(ValueError, match="clusters must name something for every row, but row 1"):
+    with pytest.raises(ValueError, match="clusters must have a name for every row, but row 1"):
         DecisionRule(SKIN, Limit(0.1)).fit(torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None])
 
 

@@ -167,7 +167,7 @@ def test_large_logits_keep_their_gradients(soft: bool) -> None:
     reduction=st.sampled_from(["mean", "sum"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_quick_gradient_is_that_of_the_definition(
+def test_the_fused_gradient_is_that_of_the_definition(
     seed: int, scale: float, classes: int, weighted: bool, share: float, reduction: str
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -183,12 +183,12 @@ def test_the_quick_gradient_is_that_of_the_definition(
     kept = target >= 0
     exact /= 1 if reduction == "sum" else (weight[target[kept]].double().sum() if weighted else kept.sum())
     assert loss(logits, target).item() == pytest.approx(exact.item(), rel=2e-5)
-    quick = gradient_of(loss, logits, target)
+    fused = gradient_of(loss, logits, target)
     with torch.autocast("cpu", enabled=False), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_quick_concern_loss", lambda *_: None)
+        patch.setattr(kernels, "_fused_concern_loss", lambda *_: None)
         plain = gradient_of(loss, logits.double(), target)
     each = 3.0 if reduction == "sum" else 3.0 / (weight[target[kept]].sum().item() if weighted else kept.sum().item())
-    torch.testing.assert_close(quick.double(), plain, rtol=1e-3, atol=1e-6 * each)
+    torch.testing.assert_close(fused.double(), plain, rtol=1e-3, atol=1e-6 * each)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")  # of torch itself

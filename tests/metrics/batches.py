@@ -12,7 +12,7 @@ from mpcs_torch.functional.inputs.probabilities import (
     Samples,
     Scale,
     flatten_samples,
-    terms_of,
+    row_terms,
 )
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 from tests.metrics.case import Batch, Fed
@@ -43,7 +43,7 @@ def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
 
 
 def termed(term: Callable[[Samples], Tensor], preds: Tensor, target: Tensor, scale: Scale = "logits") -> RowTerms:
-    return terms_of(flat(preds, target, scale), term)
+    return row_terms(flat(preds, target, scale), term)
 
 
 def flat_soft(preds: Tensor, target: Tensor) -> SoftSamples:

@@ -1,4 +1,4 @@
-"""The mean loss of samples of which only some are labelled, with the help of predicted losses."""
+"""The mean loss of partly labelled samples, by prediction-powered inference."""
 
 from collections.abc import Sequence
 from math import log
@@ -12,7 +12,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import group_codes
 
 BINS = 2048
-"""Values that are as near as this share of their range are taken for equal, at their mean."""
+"""The number of bins of equal width in which values are replaced by their mean."""
 
 
 class AuditedMean(NamedTuple):
@@ -25,12 +25,12 @@ class AuditedMean(NamedTuple):
 
 
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
-    """Return whether a sum of deviations with the mean 0, none above the largest, is further off than by chance.
+    """Return whether a sum of zero-mean deviations, each at most ``largest``, exceeds the bound of Bernstein.
 
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
     """
-    rarity = log(2 / 1e-4)  # sound labels are refused this often, at most
+    rarity = log(2 / 1e-4)  # valid labels are refused with probability 1e-4 at most
     offset = largest * rarity / 3
     return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
 
@@ -43,29 +43,29 @@ def audited_mean(
     clusters: Sequence[object] | Tensor | None = None,
     confidence: float = CONFIDENCE,
 ) -> AuditedMean:
-    r"""Estimate the mean loss of all samples from those that were labelled at random, and predictions for all.
+    r"""Estimate the mean loss of all samples from a random labelled subset and predictions for all.
 
     .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
 
     with :math:`l_i` = 1 for labelled samples, and the :math:`\lambda` that minimizes the variance (prediction-powered
-    inference): it is unbiased whatever the predictions are, and the better they are, the shorter is the interval.
-    This is Gaffke's (`bounded_mean_interval`), which knows of an error that was not labelled, and of how much it would
-    weigh: an audit of few of the samples that seem easy gives a wide one. It is for independent samples or clusters at
-    one time. To look again and again, use `mpcs_torch.monitoring.RiskMonitor`.
+    inference). The estimate is unbiased for any predictions; better predictions give a shorter interval. The interval
+    is Gaffke's (`bounded_mean_interval`), which allows for errors among the unlabelled samples with the weight that
+    they would have: it is wide if few of the seemingly easy samples are audited. It holds at one time, for independent
+    samples or clusters; for repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
 
-    Labels must be chosen by their chance alone. Leave out those of complaints: they are chosen for being errors.
+    Labels must be sampled by ``chance`` alone. Leave out labels from complaints: those are selected for being errors.
 
     Args:
-        loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the highest one. NaN for samples without a label.
-        predicted: f, ``(N,)``, from 0 to 1: predicted losses, such as the risk that a `DecisionRule` estimates.
-        chance: a, ``(N,)``: the probability with which each sample was chosen to be labelled, above 0 and at most 1.
-        clusters: ``(N,)`` names of what samples share that err together or are chosen together, such as the patient or
-            the day of a scanner. Default: each sample is independent.
-        confidence: The probability that the interval holds the mean.
+        loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the maximum. NaN for samples without a label.
+        predicted: f, ``(N,)``, from 0 to 1: predicted losses, e.g. the estimated risk of a `DecisionRule`.
+        chance: a, ``(N,)``: the probability that each sample was selected for labelling, in (0, 1].
+        clusters: ``(N,)`` names of clusters of samples whose errors or selection depend on each other, e.g. of a
+            patient, or of a scanner's day. Default: each sample is independent.
+        confidence: The probability that the interval contains the mean.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if labels are so many or so few, among all samples or among
-            those of a high predicted loss, that they cannot have been chosen by these chances.
+        ValueError: If an argument breaks its rule, or if the number of labels, overall or weighted by predicted loss,
+            contradicts the chances.
 
     References:
         Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.
@@ -84,23 +84,23 @@ def audited_mean(
         shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
         raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 1, but got {shapes}.")
     known = ~loss.isnan()
-    for name, is_right, rule in (
+    for name, is_valid, rule in (
         ("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label"),
         ("loss", known | (chance < 1), "known where the chance is 1"),
         ("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1"),
         ("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1"),
     ):
-        if not is_right.all():
-            raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_right).int().argmax())}.")
+        if not is_valid.all():
+            raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_valid).int().argmax())}.")
     codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
     sizes = codes.bincount()
     for name, factor in (("labels", torch.ones_like(predicted)), ("labels of a high predicted loss", predicted)):
         surplus = sizes.new_zeros(len(sizes)).double().index_add_(0, codes, (known.double() - chance) * factor)
         if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
             rule = "chance must be the probability with which each sample was chosen, whatever its error"
-            given = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}: {int(known.sum())} are known"
+            excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}: {int(known.sum())} are known"
             why = "labels of complaints must be left out, and samples that are chosen together need clusters"
-            raise ValueError(f"{rule}, but {given} in all, where {chance.sum():.6g} are expected; {why}.")
+            raise ValueError(f"{rule}, but {excess} in all, where {chance.sum():.6g} are expected; {why}.")
     weight = torch.where(known, 1 / chance, 0.0)
     weighted, control = weight * loss.nan_to_num(0.0), predicted * (weight - 1)
     spread = control - control.mean()
@@ -108,13 +108,13 @@ def audited_mean(
     rows = weighted - share * control
     lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
     if clusters is not None:
-        sums, most = rows.new_zeros(len(sizes)).index_add_(0, codes, rows), sizes.max()
-        values, per = torch.cat([sums, torch.stack([lowest, highest]) * most]), torch.cat([sizes, most.repeat(2)])
+        sums, largest = rows.new_zeros(len(sizes)).index_add_(0, codes, rows), sizes.max()
+        values, per = torch.cat([sums, torch.stack([lowest, highest]) * largest]), torch.cat([sizes, largest.repeat(2)])
         counts = (torch.arange(len(values)) < len(sizes)).long()
         return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
     bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
     counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
     means = torch.where(counts > 0, sums / counts, rows.mean())
-    values = torch.cat([means, torch.stack([lowest, highest])])  # the ends are possible, and need not have occurred
+    values = torch.cat([means, torch.stack([lowest, highest])])  # possible values that need not have occurred
     ends = bounded_mean_interval(values, torch.cat([counts, counts.new_zeros(2)]), confidence=confidence)
     return AuditedMean(rows.mean().item(), *ends)

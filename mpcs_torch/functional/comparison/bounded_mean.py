@@ -1,4 +1,4 @@
-"""Intervals of means of bounded values, which hold however rare the large values are."""
+"""Confidence intervals of means of bounded values, valid even if large values are rare."""
 
 from math import inf
 
@@ -11,11 +11,11 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 Floats = NDArray[np.float64]
 NODE_STEP = 0.08
 NODES = np.sinh(np.arange(0, 8, NODE_STEP))
-"""Places along the contour, in its standard deviations: ends are exact to 0.2 % of the interval, or better."""
+"""Integration nodes along the contour, in standard deviations: the ends are accurate to 0.2 % of the interval."""
 PRECISION = 1e-4
-"""Of an end, relative to its distance from the mean."""
-LEAST = 1e-15
-"""The least probability that is told from 0."""
+"""The tolerance of an end, relative to its distance from the mean."""
+MIN_PROBABILITY = 1e-15
+"""Probabilities are clamped to this distance from 0 and 1."""
 
 
 def bounded_mean_interval(
@@ -23,18 +23,18 @@ def bounded_mean_interval(
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
-    A bootstrap knows nothing of a costly error that did not occur. These ends do: to the n samples, one more is added
-    at the largest possible value for the upper end, and at the smallest possible value for the lower end. The upper end
+    A bootstrap cannot account for a costly error that did not occur. These ends do: a pseudo-sample is added to the n
+    samples, at the largest possible value for the upper end, and at the smallest one for the lower end. The upper end
     is the quantile of :math:`\sum_i D_i x_i` at :math:`1 - \alpha / 2`, with D uniform on the simplex of n + 1
-    weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the interval contains
-    the mean less often than ``confidence``, and for rare large values it contains it more often.
+    weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the interval undercovers;
+    for rare large values it is conservative.
 
-    The ratio of the mean of x to that of y is at most v if the mean of x - v y is at most 0, which has the same bound.
+    For a ratio of the mean of x to that of y, the upper end is the v at which the bound on the mean of x - v y is 0.
 
     Args:
-        values: ``(K,)`` the possible values, or at least those that occur, the smallest and the largest possible one.
-        counts: ``(K,)`` how many samples have each value: whole numbers, of which some may be 0, but not all.
-        per: ``(K,)`` the values, at least 0, of the same samples in the denominator. Default: 1, for a mean.
+        values: ``(K,)`` the values that occur, and the smallest and the largest possible value.
+        counts: ``(K,)`` the number of samples with each value: whole numbers >= 0, not all 0.
+        per: ``(K,)`` the values >= 0 of the same samples in the denominator. Default: 1, for a mean.
         confidence: In (0, 1).
 
     Returns:
@@ -46,8 +46,8 @@ def bounded_mean_interval(
     References:
         Gaffke: Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable,
         Mathematical Methods of Statistics 14(4), 2005. Phan, Thomas, Learned-Miller: Towards practical mean bounds for
-        small samples, ICML 2021. The quantile is that of a weighted sum of gamma variables, whose probability is
-        integrated along a contour through its saddle point, so that nothing is drawn.
+        small samples, ICML 2021. Instead of by Monte Carlo, the quantile (of a weighted sum of gamma variables) is
+        computed by integration along a contour through the saddle point.
 
     Example:
         >>> import torch
@@ -75,8 +75,8 @@ def bounded_mean_bound(
 def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
     r"""Test whether the mean of bounded values is 0: the p-value, two-sided, in (0, 1].
 
-    It is at most :math:`\alpha` exactly where `bounded_mean_interval` with confidence :math:`1 - \alpha` leaves out 0.
-    For differences of two systems that are right or wrong, -1, 0 or 1, it is the p-value of `mcnemar_test`.
+    It is at most :math:`\alpha` exactly where `bounded_mean_interval` with confidence :math:`1 - \alpha` excludes 0.
+    For differences -1, 0 or 1 of two systems' errors, it is the p-value of `mcnemar_test`.
 
     Args:
         values: As in `bounded_mean_interval`.
@@ -92,7 +92,7 @@ def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
         0.03125
     """
     x, n, _ = _checked(values, counts, None)
-    tails = [_probability_above_0(*_with_largest(end, n)) for end in (x, -x)]
+    tails = [_probability_above_0(*_with_pseudo_sample(values, n)) for values in (x, -x)]
     return min(1.0, 2 * min(tails))
 
 
@@ -114,26 +114,26 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtri
 
-    wanted = ndtri(level)
+    target = ndtri(level)
 
     def surplus(v: float) -> float:
-        probability = _probability_above_0(*_with_largest(x - v * y, n))
-        # Nearly a straight line, because sums are nearly normal.
-        return float(ndtri(min(max(probability, LEAST), 1 - LEAST)) - wanted)
+        probability = _probability_above_0(*_with_pseudo_sample(x - v * y, n))
+        # The probit is nearly linear in v, because sums are nearly normal.
+        return float(ndtri(min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)) - target)
 
     low = float(n @ x / (n @ y))
     if surplus(low) <= 0:  # all samples have the largest value
         return low
     rest = x - low * y
-    step = float(-1.2 * wanted * (np.sqrt(n @ rest**2) + np.ptp(rest)) / (n @ y))
+    step = float(-1.2 * target * (np.sqrt(n @ rest**2) + np.ptp(rest)) / (n @ y))
     start = low
     while surplus(low + step) > 0:
         low, step = low + step, 2 * step
     return float(brentq(surplus, low, low + step, xtol=PRECISION * (low + step - start)))
 
 
-def _with_largest(x: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the values that occur, with their counts, and one more at the largest possible value."""
+def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """Return the values that occur, with their counts, and a pseudo-sample at the largest possible value."""
     occurs = n > 0
     return np.append(x[occurs], x.max()), np.append(n[occurs], 1.0)
 
@@ -144,15 +144,15 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
         return 0.0
     if a.min() >= 0:
         return 1.0
-    is_mirrored = n @ a > 0  # the contour of the smaller tail is the better one
+    is_mirrored = n @ a > 0  # integrate the smaller tail
     a = (-a if is_mirrored else a) / np.abs(a).max()
     low, high = 1e-9 / a.max(), 1 / a.max()
-    for _ in range(9):  # near the minimum of the integrand; the integral does not depend on the contour
+    for _ in range(9):  # an approximate saddle point suffices: the integral does not depend on the contour
         saddle = (low * high) ** 0.5
         low, high = (low, saddle) if n @ (a / (1 - a * saddle)) > 1 / saddle else (saddle, high)
     scale = (n @ (a / (1 - a * saddle)) ** 2 + saddle**-2) ** -0.5
     contour = saddle + 1j * scale * NODES
     log_transform = -(np.log(1 - np.multiply.outer(contour, a)) * n).sum(1)
     integrand = (np.exp(log_transform) / contour).real * scale * np.sqrt(1 + NODES**2)
-    upper = (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi  # trapezoids; it has vanished at the end
+    upper = (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi  # trapezoidal rule; the last node adds nothing
     return float(min(max(1 - upper if is_mirrored else upper, 0), 1))

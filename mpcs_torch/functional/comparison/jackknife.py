@@ -1,4 +1,4 @@
-"""Confidence intervals of any statistic over recordings, by leaving out one at a time."""
+"""Leave-one-group-out jackknife intervals of any statistic."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,15 +23,15 @@ def jackknife_interval(
 ) -> JackknifeInterval:
     r"""Compute the jackknife estimate of a statistic and its confidence interval over groups of samples.
 
-    With G groups, the statistic :math:`s` of all samples, and :math:`s_g` that of all samples but those of group g, of
-    mean :math:`\bar s`:
+    With G groups, the statistic :math:`s` of all samples, :math:`s_g` without group g, and :math:`\bar s` the mean of
+    these:
 
     .. math::
         G s - (G - 1) \bar s \pm t_{G - 1} \sqrt{\frac{G - 1}{G} \sum_g (s_g - \bar s)^2}
 
-    Samples of one recording, speaker or patient are alike, so that intervals of single samples would be too narrow. The
-    groups must be independent of each other. The interval suits smooth statistics, such as F, but no medians or other
-    quantiles. It can reach beyond the range of the statistic. Needs scipy.
+    Samples of one recording, speaker or patient are correlated, so intervals over samples would be too narrow. Groups
+    must be independent. The interval is for smooth statistics, such as F, not for medians or other quantiles, and can
+    exceed the range of the statistic. Needs scipy.
 
     Args:
         statistic: Computes a float tensor from the indices (M,) of samples, in ascending order.

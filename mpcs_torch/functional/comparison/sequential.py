@@ -1,18 +1,17 @@
-r"""Evidence and intervals that stay valid however often one looks, for rates and for bounded mean losses.
+r"""Anytime-valid evidence and confidence sequences for rates and bounded mean losses.
 
-Losses come one after the other, each in [0, 1], with a mean of at most p given those before. For any q in (0, 1), the
-product of
+Let losses in [0, 1] arrive sequentially. For any q in (0, 1), the product of
 
 .. math:: (q / p)^{x_i} ((1 - q) / (1 - p))^{1 - x_i}
 
-is then a nonnegative supermartingale as long as p is the mean (for losses of 0 and 1 it is the likelihood ratio, and
-between them it lies below the chord), or at least the mean if q > p. It depends on the number of losses and their sum
-alone, so that batches and processes add up. So does a mixture over q. By Ville's inequality, the probability that it
-ever reaches :math:`1 / \delta` is at most :math:`\delta`. The same holds with a weight from 0 to 1 for each loss, as an
-exponent of its factor y, because :math:`y^w \le 1 + w (y - 1)`: a sample that is labelled with the known chance a gets
-the weight min a / a.
+is a nonnegative supermartingale if the conditional mean of each loss is p, or at most p for q > p: for losses of 0 and
+1 it is the likelihood ratio, and between them it lies below the chord. It depends on the number and the sum of losses
+alone, so batches and processes are summed; the same holds for a mixture over q. By Ville's inequality, the probability
+that it ever reaches :math:`1 / \delta` is at most :math:`\delta`. Weights from 0 to 1 may be exponents of the factors
+y, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with the known chance a gets the weight min a / a.
 """
 
+from bisect import bisect_left
 from math import log
 from typing import NamedTuple
 
@@ -23,12 +22,12 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
 ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
-"""The rates that evidence is a mixture over: from so many to so many times the odds of the limit."""
+"""The number of rates in the mixture, and the range of their odds as multiples of the limit's odds."""
 MAX_LABELS, AT_ONCE = 100_000, 64
 
 
 class AnytimeInterval(NamedTuple):
-    """An interval that holds the mean at all times."""
+    """A confidence sequence at one time."""
 
     low: Tensor
     high: Tensor
@@ -37,10 +36,10 @@ class AnytimeInterval(NamedTuple):
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
     r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit with error 1 / 20.
 
-    The mixture of the products above over 25 rates q, whose odds are 1.2 to 40 times those of the limit, evenly on a
-    logarithmic scale. The probability that the evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`, if
-    the mean loss of each sample, given those before, is at most the limit. For evidence that the mean is *below* p,
-    pass ``samples - loss`` and the limit ``1 - p``.
+    The mixture of the products above over 25 rates q, with odds log-spaced from 1.2 to 40 times those of the limit. The
+    probability that the evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`, if the conditional mean
+    loss of each sample is at most the limit. For evidence that the mean is *below* p, pass ``samples - loss`` and the
+    limit ``1 - p``.
 
     Args:
         loss: ``(...)`` the sums of losses so far, each from 0 to 1.
@@ -66,7 +65,7 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
 
 
 def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
-    """Return the logarithm of the product above for each of the alternatives: ``(..., ALTERNATIVES)``, float64."""
+    """Return the log product above for each rate of the mixture: ``(..., ALTERNATIVES)``, float64."""
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
@@ -79,17 +78,16 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
 
 
 def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
-    """Compute the number of labels by which a rate above the limit has raised an alarm, with a given chance.
+    """Compute the number of labels until a rate above the limit raises an alarm, with a given probability.
 
-    The chance is exact for independent errors at this rate from the first label on. If a share of the samples is
-    labelled at random, divide by the share for the number of samples; of K rates that are monitored together, one alone
-    is seen with ``level / K``.
+    Exact for independent errors at this rate from the first label on. If a random share of the samples is labelled,
+    divide by the share for the number of samples; for K rates that are monitored together, use ``level / K``.
 
     Args:
         rate: The true rate, above the limit and below 1.
         limit: The highest acceptable rate, above 0.
         level: The highest acceptable probability of a false alarm, above 0 and below 1.
-        chance: Above 0 and below 1; 0.5 for the median delay.
+        chance: The probability of an alarm by then, above 0 and below 1; 0.5 for the median delay.
 
     Raises:
         ValueError: If an argument breaks its rule, or more than 100 000 labels are needed.
@@ -102,24 +100,24 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
         raise ValueError(f"rate must be above the limit and below 1, but got {rate} with the limit {limit}.")
     for name, value in (("level", level), ("chance", chance)):
         check_confidence(value, name)
-    waiting = np.ones(1)  # the probability of each number of errors without an alarm so far
+    no_alarm = np.ones(1)  # the probability of each number of errors without an alarm so far
     for start in range(1, MAX_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
-        first = len(waiting) - 1  # more labels never need fewer errors
+        first = len(no_alarm) - 1  # more labels never need fewer errors
         errors = torch.arange(first, first + AT_ONCE + 1, dtype=torch.float64)
         evidence = anytime_evidence(errors.minimum(labels), labels, limit=limit)
-        for offset, fewest in enumerate((first + (evidence < 1 / level).sum(dim=1)).tolist()):  # that raise an alarm
-            waiting = np.convolve(waiting, [1 - rate, rate])[:fewest]
-            if waiting.sum() <= 1 - chance:
+        for offset, alarm_at in enumerate((first + (evidence < 1 / level).sum(dim=1)).tolist()):
+            no_alarm = np.convolve(no_alarm, [1 - rate, rate])[:alarm_at]
+            if no_alarm.sum() <= 1 - chance:
                 return start + offset
     raise ValueError(f"rate must be seen within {MAX_LABELS} labels, but {rate} is too close to the limit {limit}.")
 
 
 def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:
-    """Compute the lowest rate that so many labels are enough to see above a limit, with a given chance.
+    """Compute the lowest rate above a limit that raises an alarm with so many labels, with a given probability.
 
-    An alarm at the last label is meant; one before it makes the chance a little higher. Lower rates may have been
-    missed: without an alarm, they are not ruled out.
+    Only an alarm at the last label is counted, so the probability is slightly higher. Without an alarm, lower rates are
+    not ruled out.
 
     Args:
         samples: The number of labels.
@@ -128,7 +126,7 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
         chance: As there.
 
     Returns:
-        The rate; NaN if errors alone would not raise an alarm.
+        The rate; NaN if even errors in all samples would not raise an alarm.
 
     Example:
         >>> f"{detectable_rate(500, limit=0.05):.3f} {detectable_rate(10_000, limit=0.05):.3f}"
@@ -136,21 +134,19 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
     """
     from scipy.special import betaincinv
 
-    fewest, most = 0, samples + 1
-    while fewest + 1 < most:  # evidence rises with the errors
-        errors = (fewest + most) // 2
-        is_seen = bool(anytime_evidence(torch.tensor(errors), torch.tensor(samples), limit=limit) >= 1 / level)
-        fewest, most = (fewest, errors) if is_seen else (errors, most)
-    return float(betaincinv(most, samples - most + 1, chance)) if most <= samples else float("nan")
+    def raises_alarm(errors: int) -> bool:
+        return bool(anytime_evidence(torch.tensor(errors), torch.tensor(samples), limit=limit) >= 1 / level)
+
+    errors = bisect_left(range(samples + 1), True, key=raises_alarm)  # evidence rises with the errors
+    return float(betaincinv(errors, samples - errors + 1, chance)) if errors <= samples else float("nan")
 
 
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
-    r"""Select the hypotheses that their evidence rejects, of several that are looked at together (e-BH).
+    r"""Select the hypotheses that are rejected at a false discovery rate (e-BH).
 
-    The k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. Among those
-    that are selected, the expected share of true ones is at most the level, however the hypotheses depend on each
-    other. If all are true, the probability that any is ever selected is at most the level, too, because the mean
-    evidence must reach its inverse for that.
+    The k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. The false
+    discovery rate is at most the level under any dependence. If all hypotheses are true, the probability that any is
+    ever rejected is at most the level too, because the mean evidence must reach its inverse for that.
 
     Args:
         evidence: ``(..., K)`` values of `anytime_evidence`.
@@ -174,21 +170,21 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     descending = evidence.sort(dim=-1, descending=True).values
     ranks = torch.arange(1, number + 1, device=evidence.device)
     passes = descending >= number / (ranks * level)
-    fewest = torch.where(passes, descending, torch.inf).amin(dim=-1, keepdim=True)
-    return evidence >= fewest
+    threshold = torch.where(passes, descending, torch.inf).amin(dim=-1, keepdim=True)
+    return evidence >= threshold
 
 
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
-    r"""Compute an interval that holds the mean loss at all times, with one probability for all of them.
+    r"""Compute a confidence sequence of the mean loss: intervals that all contain it with one probability.
 
-    All p that the mixture over q with the density Beta(1/2, 1/2) does not reject:
+    It holds all p that the mixture over q with the density Beta(1/2, 1/2) does not reject:
 
     .. math:: \frac{B(k + 1/2, n - k + 1/2)}{B(1/2, 1/2) \, p^k (1 - p)^{n - k}} < \frac{1}{1 - \mathrm{confidence}}
 
     Args:
         loss: ``(...)`` the sums of losses so far, k, each loss from 0 to 1.
         samples: ``(...)`` the numbers of losses, n, or the sums of their weights from 0 to 1.
-        confidence: The probability that the interval holds the mean at all times, above 0 and below 1.
+        confidence: The probability that the intervals at all times contain the mean, above 0 and below 1.
 
     Returns:
         Ends of shape ``(...)``, float64: 0 and 1 without samples.
@@ -213,7 +209,7 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
 
 
 def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
-    r"""Compute an interval that holds the mean of a fixed number of losses from 0 to 1, from their sum alone.
+    r"""Compute the interval of the mean of a fixed number of losses from 0 to 1, from their sum alone.
 
     All p with :math:`n \, \mathrm{KL}(k / n, p) < \log(2 / (1 - \mathrm{confidence}))`; the arguments are those of
     `anytime_interval`.
@@ -223,15 +219,15 @@ def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> An
         Association 58, 1963, Theorem 1.
     """
     loss, samples = _checked(loss, samples)
-    most = torch.xlogy(loss, loss) + torch.xlogy(samples - loss, samples - loss) - torch.xlogy(samples, samples)
-    return _ends(loss, samples, most - log(2 / (1 - confidence)))
+    maximum = torch.xlogy(loss, loss) + torch.xlogy(samples - loss, samples - loss) - torch.xlogy(samples, samples)
+    return _ends(loss, samples, maximum - log(2 / (1 - confidence)))
 
 
-def _ends(loss: Tensor, samples: Tensor, least: Tensor) -> AnytimeInterval:
-    """Return the ends of all rates whose log-likelihood is above ``least``."""
+def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
+    """Return the interval of rates whose log-likelihood exceeds a threshold, by bisection."""
 
     def is_inside(rate: Tensor) -> Tensor:
-        return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > least
+        return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > threshold
 
     mean = torch.where(samples > 0, loss / samples.clamp(min=1e-300), 0.5)
     ends = []
@@ -251,7 +247,7 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 def _checked(loss: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
     loss, samples = torch.as_tensor(loss).double(), torch.as_tensor(samples).double()
-    loss, samples = loss + 0 * samples, samples + 0 * loss  # of the same shape
+    loss, samples = loss + 0 * samples, samples + 0 * loss  # broadcast
     if not ((samples >= 0) & (loss >= 0) & (loss <= samples * (1 + 1e-9))).all():
         raise ValueError("loss must be sums of losses from 0 to 1, so at least 0 and at most samples, but is not.")
     return loss, samples

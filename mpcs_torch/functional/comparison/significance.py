@@ -1,4 +1,4 @@
-"""Tests of differences between systems, and sentences that say whether the data show them."""
+"""Significance tests of differences between systems, and their verdicts in sentences."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -17,8 +17,8 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
 
     .. math:: \tilde p_i = \min\left(1, \max_{j \le i} \, (m - j + 1) \, p_j\right)
 
-    If all comparisons with an adjusted p-value of at most 0.05 are called a difference, the probability that one or
-    more of them are wrong is at most 0.05, however the comparisons depend on each other.
+    Rejecting all comparisons with an adjusted p-value of at most 0.05 keeps the family-wise error rate at 0.05 under
+    any dependence.
 
     Args:
         p_values: ``(M,)`` floating point, in [0, 1].
@@ -37,8 +37,7 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
         tensor([0.0300, 0.0600, 0.0600], dtype=torch.float64)
     """
     if not p_values.is_floating_point() or p_values.ndim != 1:
-        given = f"{p_values.dtype} {tuple(p_values.shape)}"
-        raise ValueError(f"p_values must be floating point (M,), but got {given}.")
+        raise ValueError(f"p_values must be floating point (M,), but got {p_values.dtype} {tuple(p_values.shape)}.")
     outside = ~((p_values >= 0) & (p_values <= 1))  # NaN too
     if outside.any():
         raise ValueError(f"p_values must be in [0, 1], but got {p_values[outside][0].item():g}.")
@@ -51,7 +50,7 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
 
 
 class McNemarTest(NamedTuple):
-    """The samples that one of two systems alone got wrong, and the p-value of the test that both are equally often."""
+    """The discordant samples of two systems, and the p-value of McNemar's test."""
 
     only_first: int
     """The number of samples that only the first system got wrong."""
@@ -62,14 +61,14 @@ class McNemarTest(NamedTuple):
 
 
 def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
-    r"""Test whether two systems are wrong equally often, by McNemar's exact test of independent samples.
+    r"""Test whether two systems have the same error rate, by McNemar's exact test for independent samples.
 
-    If both are, each of the n = b + c samples that only one system got wrong is as likely to be in b as in c:
+    Under the null hypothesis, each of the b + c samples that only one system got wrong is equally likely in b and c:
 
     .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
 
-    The test rejects a true hypothesis at most as often as its level, and less often if b + c is small. It assumes that
-    samples are independent; samples that share a speaker or a patient are not. Needs scipy.
+    The test is conservative if b + c is small. Samples that share a speaker or a patient are not independent. Needs
+    scipy.
 
     Args:
         first: ``(N,)`` bools, True for samples that the first system got wrong: errors, dangerous errors, or wrong
@@ -100,7 +99,7 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
 
 
 class PairedDifference(NamedTuple):
-    """The difference of the value of a second system from that of a first, on the same samples."""
+    """The difference between two systems' values on the same samples, with interval and p-value."""
 
     first: float
     """The value of the first system."""
@@ -121,10 +120,10 @@ Direction = Literal["min", "max"]
 
 
 class Measure(NamedTuple):
-    """A metric that systems are compared by."""
+    """A metric for comparing systems."""
 
     name: str
-    """As in a sentence, such as "Cllr" or "equal error rate"."""
+    """In a sentence, e.g. "Cllr" or "equal error rate"."""
     lower_is_better: bool = True
     is_rate: bool = False
     """Whether values are printed in percent."""
@@ -133,7 +132,7 @@ class Measure(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two systems by one metric."""
+    """The comparison of two systems by one metric."""
 
     first: str
     """The name of a system."""
@@ -145,7 +144,7 @@ class Comparison(NamedTuple):
     adjusted_p_value: float
     """In [0, 1]: the p-value after Holm's correction for all comparisons."""
     better: str | None
-    """The name of the system that is shown to be better; None if the data do not show which."""
+    """The name of the significantly better system; None if there is none."""
     verdict: str
     """A sentence."""
 
@@ -156,7 +155,7 @@ class Comparison(NamedTuple):
 
 
 def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
-    """Correct the p-values of differences for all of them, and say what each one shows.
+    """Adjust the p-values of all differences for multiplicity, and state the verdict of each.
 
     Args:
         rows: Two systems, the metric and their difference.
@@ -179,13 +178,13 @@ def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], co
 
 
 def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Say in a sentence for each metric which system is best, as far as the data show it.
+    """State in a sentence for each metric which system is best, as far as the data show it.
 
     Args:
-        comparisons: All of a result, such as that of `mpcs_torch.evaluation.evaluate`.
+        comparisons: All comparisons of a result, e.g. of `mpcs_torch.evaluation.evaluate`.
 
     Returns:
-        The verdict of each metric: of two systems, that of their comparison.
+        One sentence per metric: for two systems, the verdict of their comparison.
 
     Example:
         >>> from mpcs_torch.evaluation import evaluate_detectors
@@ -214,10 +213,11 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
         unshown = f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
         return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
     better = {name: [row.better for row in rows if row.better and name in (row.first, row.second)] for name in worse}
-    of_each = (
-        f"{name} is worse than {_listed([one for one in others if one != name])}" for name, others in better.items()
+    clauses = (
+        f"{name} is worse than {_listed([other for other in winners if other != name])}"
+        for name, winners in better.items()
     )
-    return f"By {measure}, the data do not show which of {_listed(best)} is best; {'; '.join(of_each)}."
+    return f"By {measure}, the data do not show which of {_listed(best)} is best; {'; '.join(clauses)}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -227,7 +227,7 @@ def _listed(names: Sequence[str]) -> str:
 def better_of(
     first: str, second: str, measure: Measure, paired: PairedDifference, p_value: float, level: float
 ) -> str | None:
-    """Return the name of the system that is shown to be better; the arguments are those of `verdict_of`."""
+    """Return the name of the significantly better system, or None; arguments are those of `verdict_of`."""
     if not isfinite(paired.difference) or paired.difference == 0 or p_value > level:
         return None
     return second if (paired.difference < 0) == measure.lower_is_better else first
@@ -236,9 +236,9 @@ def better_of(
 def verdict_of(
     first: str, second: str, measure: Measure, paired: PairedDifference, p_value: float, comparisons: int, level: float
 ) -> str:
-    """Say which system is better by a metric, and by how much, or that the data do not show a difference.
+    """State which system is better by a metric, and by how much, or that the data do not show a difference.
 
-    Where the interval, which is of this comparison alone, seems to say otherwise, the sentence says why.
+    Where the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
 
     Args:
         first: The name of the first system.
@@ -259,7 +259,7 @@ def verdict_of(
 
     def size(difference: float, low: float, high: float) -> str:
         interval = f" ({100 * (1 - level):.4g} % interval {number(low)} to {number(high)})"
-        return f"{number(difference)}{points}{interval if low < high else ''}"  # none where all resamples agree
+        return f"{number(difference)}{points}{interval if low < high else ''}"
 
     one, other, difference, low, high, single_p_value = paired
     name = f"{measure.name}," if ", " in measure.name else measure.name  # the second comma of "actual cost, p = 0.5,"
@@ -270,26 +270,26 @@ def verdict_of(
         corrected = f" after correction for {comparisons} comparisons" if single_p_value <= level else ""
         sentence = f"{nothing}{corrected}: {against(one, other)}"
         alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
-        apart = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, leaves out 0"
-        likely = _likely_shown(high - low, level, comparisons)
-        could = f" One of about {number(likely)}{points} would have been shown with a chance of 9 in 10."
-        could = " These data can hardly show any difference." if measure.is_rate and likely > 1 else could
-        could = could if low < high else ""
-        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{apart}.{could}"
+        conflict = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, excludes 0"
+        detectable = _detectable_difference(high - low, level, comparisons)
+        power = f" One of about {number(detectable)}{points} would have been shown with a chance of 9 in 10."
+        power = " These data can hardly show any difference." if measure.is_rate and detectable > 1 else power
+        power = power if low < high else ""
+        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{conflict}.{power}"
     if difference < 0:
         low, high = -high, -low
     word = "lower" if measure.lower_is_better else "higher"
     if (difference < 0) == measure.lower_is_better:
         first, second, one, other = second, first, other, one
     sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
-    apart = f"; the interval, by another method than p = {single_p_value:.2g}, holds 0" if low < 0 < high else ""
-    return f"{sentence}, a difference of {size(abs(difference), low, high)}{apart}."
+    conflict = f"; the interval, by another method than p = {single_p_value:.2g}, contains 0" if low < 0 < high else ""
+    return f"{sentence}, a difference of {size(abs(difference), low, high)}{conflict}."
 
 
-def _likely_shown(width: float, level: float, comparisons: int) -> float:
-    """Return the true difference that is shown with a chance of 9 in 10, given the width of intervals of differences.
+def _detectable_difference(width: float, level: float, comparisons: int) -> float:
+    """Return the difference that is significant with power 0.9, from the width of the interval of a difference.
 
-    By the normal distribution, at the level that the most certain of several comparisons must reach.
+    By the normal approximation, at the Bonferroni level.
     """
     alone, corrected, chance = (
         torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).item()

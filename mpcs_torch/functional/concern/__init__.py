@@ -1,1 +1,1 @@
-"""Scores, losses and decisions that weigh errors by human values."""
+"""Scores, losses and decisions that weigh errors by their cost to people."""

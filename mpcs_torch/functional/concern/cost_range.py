@@ -1,4 +1,4 @@
-"""The range of a mean cost where costs are known as ranges, or differ between people."""
+"""The range of a mean cost where costs are ranges, or differ between people."""
 
 import torch
 from torch import Tensor
@@ -10,9 +10,8 @@ from mpcs_torch.functional.inputs.checks import check_costs
 def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     r"""Compute the lowest and the highest total cost of decisions over a set of costs.
 
-    The set of costs is the convex hull of V boxes, in each of which every cost may take any value between its low and
-    its high one: V people whose costs differ, one box of ranges, or people with ranges. A total cost is linear in the
-    costs, so both are at ends of ranges, of one of the boxes:
+    The set is the convex hull of V boxes, one for each person; in a box, each cost has its own range. A total cost is
+    linear in the costs, so both extremes are at corners of a box:
 
     .. math::
         \min_v \sum_{ij} \bigl(n^+_{ij} D^{low,v}_{ij} - n^-_{ij} D^{high,v}_{ij}\bigr), \qquad
@@ -21,12 +20,12 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     with :math:`n^+` and :math:`n^-` the parts of n above and below 0.
 
     Args:
-        counts: n, ``(..., C, K)``: how many samples of each true class (row) got each decision (column), or their
-            share. The counts of one model less those of another give the range of the difference of their costs; the
-            ranges of two models may overlap where one of them is better at all costs.
+        counts: n, ``(..., C, K)``: the number or share of samples of each true class (row) with each decision (column).
+            The difference of two models' counts gives the range of their cost difference; their separate ranges may
+            overlap even where one model is better at all costs.
         low: ``(C, K)``, or ``(V, C, K)`` for V boxes: the lowest costs, finite and >= 0, in one unit, with K = C, or
             more columns as in `least_concern_decision`; the diagonal is not read. `ConcernRange.bounds` returns both.
-        high: The highest costs, in the shape of ``low`` and nowhere below it.
+        high: The highest costs, in the shape of ``low`` and >= ``low`` everywhere.
 
     Returns:
         ``(..., 2)``, float64: the lowest and the highest total.
@@ -45,13 +44,13 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
             f"counts must have shape (..., {low.shape[1]}, {low.shape[2]}), but got {tuple(counts.shape)}."
         )
     counts = counts.double().unsqueeze(-3)
-    more, less = counts.clamp(min=0), counts.clamp(max=0)
-    lowest = (more * low + less * high).sum((-2, -1)).amin(-1)
-    return torch.stack([lowest, (more * high + less * low).sum((-2, -1)).amax(-1)], dim=-1)
+    positive, negative = counts.clamp(min=0), counts.clamp(max=0)
+    lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)
+    return torch.stack([lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1)
 
 
 def checked_bounds(low: Tensor, high: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the checked lowest and highest costs as (V, C, K) with a diagonal of 0.
+    """Validate the lowest and highest costs and return them as (V, C, K) with a diagonal of 0.
 
     Raises:
         ValueError: If they break the rules of `mean_cost_range`.

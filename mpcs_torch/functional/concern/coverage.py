@@ -1,4 +1,4 @@
-"""The share of samples that are decided instead of referred."""
+"""Coverage and selective accuracy of decisions with referrals."""
 
 from torch import Tensor
 
@@ -57,7 +57,7 @@ def selective_accuracy(
 ) -> Tensor:
     """Compute the accuracy of the decided samples, leaving out those that are referred; higher is better, 1 is perfect.
 
-    Arguments and errors are those of `coverage`. A coarse answer with the true class is right.
+    Arguments and errors are those of `coverage`. A coarse answer that contains the true class is right.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN if no sample is decided.

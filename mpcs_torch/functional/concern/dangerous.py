@@ -1,4 +1,4 @@
-"""Errors that human values call dangerous."""
+"""The number and rate of dangerous errors."""
 
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
 DANGEROUS = 2
-"""The severity of a dangerous error; that of another error is 1, and of no error 0."""
+"""The severity of a dangerous error; 1 is another error, 0 no error."""
 DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
@@ -23,7 +23,7 @@ class DangerousErrorCounts(NamedTuple):
     errors: Tensor
     """Misclassified samples."""
     decided: Tensor
-    """Samples that were decided, not referred; their share of all samples is the coverage."""
+    """Samples that were not referred; their share is the coverage."""
     samples: Tensor
     """All samples."""
 
@@ -47,8 +47,8 @@ def dangerous_errors(
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether taking the true class (row) for another (column) is
-            dangerous, such as `ConcernSpec.dangerous_pairs`. Weights do not tell that. The diagonal is not read.
+        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
+            dangerous, as in `ConcernSpec.dangerous_pairs`; weights do not define that. The diagonal is not read.
             Default: every error is dangerous.
         normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
             samples), ``"decided"`` for dangerous errors per decided sample, the selective risk (NaN if all samples are
@@ -66,7 +66,7 @@ def dangerous_errors(
 
     Example:
         >>> import torch
-        >>> concern = torch.tensor([[False, False], [True, False]])  # taking class 0 for class 1 is released
+        >>> concern = torch.tensor([[False, False], [True, False]])  # mistaking class 0 for class 1 is released
         >>> preds, target = torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0])
         >>> dangerous_errors(preds, target, num_classes=2, concern=concern)
         tensor(1., dtype=torch.float64)
@@ -112,7 +112,7 @@ def dangerous_errors_details(
 
 
 def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
+    """Return the validated mask of dangerous pairs, bool (C, C) with a diagonal of False; by default all errors."""
     check_matrix_fits(num_classes, 1)
     pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
     check_pairs(pairs, num_classes)
@@ -120,7 +120,7 @@ def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -
 
 
 def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the severity of each decision: int8 (C, C + A + 1), with A coarse answers, and 0 for a referral."""
+    """Return the severity of each decision, int8 (C, C + A + 1): classes, A coarse answers, and 0 for the referral."""
     dangerous = dangerous_pairs_of(concern, num_classes)
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity
@@ -128,7 +128,7 @@ def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 
 def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
-    """Count the decisions by their severity, without looking at a value."""
+    """Count the decisions by severity, without reading values on the host."""
     labels, columns = decisions.labels, severity.shape[1]
     severities = severity.flatten().index_select(0, labels.target * columns + decisions.predicted)
     return DangerousErrorCounts(

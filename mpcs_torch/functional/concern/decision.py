@@ -1,4 +1,4 @@
-"""Decisions with the minimum expected cost, also under other class frequencies than those of training."""
+"""Bayes decisions for a cost matrix, with optional correction for shifted class frequencies."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.most_probable import highest_class
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, unlabelled_samples
 
 
 def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> Tensor:
@@ -18,7 +17,7 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
 
     .. math:: p'_c = \frac{p_c \pi'_c / \pi_c}{\sum_j p_j \pi'_j / \pi_j}
 
-    This is right if the samples of each class look the same in both, and the probabilities are calibrated.
+    This is right if only the class frequencies differ (label shift), and the probabilities are calibrated.
 
     Args:
         probs: ``(N, C)`` or ``(N, C, ...)`` floating point probabilities.
@@ -26,8 +25,8 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         priors: :math:`\pi'`, ``(C,)``: the class frequencies of the deployment, >= 0, with a sum of 1.
 
     Returns:
-        Probabilities of the shape of ``probs``. Where the classes that can occur have a probability of 0, the ratios of
-        the priors decide alone.
+        Probabilities of the shape of ``probs``. Rows in which every class with a prior above 0 has a probability of 0
+        become proportional to :math:`\pi'_c / \pi_c`.
 
     Raises:
         ValueError: If a shape or priors break their rule above.
@@ -51,29 +50,29 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
 
 
 def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
-    """Return the probabilities (M, C) of samples under other priors, given the ratio (C,) of new to old ones."""
+    """Return the probabilities (M, C) of samples under new priors, given the ratio (C,) of new to old priors."""
     if samples.scale == "probs":
         probs = samples.probs()
         return _normalized(probs * ratio.to(probs), ratio)
-    log_probs = samples.log_probs()  # probabilities of 0 may come from an underflow
+    log_probs = samples.log_probs()  # probabilities may underflow to 0
     log_shifted = log_probs + ratio.to(log_probs).log()
     highest = log_shifted.amax(dim=1, keepdim=True)
     return _normalized((log_shifted - highest.nan_to_num(neginf=0.0)).exp(), ratio)
 
 
 def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
-    """Divide rows (..., C) by their sums; rows without any weight become the ratio."""
+    """Divide rows (..., C) by their sums; all-zero rows become proportional to the ratio."""
     total = weights.sum(dim=-1, keepdim=True)
     return torch.where(total > 0, weights / total, (ratio / ratio.sum()).to(weights))
 
 
 def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the checked ratio (C,) of priors in deployment to those of the training data; None where both are None."""
+    """Return the validated ratio (C,) of deployment to training priors; None where both are None."""
     if training_priors is None and priors is None:
         return None
     if training_priors is None or priors is None:
-        missing, given = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
-        raise ValueError(f"{missing} must be given together with {given}, but got None.")
+        missing, present = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
+        raise ValueError(f"{missing} must be given together with {present}, but got None.")
     check_priors(priors, num_classes, name="priors")
     check_priors(training_priors, num_classes, name="training_priors", above_0=True)
     return priors / training_priors
@@ -91,13 +90,13 @@ def least_concern_decision(
 
     .. math:: \hat{y} = \arg\min_j \sum_{i \ne j} p_i D_{ij}
 
-    Equal weights give the most probable class. A larger weight of a confusion makes the decision avoid it. The expected
-    concern is only right if the probabilities are calibrated, which those of a network seldom are: calibrate them first
-    (`mpcs_torch.calibration`), or decisions by cost can cost more than the most probable class.
+    Equal costs give the most probable class; a larger cost makes the decision avoid that error. The expected concern is
+    only right for calibrated probabilities, which networks seldom produce: calibrate first (`mpcs_torch.calibration`),
+    or these decisions can cost more than the most probable class.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
-        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the
+        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. More columns, ``(C, C + A + 1)`` (`ConcernSpec.costs`), hold the costs of A coarse
             answers, and last that of referring the sample.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
@@ -107,8 +106,8 @@ def least_concern_decision(
 
     Returns:
         int64 class indices ``(N,)`` or ``(N, ...)``, C, C + 1, ... for coarse answers, or -1 for a referral. Ties go to
-        the more probable class, then to the lower index; a coarse answer must cost less than every class, and a
-        referral less than these.
+        the more probable class, then to the lower index; classes win ties against coarse answers, and both against a
+        referral.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -133,99 +132,86 @@ def least_concern_decision(
     return as_decisions(decided, costs.shape[1], preds)
 
 
-def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
-    """Return checked scores (N, C, ...) as samples whose labels say nothing.
-
-    Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule.
-    """
-    unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
-    samples = flatten_samples(preds, unlabelled, num_classes=num_classes, scale=scale_of(from_logits))
-    _, fault, _ = samples.find_faults()
-    raise_first([fault])
-    return samples
-
-
 def as_decisions(decided: Tensor, columns: int, preds: Tensor) -> Tensor:
-    """Return columns of costs (M,) as decisions for scores (N, C, ...): (N, ...), with -1 for the referral."""
+    """Convert cost columns (M,) to decision codes for scores (N, C, ...): (N, ...), with -1 for the referral."""
     is_referral = (decided == columns - 1) & (columns > preds.shape[1])
     return torch.where(is_referral, REFERRED, decided).reshape(preds.shape[:1] + preds.shape[2:])
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """Return the columns of least cost for probabilities (..., C). Nothing here waits for an accelerator."""
+    """Return the column of minimum expected cost for probabilities (..., C), without synchronizing an accelerator."""
     rows = at_least_float(rows)
     costs = without_diagonal(concern)
-    if rows.is_cpu and not torch.compiler.is_compiling() and _are_equal(costs):
-        return highest_class(rows, dim=-1)[1]  # as a product of matrices would say, too
-    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # of any finite scale; a copy
+    if rows.is_cpu and not torch.compiler.is_compiling() and _is_zero_one_loss(costs):
+        return highest_class(rows, dim=-1)[1]  # equals the matrix product, but is faster
+    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # in place on a copy; avoids overflow
     return cheapest(rows, costs).first(costs.shape[1])
 
 
-def _are_equal(costs: Tensor) -> bool:
-    """Return whether all errors cost the same, and there is no other answer than a class."""
+def _is_zero_one_loss(costs: Tensor) -> bool:
+    """Return whether all errors cost the same, without coarse answers or a referral."""
     return len(costs) == costs.shape[1] and bool((costs == costs.max()).sum() == costs.numel() - len(costs))
 
 
 def at_least_float(rows: Tensor) -> Tensor:
-    """Return probabilities of half types as float32."""
+    """Upcast probabilities of half types to float32."""
     return rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
 
 
 class Choices(NamedTuple):
-    """The answers that a sample may get instead of a referral: the class of minimum expected cost, and coarse ones."""
+    """The candidate answers of each sample: the class of minimum expected cost, and the coarse answers."""
 
     answers: Tensor
-    """(..., 1 + A), int64: columns of the costs, in rising order of their expected costs."""
+    """(..., 1 + A), int64: columns of the costs, by ascending expected cost."""
     is_worth: Tensor
-    """(..., 1 + A), bool: whether a referral does not cost less."""
+    """(..., 1 + A), bool: whether the answer costs at most as much as a referral."""
 
     def first(self, columns: int) -> Tensor:
-        """Return the first answer, or the referral in the last of the columns where that costs less: (...), int64."""
+        """Return the cheapest answer, or the referral (the last column) where that costs less: (...), int64."""
         return torch.where(self.is_worth[..., 0], self.answers[..., 0], columns - 1)
 
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Return the answers for probabilities (..., C), the one of minimum expected cost first; see `in_order_of`.
+    """Rank the answers for probabilities (..., C) by expected cost; see `in_order_of`.
 
     Args:
         rows: Float32 or float64 probabilities.
         costs: ``(C, C)``, or with A coarse answers and a referral ``(C, C + A + 1)``: at most 1, with a diagonal of 0.
     """
-    with torch.autocast(rows.device.type, enabled=False):  # a decision must not depend on the caller's precision
+    with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
         return in_order_of(rows @ costs.to(rows), rows)
 
 
 def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
-    """Return the answers in the order of a number of each decision (..., K), for probabilities (..., C).
+    """Rank the answers by the expected cost of each decision (..., K), for probabilities (..., C).
 
-    Numbers that differ by rounding alone are equal: the more probable class wins over other classes, a class over
-    coarse answers, and any answer over a referral. So a sample is decided in the same way in a batch of any size.
+    Costs within rounding are tied: the more probable class wins, then a class over coarse answers, and any answer over
+    a referral. So the decision for a sample does not depend on the batch size.
     """
     classes, columns = rows.shape[-1], expected.shape[-1]
     rounding = rounding_of(rows)
-    of_classes = expected[..., :classes]
-    least = of_classes.amin(dim=-1, keepdim=True)
-    answers = torch.where(of_classes <= least * (1 + rounding), rows, -1.0).argmax(dim=-1, keepdim=True)
+    class_costs = expected[..., :classes]
+    min_cost = class_costs.amin(dim=-1, keepdim=True)
+    answers = torch.where(class_costs <= min_cost * (1 + rounding), rows, -1.0).argmax(dim=-1, keepdim=True)
     if columns == classes:
         return Choices(answers, torch.ones_like(answers, dtype=torch.bool))
-    cost = torch.cat([least, expected[..., classes:-1]], dim=-1)
+    cost = torch.cat([min_cost, expected[..., classes:-1]], dim=-1)
     is_worth = expected[..., -1:] >= cost * (1 - rounding)
     if columns > classes + 1:
         coarse = torch.arange(classes, columns - 1, device=rows.device).expand(*cost.shape[:-1], -1)
-        rising, order = cost.sort(dim=-1)
-        is_dearer = rising[..., :-1] < rising[..., 1:] * (1 - rounding)
-        ties = nn.functional.pad(is_dearer.long().cumsum(dim=-1), (1, 0))  # the same number for those that are equal
-        order = order.gather(-1, (ties * columns + order).argsort(dim=-1))
+        ascending, order = cost.sort(dim=-1)
+        is_higher = ascending[..., :-1] < ascending[..., 1:] * (1 - rounding)
+        rank = nn.functional.pad(is_higher.long().cumsum(dim=-1), (1, 0))  # tied costs share a rank
+        order = order.gather(-1, (rank * columns + order).argsort(dim=-1))
         answers, is_worth = torch.cat([answers, coarse], dim=-1).gather(-1, order), is_worth.gather(-1, order)
     return Choices(answers, is_worth)
 
 
 def rounding_of(rows: Tensor) -> float:
-    """Return the share of an expected cost below which a difference may be rounding, for probabilities (..., C)."""
+    """Return the relative rounding error of an expected cost, for probabilities (..., C)."""
     return 16 * torch.finfo(rows.dtype).eps * float(rows.shape[-1] ** 0.5)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:
-    """Return the concern matrix with a diagonal of 0: right decisions cost nothing."""
+    """Return a copy of the concern matrix with a diagonal of 0: right decisions cost nothing."""
     return concern.clone().fill_diagonal_(0)

@@ -1,4 +1,4 @@
-"""The mean cost of decisions, relative to the best constant class."""
+"""Expected concern: the mean cost of decisions, relative to the best constant class."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -19,18 +19,18 @@ from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decis
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.most_probable import highest_class
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of, terms_of
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, row_terms, sample_rules, scale_of
 
 DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Sums over the samples of each true class, each multiplied by its weight: (..., C), in the widest float."""
+    """Weighted sums over the samples of each true class: (..., C), in the widest float."""
 
     cost: Tensor
     """The concern of the decisions."""
     samples: Tensor
-    """1 for each sample."""
+    """The weights."""
 
 
 def expected_concern(
@@ -49,7 +49,7 @@ def expected_concern(
 ) -> Tensor:
     r"""Compute the mean concern of decisions over samples; lower is better, 0 is perfect.
 
-    Normalized, 1 is no better than to decide for the same class always, the best one:
+    Normalized, 1 is no better than the best constant class:
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
@@ -61,18 +61,18 @@ def expected_concern(
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the
+        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. More columns, ``(C, C + A + 1)`` (`ConcernSpec.costs`), hold the costs of A coarse
             answers, and last that of referring the sample. Default: 1 everywhere, which counts errors.
-        decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
-            decision of `least_concern_decision`.
+        decision: The decision rule for scores: the ``"most_probable"`` class, or ``"least_concern"``, which is
+            `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
-        training_priors: ``(C,)`` class frequencies of the training data. Decisions are then made with probabilities
-            that are corrected for ``priors`` by `shift_priors`; integer decisions stay as they are.
+        training_priors: ``(C,)`` class frequencies of the training data. Probabilities are then corrected for
+            ``priors`` by `shift_priors`; integer decisions stay unchanged.
         priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those of the samples.
         normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern per
-            sample. Coarse answers and referrals do not count as constant decisions, so that their prices change no
-            value of decisions without them.
+            sample. Coarse answers and referrals are no candidates for the constant decision, so adding them to the
+            costs does not change the value of decisions that do not use them.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -114,13 +114,13 @@ def expected_concern(
 
 
 class Decided(NamedTuple):
-    """The decisions for a batch of M samples, whether they were given or follow from scores."""
+    """The decisions for a batch of M samples, passed in or computed from scores."""
 
     predicted: Tensor
     """(M,), int64: columns of the costs."""
     labels: Labels
     find_faults: Callable[[], tuple[Fault, Fault, Fault]]
-    """Finds the samples that break each rule of `cost_rules`, in that order."""
+    """Returns the violations of each rule of `cost_rules`, in that order."""
 
 
 def decide(
@@ -134,7 +134,7 @@ def decide(
     ignore_index: int | None,
     sample_weight: Tensor | None,
 ) -> Decided:
-    """Flatten integer decisions, or scores and decide by them, without looking at a value."""
+    """Flatten integer decisions, or flatten scores and decide, without reading values on the host."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
@@ -153,7 +153,7 @@ def decide(
             probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
             return highest_class(probs)[1] if decision == "most_probable" else least_risk(probs, concern)
 
-        terms = terms_of(samples, decision_of)
+        terms = row_terms(samples, decision_of)
         return Decided(terms.term, terms.labels, terms.find_faults)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
@@ -169,7 +169,7 @@ def decide(
 
 
 def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the ratio (C,) that corrects probabilities for the priors; None where they need no correction."""
+    """Return the ratio (C,) that corrects probabilities for the priors; None without training priors."""
     if training_priors is None:
         if priors is not None:
             check_priors(priors, num_classes, name="priors")
@@ -178,14 +178,14 @@ def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_cla
 
 
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
-    """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
     num_classes = concern.shape[0]
     target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
     return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions by true class, without looking at a value."""
+    """Sum the costs of the decisions by true class, without reading values on the host."""
     labels, target = decided.labels, decided.labels.target
     cost = concern.flatten().take(target * concern.shape[1] + decided.predicted)
     cost = torch.where(decided.predicted == target, 0, cost)  # the diagonal is not read
@@ -193,7 +193,7 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
-    """Return the cost per sample, or relative to the best constant class, under the priors of the deployment."""
+    """Return the cost per sample, or relative to the best constant class, under the deployment priors."""
     costs = constant_classes(concern).to(sums.cost)
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
@@ -203,5 +203,5 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
 
 
 def constant_classes(concern: Tensor) -> Tensor:
-    """Return the costs (C, C) of always deciding for a class, without answers and referrals."""
+    """Return the costs (C, C) of constant decisions for each class, without coarse answers and referrals."""
     return without_diagonal(concern)[:, : len(concern)]

@@ -46,23 +46,23 @@ def concern_loss(
 
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast. The
-            logit of a class that cannot be may be -inf.
+            logit of an impossible class may be -inf.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
-            of each class, >= 0, floating point in the shape of ``logits``, such as mixup makes.
+            of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
         sample_weight: The shape of a target of indices: weights >= 0 of samples. A weight of 2 counts a sample twice.
             Default: 1.
-        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the
+        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. Default: 1 everywhere.
-        concern_share: s, the share of the second term, from 0 to 1.
+        concern_share: s, the weight of the penalty, from 0 to 1.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
-            by the sum of the samples' weights, or with shares of classes by the number of samples.
+            by the sum of the samples' weights, or with class shares by the number of samples.
         ignore_index: Label of samples to leave out.
-        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
+        label_smoothing: The share of each label, from 0 to 1, that is spread uniformly over all classes.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
 
     Returns:
         A scalar, or one loss for each sample, ``(N,)``, ``(N, ...)`` or ``()``, with ``reduction="none"``; float32, or
-        float64 for float64 logits. The mean is NaN if every sample is left out, and its gradient 0, as in torch.
+        float64 for float64 logits. If every sample is ignored, the mean is NaN and its gradient 0, as in torch.
 
     Raises:
         ValueError: If a setting, a shape or a dtype breaks its rule above.
@@ -79,50 +79,50 @@ def concern_loss(
     batch = loss_batch(logits, target, settings, sample_weight)
     weights = None if concern is None else weights_of(concern).to(logits.device)
     if weights is not None:
-        check_concern(weights, batch.scores.shape[1])  # a module looks at these values only once
+        check_concern(weights, batch.scores.shape[1])  # a module checks these values once, when it is made
         weights = penalties_of(weights)
     return checked_concern_loss(batch, weights, concern_share)
 
 
 def penalties_of(concern: Tensor) -> Tensor:
-    """Return the weights of wrong classes (C, C): a concern whose rows sum to 1, with a diagonal of 0."""
+    """Normalize a concern to penalties of wrong classes (C, C): rows sum to 1, and the diagonal is 0."""
     concern = concern if concern.is_floating_point() else concern.float()
     off_diagonal = without_diagonal(concern)
     return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
 
 
 def checked_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
-    """Compute `concern_loss` with the penalties of a checked concern; None for equal ones."""
+    """Compute `concern_loss` with validated penalties; None for equal ones."""
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     if concern_share == 0:
         return batch.mean_cross_entropy()
     penalties = None if penalties is None else penalties.detach().to(batch.scores)
     try:
-        total = _quick_concern_loss(batch, penalties, concern_share)
+        total = _fused_concern_loss(batch, penalties, concern_share)
     except (IndexError, RuntimeError):  # lookups raise either for a label out of range
         batch.check_labels()
         raise
-    return _plain_concern_loss(batch, penalties, concern_share) if total is None else total
+    return _reference_concern_loss(batch, penalties, concern_share) if total is None else total
 
 
-def _plain_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
+def _reference_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
     losses = batch.cross_entropy()
     wrong = sum_by_shares(_wrong_shares(batch, penalties), log_complement(batch.scores))
     return batch.reduced((1 - concern_share) * losses - concern_share * wrong)
 
 
 def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
-    """Return the weights of the wrong classes of each sample, 0 where it is ignored: (M, C)."""
+    """Return the penalties of the wrong classes of each sample, 0 for ignored samples: (M, C)."""
     weight, _, smoothing, _ = batch.settings
     if batch.is_soft:
         return mixed(batch.class_shares(), penalties)
-    one_each = batch.scores.new_ones(1, batch.scores.shape[1])
-    of_classes = one_each if weight is None else weight.unsqueeze(0)
-    rows = _rows(penalties, batch.labels, one_each) * (1 - smoothing)
+    ones = batch.scores.new_ones(1, batch.scores.shape[1])
+    class_weights = ones if weight is None else weight.unsqueeze(0)
+    rows = _rows(penalties, batch.labels, ones) * (1 - smoothing)
     rows = rows if weight is None else rows * weight[batch.labels].unsqueeze(1)
     if smoothing:
-        rows = rows + smoothing / one_each.shape[1] * mixed(of_classes, penalties)
+        rows = rows + smoothing / ones.shape[1] * mixed(class_weights, penalties)
     return rows * (batch.target != batch.settings.ignore_index).unsqueeze(1)
 
 
@@ -131,65 +131,68 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
     if penalties is not None:
         return penalties.index_select(0, labels)
     classes = scores.shape[1]
-    even = scores.new_full((len(labels), classes), 1 / (classes - 1))
-    return even.scatter(1, labels.unsqueeze(1), 0.0)
+    uniform = scores.new_full((len(labels), classes), 1 / (classes - 1))
+    return uniform.scatter(1, labels.unsqueeze(1), 0.0)
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Average rows (C, C) of classes by shares (M, C); None for rows of equal penalties of wrong classes."""
+    """Average rows (C, C) by class shares (M, C); None for uniform penalties."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
-    with torch.autocast(shares.device.type, enabled=False):  # a loss must not depend on the caller's precision
+    with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
         return shares @ rows
 
 
-def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
-    """Compute the sum or mean over labels with its gradient; None where numbers are not at hand or lack the range."""
+def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
+    """Compute the sum or mean over labels together with its gradient; None where the fused kernel does not apply.
+
+    It does not apply to accelerators, transforms of torch.func, and logits whose exponentials under- or overflow.
+    """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
     is_plain = batch.is_soft or smoothing or reduction == "none" or not len(scores) or torch.compiler.is_compiling()
-    if is_plain or not (_is_at_hand(scores) and _is_at_hand(target)):
+    if is_plain or not (_is_readable(scores) and _is_readable(target)):
         return None
-    each: Any = 1 / len(scores) if reduction == "mean" else 1.0
+    factor: Any = 1 / len(scores) if reduction == "mean" else 1.0
     if weight is not None or batch.sample_weight is not None or (target == ignore_index).any():
         target, mass = batch.labels, batch.mass()
-        if mass.requires_grad or not _is_at_hand(mass):
+        if mass.requires_grad or not _is_readable(mass):
             return None
-        each = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
-    plain_scores = scores.detach().resolve_neg()
-    rows = _rows(penalties, target, plain_scores)
-    if plain_scores.numel() <= 2**15:  # then torch uses one thread, and NumPy's calls are quicker
-        numbers, factor = plain_scores.numpy(), each if isinstance(each, float) else each.numpy()
+        factor = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
+    logits = scores.detach().resolve_neg()
+    rows = _rows(penalties, target, logits)
+    if logits.numel() <= 2**15:  # torch would use one thread, and NumPy calls are faster
+        array, factors = logits.numpy(), factor if isinstance(factor, float) else factor.numpy()
         with np.errstate(all="ignore"):
             loss, array = _loss_and_gradient(
-                np, numbers, target.numpy(), numbers.argmax(1), rows.numpy(), concern_share, factor
+                np, array, target.numpy(), array.argmax(1), rows.numpy(), concern_share, factors
             )
         gradient = torch.from_numpy(array)
     else:
         with torch.no_grad():
-            top = plain_scores.max(1).indices
-            loss, gradient = _loss_and_gradient(torch, plain_scores, target, top, rows, concern_share, each)
-    if not isfinite(loss):  # exponentials lack the range, a class cannot be, or no sample counts
+            top = logits.max(1).indices
+            loss, gradient = _loss_and_gradient(torch, logits, target, top, rows, concern_share, factor)
+    if not isfinite(loss):  # underflow of exponentials, an impossible class, or no counted sample
         return None
 
     def definition(scores: Tensor) -> Tensor:
-        return _plain_concern_loss(batch._replace(scores=scores), penalties, concern_share)
+        return _reference_concern_loss(batch._replace(scores=scores), penalties, concern_share)
 
-    used = [target, *(each for each in (penalties, weight, batch.sample_weight) if each is not None)]
+    used = [target, *(tensor for tensor in (penalties, weight, batch.sample_weight) if tensor is not None)]
     try:
-        result: Tensor = _WithGradient.apply(scores, float(loss), gradient, concern_share * each, definition, *used)
-    except RuntimeError:  # in a transform of torch.func, of other tensors than these
+        result: Tensor = _WithGradient.apply(scores, float(loss), gradient, concern_share * factor, definition, *used)
+    except RuntimeError:  # inside a transform of torch.func over other tensors
         return None
     return result
 
 
 def _loss_and_gradient(
-    lib: Any, scores: Any, target: Any, top: Any, rows: Any, share: float, each: Any
+    lib: Any, scores: Any, target: Any, top: Any, rows: Any, share: float, factor: Any
 ) -> tuple[Any, Any]:
-    r"""Compute the weighted sum of losses, and its gradient (M, C) over `share` and `each`, with NumPy or torch.
+    r"""Compute the weighted sum of losses, and its gradient (M, C) divided by `share` and `factor`, in NumPy or torch.
 
-    With u the exponentials of logits below the highest one, U their sum, and :math:`x_j = U - u_j`, a sample's loss is
-    :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. Sums leave the highest out, so that nothing cancels.
+    With u the exponentials of logits relative to the highest, U their sum, and :math:`x_j = U - u_j`, a sample's loss
+    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. The highest is left out of sums to avoid cancellation.
     """
     at = lib.arange(len(target))
     u = scores - scores[at, top][:, None]
@@ -204,23 +207,23 @@ def _loss_and_gradient(
     x = total[:, None] - u
     x[at, top] = others
     logs = lib.log(x, out=x)
-    if isinstance(each, float):
-        loss = (losses.sum() - share * lib.dot(rows.reshape(-1), logs.reshape(-1))) * each
+    if isinstance(factor, float):
+        loss = (losses.sum() - share * lib.dot(rows.reshape(-1), logs.reshape(-1))) * factor
     else:
-        loss = ((losses[:, None] - share * (rows * logs).sum(1)[:, None]) * each).sum()
-    pulls = lib.divide(rows, lib.exp(logs, out=logs), out=logs)
-    of_top = pulls[at, top]
-    pulls[at, top] = 0
-    push = 1 / (share * total) - pulls.sum(1)
-    pulls += (push - of_top)[:, None]
-    pulls *= u
-    pulls[at, top] = push
-    pulls[at, target] += 1 - 1 / share
-    return loss, pulls
+        loss = ((losses[:, None] - share * (rows * logs).sum(1)[:, None]) * factor).sum()
+    gradient = lib.divide(rows, lib.exp(logs, out=logs), out=logs)
+    top_ratio = gradient[at, top]
+    gradient[at, top] = 0
+    top_gradient = 1 / (share * total) - gradient.sum(1)
+    gradient += (top_gradient - top_ratio)[:, None]
+    gradient *= u
+    gradient[at, top] = top_gradient
+    gradient[at, target] += 1 - 1 / share
+    return loss, gradient
 
 
-def _is_at_hand(values: Tensor) -> bool:
-    """Return whether values can be read at once, and no transform of torch.func or forward derivative needs them."""
+def _is_readable(values: Tensor) -> bool:
+    """Return whether values are on the CPU and outside any transform of torch.func or forward-mode derivative."""
     try:
         return values.is_cpu and values.data_ptr() is not None and unpack_dual(values).tangent is None  # type: ignore[no-untyped-call]
     except RuntimeError:  # inside a transform, a tensor has no memory
@@ -228,7 +231,7 @@ def _is_at_hand(values: Tensor) -> bool:
 
 
 class _WithGradient(torch.autograd.Function):
-    """A scalar whose gradient is known but for a factor. Second derivatives are those of its definition."""
+    """A scalar with a precomputed gradient (up to a factor); second derivatives come from its definition."""
 
     @staticmethod
     def forward(
@@ -240,7 +243,7 @@ class _WithGradient(torch.autograd.Function):
         definition: Callable[[Tensor], Tensor],
         *used: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(scores, gradient, *used)  # so that changes in place are told
+        ctx.save_for_backward(scores, gradient, *used)  # autograd then detects changes in place
         ctx.factor, ctx.definition = factor, definition
         return scores.new_tensor(value)
 
@@ -257,13 +260,13 @@ class _WithGradient(torch.autograd.Function):
 def log_complement(scores: Tensor) -> Tensor:
     """Compute log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
 
-    For the most probable class, the probabilities of the others are summed. Every other class has at most 1/2.
+    For the most probable class, the other probabilities are summed; every other class has at most 1/2.
     """
     top = scores.max(dim=1, keepdim=True).indices
     others = scores.scatter(1, top, float("-inf")).clamp(min=torch.finfo(scores.dtype).min)  # if all are -inf, too
     total = scores.logsumexp(dim=1, keepdim=True)
-    of_top = others.logsumexp(dim=1, keepdim=True) - total
-    return torch.log1p(-(others - total).exp()).scatter(1, top, of_top)
+    top_complement = others.logsumexp(dim=1, keepdim=True) - total
+    return torch.log1p(-(others - total).exp()).scatter(1, top, top_complement)
 
 
 def softmax_margin_loss(
@@ -285,12 +288,12 @@ def softmax_margin_loss(
     .. math::
         L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
 
-    The true class must win by a larger margin over a class whose confusion with it matters more. The costs are added
-    for training only: probabilities of new samples are the plain softmax of the logits.
+    The true class must win by a larger margin over classes that are costlier to confuse with it. The costs are added in
+    training only: at inference, probabilities are the softmax of the logits.
 
     The ``margin`` m >= 0 is in nats for a concern of 1; with 0 the loss is cross entropy. Weights of ``concern`` may be
-    0. The other arguments, the result and the errors are those of `concern_loss`. Where the target holds the shares of
-    classes, their costs D are averaged by these shares.
+    0. The other arguments, the result and the errors are those of `concern_loss`. For class shares as target, the costs
+    D are averaged by these shares.
 
     References:
         Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
@@ -304,18 +307,18 @@ def softmax_margin_loss(
     settings = LossSettings(check_class_weight(weight), ignore_index, label_smoothing, reduction)
     batch = loss_batch(logits, target, settings, sample_weight)
     weights = weights_of(concern).to(logits.device)
-    check_costs(weights, batch.scores.shape[1])  # a module looks at these values only once
+    check_costs(weights, batch.scores.shape[1])  # a module checks these values once, when it is made
     return checked_softmax_margin_loss(batch, without_diagonal(weights), margin)
 
 
 def check_margin(margin: float) -> None:
-    """Refuse a margin that is not finite and >= 0."""
+    """Check that a margin is finite and >= 0."""
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
 
 
 def checked_softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:
-    """Compute `softmax_margin_loss` with checked costs, 0 on the diagonal."""
+    """Compute `softmax_margin_loss` with validated costs, 0 on the diagonal."""
     if margin == 0:
         return batch.mean_cross_entropy()
     costs = costs.to(batch.scores)

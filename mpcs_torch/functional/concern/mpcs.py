@@ -1,4 +1,4 @@
-"""The Meta Pattern Concern Score (MPCS), vectorised."""
+"""The Meta Pattern Concern Score (MPCS)."""
 
 from math import ceil, isclose
 from typing import Literal
@@ -14,19 +14,19 @@ from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
 DEFAULT_K, DEFAULT_T = 5, 200
-"""As in the published runs: 200 intervals forgive what falls short of certainty by less than 0.005."""
+"""As in the published runs: 200 intervals forgive a confidence within 0.005 of certainty."""
 
 
 def concession_intervals(concession: float) -> int:
-    r"""Compute the number of intervals t of MPCS that forgives a concession in confidence.
+    r"""Compute the largest number of intervals t of MPCS that does not punish a concession c in confidence.
 
     With t intervals, a right class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
-    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t that forgives both is
+    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t with both is
 
     .. math:: t = \lceil 1 / c \rceil - 1
 
     Args:
-        concession: c, above 0 and below 1/2, and at least 2e-9, where t reaches its highest value of 2^29.
+        concession: c, from 2e-9, where t reaches its maximum of 2^29, to below 1/2.
 
     Raises:
         ValueError: If the concession is outside that range.
@@ -42,7 +42,7 @@ def concession_intervals(concession: float) -> int:
     if isinstance(concession, bool) or not isinstance(concession, int | float) or not 2e-9 <= concession < 0.5:
         raise ValueError(f"concession must be a number from 2e-9 to below 0.5, but got {concession!r}.")
     inverse = 1 / concession
-    # The inverse of the float nearest to 1/n can differ from n in its last bit.
+    # 1 / float(1 / n) can differ from n in its last bit.
     steps = round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
     return steps - 1
 
@@ -50,7 +50,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t: those given, or those of the concession, of the concern, or of the published runs.
+    """Return k and t, where None by the concession, by that of the concern, or by the defaults.
 
     Raises:
         ValueError: If t and concession are both given, or a setting breaks its rule.
@@ -66,7 +66,7 @@ def pattern_settings(
 
 
 def dense_concern(concern: Tensor) -> Tensor:
-    """Return a sparse concern (C, C) as a dense one, with 1 for the pairs that it leaves out."""
+    """Return a sparse concern (C, C) as a dense tensor; unstored weights are 1."""
     concern = concern.coalesce()
     dense = torch.ones(concern.shape, dtype=concern.dtype, device=concern.device)
     dense[tuple(concern.indices())] = concern.values()
@@ -107,8 +107,8 @@ def meta_pattern_concern_score(
     The concern :math:`D_i` is ``concern[y, l_i]`` for a wrong class, and the sum of those for the true class. If the
     true class is not in the pattern, every class in the pattern has concern 1.
 
-    The product :math:`t c_i` is rounded to float64, as in the published code: a float64 confidence within rounding of
-    the edge of an interval may count as on it. For float32 confidences the product is exact.
+    The product :math:`t c_i` is computed in float64, as in the published code: exact for float32 confidences, while a
+    float64 confidence within rounding of an interval edge may count as on it.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
@@ -120,10 +120,11 @@ def meta_pattern_concern_score(
         t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
             unless ``concession`` is given.
         concession: How far a confidence may fall short of certainty without being punished, below 1/2: sets t to
-            `concession_intervals`. The default t = 200 is a concession of just below 0.005. It prefers the classifier A
-            of the paper's Table I to B, as cross entropy does; a concession of 0.02 prefers B, as the paper does.
-        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the
-            diagonal is not read. A sparse COO tensor holds the weights that are not 1. Default: 1 everywhere.
+            `concession_intervals`. The default t = 200 is a concession of just below 0.005; it ranks classifier A of
+            the paper's Table I above B, as cross entropy does, while a concession of 0.02 ranks B first, as in the
+            paper.
+        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
+            diagonal is not read. A sparse COO tensor stores the weights other than 1. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others (Eq. 8), or their ``"count"`` k - 1,
             which the published runs used.
@@ -175,10 +176,10 @@ def meta_pattern_concern_score(
 
 
 def sum_scores(scores: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
-    """Sum scores (M,) over all samples, or over those of each true class, (C,); (B, ...) with bins."""
+    """Sum weighted scores (M,) over all samples, or by true class, (C,); (B, ...) with bins."""
     return labels.sum(scores) if average == "micro" else labels.sum_by(labels.target, labels.num_classes, scores)
 
 
 def sum_weights(labels: Labels, average: ScoreAverage) -> Tensor:
-    """Sum the weights of all samples, or of those of each true class, (C,); (B, ...) with bins."""
+    """Sum the weights of all samples, or by true class, (C,); (B, ...) with bins."""
     return labels.total() if average == "micro" else labels.count_by(labels.target, labels.num_classes)

@@ -1,4 +1,4 @@
-"""Dangerous errors among the samples that remain when the riskiest decisions are referred."""
+"""The risk-coverage curve of dangerous errors, and the area under it."""
 
 from typing import NamedTuple
 
@@ -14,10 +14,10 @@ from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples,
 
 
 class RiskCoverage(NamedTuple):
-    """The risk at each coverage, from the least risky sample alone to all samples: (N,) each, float64."""
+    """The risk-coverage curve, from one decided sample to all: (N,) each, float64."""
 
     coverage: Tensor
-    """The share of samples that are decided, above 0 and up to 1; the others are referred."""
+    """The share of samples that are decided, in (0, 1]; the rest is referred."""
     risk: Tensor
     """The mean loss of the decided samples; lower is better."""
 
@@ -33,17 +33,17 @@ def risk_coverage_area(
 ) -> Tensor:
     r"""Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
-    Each sample is decided for its most probable class :math:`\hat{y}`, and its estimated risk is the probability that
-    this is a dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. The area is the mean, over all
-    numbers n of samples to decide, of the share of dangerous errors among the n samples of the lowest estimated risk. A
-    model that knows which of its decisions are dangerous has a small area.
+    The decision for each sample is its most probable class :math:`\hat{y}`, and its estimated risk is the probability
+    of a dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. The area is the mean over n = 1 to
+    N of the share of dangerous errors among the n samples of the lowest estimated risk. It is small if the estimated
+    risk ranks dangerous errors last.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether taking the true class (row) for another (column) is
-            dangerous, such as `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
+        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
+            dangerous, as in `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         ignore_index: Label of samples to leave out.
 
@@ -55,8 +55,8 @@ def risk_coverage_area(
 
     References:
         Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).
-        Deviations: dangerous errors instead of all errors; among samples of equal estimated risk, dangerous errors are
-        spread evenly, so that the order of samples does not matter.
+        Deviations: dangerous errors instead of all errors; dangerous errors are averaged over ties of the estimated
+        risk, so the order of samples does not matter.
 
     Example:
         >>> import torch
@@ -100,12 +100,12 @@ def risk_coverage_area_details(
 
 
 def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:
-    """Compute the mean loss of decided samples at each coverage, for decisions by any estimate of their risk.
+    """Compute the mean loss of decided samples at each coverage, for any estimate of the risk.
 
     Args:
         risk: ``(N,)`` floating point estimates of the loss of each decision; only their order matters. No NaN.
-        loss: ``(N,)`` losses >= 0 of the decisions, such as bools that tell which are dangerous errors.
-        weight: ``(N,)`` above 0: how much each sample counts, in coverage too. Default: all count alike.
+        loss: ``(N,)`` losses >= 0 of the decisions, e.g. bools for dangerous errors.
+        weight: ``(N,)`` sample weights above 0, also for coverage. Default: 1.
 
     Example:
         >>> import torch
@@ -122,15 +122,17 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
     losses = loss[ordered.indices].to(widest_float(risk.device))
     weights = torch.ones_like(losses) if weight is None else weight[ordered.indices].to(losses.dtype)
     values, group = torch.unique_consecutive(ordered.values, return_inverse=True)
-    both = losses.new_zeros(2, len(values)).index_add(1, group, torch.stack([weights * losses, weights]))
+    tied_loss, tied_weight = losses.new_zeros(2, len(values)).index_add(
+        1, group, torch.stack([weights * losses, weights])
+    )
     count = weights.cumsum(0)
-    return RiskCoverage(count / count[-1:], ((both[0] / both[1])[group] * weights).cumsum(0) / count)
+    return RiskCoverage(count / count[-1:], ((tied_loss / tied_weight)[group] * weights).cumsum(0) / count)
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the estimated risk of each decision for the most probable class, and whether it is dangerous: (M,) each.
+    """Return the estimated risk of deciding for the most probable class, and whether that is dangerous: (M,) each.
 
-    Nothing here looks at a value, so an accelerator is never waited for.
+    Values are not read on the host, so an accelerator is not synchronized.
     """
     probs = samples.probs()
     _, decided = highest_class(probs)
@@ -140,6 +142,6 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
 
 
 def risks_of(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
-    """Return the probability (M,) that each decision (M,) is a dangerous error, by the probabilities (M, C)."""
-    # A sum's order differs from row to row; rounded to float32, equal rows have equal risks.
+    """Return the probability (M,) that each decision (M,) is a dangerous error, from class probabilities (M, C)."""
+    # The summation order varies between rows; rounded to float32, equal rows have equal risks.
     return (probs * dangerous.t()[decided]).sum(dim=1, dtype=widest_float(probs.device)).float()

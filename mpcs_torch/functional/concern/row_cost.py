@@ -1,4 +1,4 @@
-"""The mean cost of decisions whose costs differ from row to row."""
+"""The mean cost of decisions with row-wise costs."""
 
 from typing import NamedTuple
 
@@ -13,16 +13,16 @@ from mpcs_torch.functional.inputs.labels import Labels
 
 
 class RowCostSums(NamedTuple):
-    """Sums over the samples, each multiplied by its weight: (...), in the widest float."""
+    """Weighted sums over the samples: (...), in the widest float."""
 
     cost: Tensor
-    """What the decisions cost."""
+    """The costs of the decisions."""
     least: Tensor
-    """What the cheapest decisions for the same samples cost."""
+    """The minimum costs of the same samples."""
     most: Tensor
-    """What the dearest ones cost."""
+    """The maximum costs of the same samples."""
     samples: Tensor
-    """1 for each sample."""
+    """The weights."""
 
 
 def row_cost(
@@ -33,7 +33,7 @@ def row_cost(
     num_classes: int,
     regret: bool = False,
 ) -> Tensor:
-    r"""Compute the mean cost of decisions whose costs differ from row to row; lower is better.
+    r"""Compute the mean cost of decisions with row-wise costs; lower is better.
 
     .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{regret} \quad
         \frac{1}{N} \sum_n (c_{n \hat{y}_n} - \min_j c_{nj})
@@ -41,11 +41,10 @@ def row_cost(
     Args:
         preds: ``(N, ...)`` integer decisions, or ``(N, C, ...)`` floating point scores of any kind, whose highest is
             the decision (ties go to the lower class index).
-        target: ``(N, C, ...)`` what each decision costs for each sample, such as an amount of money: finite, below 0
-            for a gain.
+        target: ``(N, C, ...)`` the cost of each decision for each sample, e.g. in euros: finite, negative for a gain.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        regret: Whether to compute how much more than the cheapest decision for each sample is paid: 0 is perfect.
+        regret: Whether to subtract the cost of the cheapest decision for each sample: 0 is perfect.
 
     Returns:
         A float64 scalar (float32 on MPS), NaN without samples.
@@ -67,28 +66,28 @@ def row_cost(
 
 
 class CostedDecisions(NamedTuple):
-    """The decisions for a batch of M samples, and what each could have cost."""
+    """The decisions for a batch of M samples, and the costs of all decisions."""
 
     decisions: Decisions
     costs: Tensor
     """(M, C), floating point."""
     labels: Labels
-    """Their weights and bins; the labels themselves say nothing."""
+    """Dummy labels with the weights and bins."""
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Find the samples that break each rule of `row_cost_rules`, in that order."""
+        """Return the violations of each rule of `row_cost_rules`, in that order."""
         spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
         rule, *_ = row_cost_rules(self.labels.num_classes)
         return (Fault(rule, self.costs, spans), *self.decisions.find_faults()[1:])
 
 
 def row_cost_rules(num_classes: int) -> tuple[str, ...]:
-    """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
     return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
 
 
 def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_weight: Tensor | None) -> CostedDecisions:
-    """Check shapes and dtypes, decide for the highest score, and flatten; nothing here looks at a value."""
+    """Check shapes and dtypes, take the argmax of scores, and flatten, without reading values on the host."""
     costs = as_tensor(target, "target").detach()
     if costs.ndim < 2 or costs.shape[1] != num_classes or costs.is_complex() or costs.dtype == torch.bool:
         rule = f"target must be costs (N, {num_classes}, ...), one for each decision"
@@ -105,8 +104,8 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
     """Sum the costs of a batch: scalars, or (B,) with bins."""
     costs, labels = samples.costs, samples.labels
     cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
-    paid, least, most = (labels.sum(each) for each in (cost, costs.amin(1), costs.amax(1)))
-    return RowCostSums(paid, least, most, labels.total())
+    total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
+    return RowCostSums(total, least, most, labels.total())
 
 
 def cost_of(sums: RowCostSums, *, regret: bool) -> Tensor:

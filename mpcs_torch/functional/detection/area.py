@@ -1,4 +1,4 @@
-"""Areas under the ROC, single points on it, and the H-measure."""
+"""The partial area under the ROC, single points of the ROC, and the H-measure."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def partial_auc(
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
     With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
-    The area averages over operating points that no application has: see `h_measure`, and the costs at those it has.
+    The area averages over operating points that no application uses; see `h_measure`, and costs at operating points.
 
     ``max_p_fa`` is m, in (0, 1]. The other arguments, the shape of the result, errors and warnings are those of
     `equal_error_rate`, without its method.
@@ -54,7 +54,8 @@ def miss_at_false_alarm(
 ) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores: `half_total_error_rate` and `actual_detection_cost` take another.
+    The threshold is chosen on the same scores; `half_total_error_rate` and `actual_detection_cost` take one from
+    elsewhere.
     ``p_fa`` is the highest false-alarm rate, in [0, 1]. The other arguments, the shape of the result, errors and
     warnings are those of `equal_error_rate`, without its method.
 
@@ -97,11 +98,11 @@ def precision_recall_break_even(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
+    """Compute the number of misses at the threshold with as many false alarms; lower is better.
 
-    At this point precision equals recall: both are 1 minus this number divided by the number of targets. The point lies
-    on the convex hull, so the number need not be whole. Arguments and errors are those of `equal_error_rate`, without
-    its method.
+    There precision equals recall: both are 1 minus this number divided by the number of targets. The point is
+    interpolated on the convex hull, so the number need not be whole. Arguments and errors are those of
+    `equal_error_rate`, without its method.
 
     Returns:
         Float64, from 0 to the number of targets: a scalar, or ``(C,)`` with ``average="none"``.
@@ -117,7 +118,7 @@ def precision_recall_break_even(
 
 
 def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
-    """Compute the area of counted errors."""
+    """Compute the standardised partial area from error counts."""
     return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
 
@@ -155,13 +156,13 @@ def break_even_of_trials(trials: BinaryTrials) -> Tensor:
 
 
 def check_max_p_fa(max_p_fa: float) -> None:
-    """Refuse a limit outside (0, 1]."""
+    """Check that a limit is in (0, 1]."""
     if not 0 < max_p_fa <= 1:
         raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {max_p_fa}.")
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Refuse a rate outside [0, 1]."""
+    """Check that a rate is in [0, 1]."""
     if not 0 <= rate <= 1:
         raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")
 
@@ -176,7 +177,7 @@ def break_even_of(hull: ErrorCounts) -> Tensor:
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
-    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # rising to 1, so beyond the limit
+    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # ascending, and beyond the limit at 1
     after = int((p_fa <= max_p_fa).sum())
     share = (max_p_fa - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
     at_limit = p_hit[after - 1] + share * (p_hit[after] - p_hit[after - 1])
@@ -196,18 +197,18 @@ def h_measure(
 ) -> Tensor:
     r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
 
-    A false alarm costs c and a miss 1 - c, with c drawn from a distribution u that is the same for all detectors. With
-    the share p of targets, L is the expected cost of the best threshold at each c, and :math:`L_0` that of the better
-    constant decision:
+    A false alarm costs c and a miss 1 - c, with c distributed by the same density u for all detectors. With the share p
+    of targets, L is the expected cost with the best threshold at each c, and :math:`L_0` that of the better constant
+    decision:
 
     .. math::
         H = 1 - \frac{L}{L_0}, \quad
         L = \int \min_t \left( c (1 - p) P_{fa}(t) + (1 - c) p P_{miss}(t) \right) u(c) \, dc
 
     u is the beta distribution with the parameters 1 + p and 2 - p, whose mode is p, where both constant decisions cost
-    the same. The area under the ROC is such a mean too, but with a u that depends on the scores themselves, so it
-    weighs the errors of each detector by other costs. Needs scipy. Arguments, the shape of the result and errors are
-    those of `equal_error_rate`, without its method.
+    the same. The area under the ROC is such a mean too, but with a density that depends on the scores, so each detector
+    is evaluated with different costs. Needs scipy. Arguments, the shape of the result and errors are those of
+    `equal_error_rate`, without its method.
 
     References:
         Hand: Measuring classifier performance: a coherent alternative to the area under the ROC curve, Machine Learning
@@ -222,17 +223,17 @@ def h_measure(
 
 
 def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute the measure of trials."""
+    """Compute the H-measure of trials."""
     return h_measure_of(hull_of(trials.errors()).rates())
 
 
 def h_measure_of(hull: ErrorRates) -> Tensor:
-    """Compute the measure from a convex hull."""
+    """Compute the H-measure from a convex hull."""
     share = hull.targets.double() / (hull.targets + hull.nontargets)
     misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
-    # From one vertex to the next it pays to miss more and raise fewer false alarms once c is above this.
-    turns = misses.diff() / (misses.diff() - alarms.diff())
-    ends = torch.cat([turns.new_zeros(1), turns, turns.new_ones(1)])
+    # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.
+    breakpoints = misses.diff() / (misses.diff() - alarms.diff())
+    ends = torch.cat([breakpoints.new_zeros(1), breakpoints, breakpoints.new_ones(1)])
     cost = (_mean_of_costs(ends, share) * alarms + _mean_of_rest(ends, share) * misses).sum()
     constant = torch.stack([share.new_zeros(()), share, share.new_ones(())])
     best = _mean_of_costs(constant, share)[0] * (1 - share) + _mean_of_rest(constant, share)[1] * share

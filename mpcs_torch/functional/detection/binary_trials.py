@@ -1,6 +1,6 @@
-"""The split of a batch of trials into binary ones: one detector, each class against the rest, or all classes at once.
+"""The split of a batch into binary trials: of one detector, one-vs-rest, or pooled over classes.
 
-Detection counts errors in whole numbers, so that ties and crossings are exact: there is no ``sample_weight``.
+Errors are counted in whole numbers, so ties and crossings are exact; there is no ``sample_weight``.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ ClassAverage = Literal["macro", "micro", "none"]
 
 
 class BinaryTrials(NamedTuple):
-    """Targets and non-targets of one detector, of one class against the rest, or of all classes at once."""
+    """Targets and non-targets of one detector, of one class against the rest, or pooled over classes."""
 
     name: str
-    """The end of messages: empty, or " of class c"."""
+    """A suffix for messages: empty, or " of class c"."""
     scores: Tensor
     """(M,), float64."""
     labels: Tensor
@@ -38,12 +38,12 @@ class BinaryTrials(NamedTuple):
 
     @property
     def missing(self) -> str | None:
-        """The kind of trial that does not occur, or None."""
+        """The missing kind of trial, or None."""
         return missing_kind(self.labels)
 
     @property
     def nan(self) -> Tensor:
-        """The value of trials without targets or without non-targets: NaN, float64 scalar."""
+        """NaN, float64 scalar: the value if a kind of trial is missing."""
         return self.scores.new_tensor(nan)
 
     def errors(self) -> ErrorCounts:
@@ -54,7 +54,7 @@ class BinaryTrials(NamedTuple):
 
 
 def check_split(num_classes: int | None, average: str) -> None:
-    """Refuse fewer than two classes, and an unknown average."""
+    """Check the number of classes and the average."""
     if num_classes is not None:
         check_num_classes(num_classes)
     check_choice("average", average, ClassAverage)
@@ -76,7 +76,7 @@ def split_batch(
 def split_trials(
     scores: Tensor, labels: Tensor, *, num_classes: int | None, average: ClassAverage
 ) -> list[BinaryTrials]:
-    """Split the scores and labels of a `TrialBatch` into binary trials, without those that are ignored."""
+    """Split the scores and labels of a `TrialBatch` into binary trials, without ignored trials."""
     if widest_float(scores.device) != torch.float64:
         scores, labels = scores.cpu(), labels.cpu()
     counted = labels != IGNORED
@@ -92,17 +92,17 @@ def split_trials(
 
 
 def stack_classes(values: Sequence[Tensor]) -> Tensor:
-    """Return the values of binary trials as one tensor whose last dimension is the class, or the only value itself."""
+    """Stack the values of several classes along a new last dimension; return a single value unchanged."""
     return torch.stack(list(values), dim=-1) if len(values) > 1 else values[0]
 
 
-def of_each_class(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
-    """Compute a statistic of binary trials, stacked; NaN if targets or non-targets are missing."""
+def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
+    """Compute a statistic of each class, stacked; NaN if targets or non-targets are missing."""
     return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
 
 
 def average_classes(values: Tensor, *, num_classes: int | None, average: ClassAverage) -> Tensor:
-    """Compute the mean over the classes if the average is ``"macro"``."""
+    """Average values over the classes if the average is ``"macro"``."""
     return values.mean(dim=-1) if num_classes is not None and average == "macro" else values
 
 
@@ -114,6 +114,6 @@ def value_of_batch(
     average: ClassAverage,
     ignore_index: int | None,
 ) -> Tensor:
-    """Check a batch, and compute a statistic of each class, or its mean over the classes."""
+    """Validate a batch, and compute a statistic of each class, or its mean over the classes."""
     by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(of_each_class(by_class, statistic), num_classes=num_classes, average=average)
+    return average_classes(class_values(by_class, statistic), num_classes=num_classes, average=average)

@@ -1,4 +1,4 @@
-"""The detection cost function (DCF): its minimum, and its value at a threshold from other data."""
+"""The detection cost function (DCF): its minimum, and its value at a given threshold."""
 
 from collections.abc import Sequence
 from math import inf
@@ -19,7 +19,7 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_l
 
 
 class DetectionCost(NamedTuple):
-    """Detection costs at operating points, with the error rates and the thresholds they come from: float64."""
+    """Detection costs at operating points, with their error rates and thresholds: float64."""
 
     cost: Tensor
     """The raw cost, in the unit of c_miss and c_fa."""
@@ -49,7 +49,7 @@ def min_detection_cost(
     The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
     decision. A normalised cost of 1 is no better than ignoring the scores.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
+    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -98,11 +98,11 @@ def min_detection_cost_details(
 ) -> DetectionCost:
     """Compute the minimum detection cost, raw and normalised, with its error rates and its threshold.
 
-    The threshold is the middle of the best interval of thresholds, or of the widest bounded one if several tie:
-    thresholds with the same cost here can have very different costs on new scores, and the middle is the safest. Of
-    equally wide intervals, the lowest is taken. The threshold is infinite if only accepting all or rejecting all trials
-    is best (-inf where both are), and 0 if all thresholds cost the same. Rejecting all is possible even where a score
-    of +inf would be accepted at every threshold. Arguments and errors are those of `min_detection_cost`.
+    The threshold is the middle of the optimal interval, or of the widest bounded one (the lowest of equally wide ones)
+    if several tie: thresholds with the same cost here can have very different costs on new scores, and the middle is
+    the safest. It is infinite if only accepting all or rejecting all trials is optimal (-inf for both), and 0 if all
+    thresholds cost the same. Rejecting all is possible even with scores of +inf. Arguments and errors are those of
+    `min_detection_cost`.
 
     Returns:
         Scalars, or ``(P,)`` for P > 1 points; with classes, unless ``average="micro"``, these are a last dimension.
@@ -122,26 +122,26 @@ def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[Operat
     """Compute the minimum costs of binary trials at each point, stacked; NaN without targets or non-targets."""
 
     def costs(trials: BinaryTrials) -> list[DetectionCost]:
+        if trials.missing is not None:
+            return nan_costs(trials, len(points))
         counts = trials.errors()
         vertices = hull_vertices(counts)
         return [min_cost_of(counts, vertices, point) for point in points]
 
-    return stack_costs(
-        [costs(trials) if trials.missing is None else no_costs(trials, len(points)) for trials in by_class]
-    )
+    return stack_costs([costs(trials) for trials in by_class])
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost, with the middle of the best interval as threshold (if several tie, the widest bounded).
+    """Compute the minimum cost; the threshold is the middle of the optimal interval (the widest bounded if tied).
 
     Args:
         counts: The errors at all thresholds.
-        vertices: Indices of the vertices of their convex hull: one of them has the minimum cost.
-        point: A checked operating point.
+        vertices: Indices of the vertices of their convex hull, which attain the minimum cost.
+        point: A validated operating point.
     """
-    tied = where_minimal(counts, point, vertices)
+    tied = argmin_cost(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all others cost more
-    best = where_minimal(counts, point, between)
+    best = argmin_cost(counts, point, between)
     breaks = best.diff() > 1
     first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
     low = torch.where(first > 0, counts.thresholds[first - 1], -inf)
@@ -150,42 +150,42 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
     first, last, low, high = first[widest], last[widest], low[widest], high[widest]
     accepts_all = (first == 0) & high.isfinite()
     threshold = torch.where(accepts_all, -inf, middle_of(low, high))
-    # Thresholds that tie in cost can differ in their rates: return the rates of this one.
-    place = torch.searchsorted(counts.thresholds, threshold).clamp(first, last)
-    return _costs_of(counts, point, place)._replace(threshold=threshold)
+    # Thresholds with tied costs can have different rates: return those of this one.
+    index = torch.searchsorted(counts.thresholds, threshold).clamp(first, last)
+    return _costs_at(counts, point, index)._replace(threshold=threshold)
 
 
 def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
     """Compute the cost at a threshold."""
-    wanted = counts.thresholds.new_tensor(threshold)
-    place = torch.searchsorted(counts.thresholds, wanted).clamp(max=len(counts.thresholds) - 1)
-    return _costs_of(counts, point, place)._replace(threshold=wanted)
+    value = counts.thresholds.new_tensor(threshold)
+    index = torch.searchsorted(counts.thresholds, value).clamp(max=len(counts.thresholds) - 1)
+    return _costs_at(counts, point, index)._replace(threshold=value)
 
 
 def stack_costs(costs: Sequence[Sequence[DetectionCost]]) -> DetectionCost:
-    """Stack the costs of each class at each point: the points are the first dimension, unless there is only one."""
-    fields = stack_classes([torch.stack([torch.stack(cost) for cost in of_points], dim=1) for of_points in costs])
+    """Stack costs by class and point: points are the first dimension if there are several, classes the last."""
+    fields = stack_classes([torch.stack([torch.stack(cost) for cost in by_point], dim=1) for by_point in costs])
     return DetectionCost(*(fields if len(costs[0]) > 1 else fields.squeeze(1)))
 
 
-def no_costs(trials: BinaryTrials, number: int) -> list[DetectionCost]:
-    """Return the costs at a number of points of trials that lack targets or non-targets: NaN."""
+def nan_costs(trials: BinaryTrials, number: int) -> list[DetectionCost]:
+    """Return NaN costs for a number of points."""
     return [DetectionCost(*[trials.nan] * len(DetectionCost._fields))] * number
 
 
-def _costs_of(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> DetectionCost:
+def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> DetectionCost:
     miss, false_alarm = point.weights
-    p_miss = counts.misses[places].double() / counts.targets
-    p_fa = counts.false_alarms[places].double() / counts.nontargets
+    p_miss = counts.misses[index].double() / counts.targets
+    p_fa = counts.false_alarms[index].double() / counts.nontargets
     cost = miss * p_miss + false_alarm * p_fa
-    return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[places])
+    return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[index])
 
 
-def where_minimal(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Tensor:
-    """Return those of the thresholds at some indices that have the minimum cost."""
-    costs = _costs_of(counts, point, places).cost
-    # Rounding must not separate thresholds that tie: their costs are equal or differ by at least one error.
-    return places[costs <= costs.min() * (1 + 1e-12)]
+def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
+    """Return the subset of threshold indices with the minimum cost."""
+    costs = _costs_at(counts, point, index).cost
+    # Rounding must not break ties: costs are equal or differ by at least one error.
+    return index[costs <= costs.min() * (1 + 1e-12)]
 
 
 HALF_TOTAL = OperatingPoint(0.5)
@@ -205,10 +205,10 @@ def actual_detection_cost(
 ) -> Tensor:
     """Compute the detection cost at a given threshold, or at the Bayes threshold of each point; lower is better.
 
-    Without a threshold, ``preds`` are natural-log likelihood ratios, and the cost beyond that of `min_detection_cost`
-    is due to calibration. With one, such as the threshold of a development set, scores may be of any range: those of at
-    least ``threshold``, which must not be NaN, are accepted at all operating points. The equation, the other arguments,
-    the result and the errors are those of `min_detection_cost`.
+    Without a threshold, ``preds`` are natural-log likelihood ratios, and the excess over `min_detection_cost` is the
+    calibration loss. With a threshold, e.g. from a development set, scores may have any range: scores >= ``threshold``,
+    which must not be NaN, are accepted at all operating points. The equation, the other arguments, the result and the
+    errors are those of `min_detection_cost`.
 
     Example:
         >>> import torch
@@ -323,11 +323,11 @@ def cost_of_trials_at(
 ) -> DetectionCost:
     """Compute the costs of binary trials, stacked, at thresholds by trials and point; NaN if a kind is missing."""
 
-    def costs(trials: BinaryTrials, of_points: Sequence[float]) -> list[DetectionCost]:
+    def costs(trials: BinaryTrials, row: Sequence[float]) -> list[DetectionCost]:
         if trials.missing is not None:
-            return no_costs(trials, len(points))
+            return nan_costs(trials, len(points))
         counts = trials.errors()
-        return [cost_at(counts, point, threshold) for point, threshold in zip(points, of_points, strict=True)]
+        return [cost_at(counts, point, threshold) for point, threshold in zip(points, row, strict=True)]
 
     return stack_costs([costs(trials, row) for trials, row in zip(by_class, thresholds, strict=True)])
 
@@ -338,7 +338,7 @@ def thresholds_at(points: Sequence[OperatingPoint], threshold: float | None) -> 
 
 
 def check_threshold(threshold: float | None) -> None:
-    """Refuse a threshold that is neither a number nor None."""
+    """Check that a threshold is a number or None."""
     is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
     if threshold is not None and not is_number:
         raise ValueError(f"threshold must be a number or None, but got {threshold!r}.")

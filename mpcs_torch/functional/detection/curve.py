@@ -47,8 +47,7 @@ def detection_curve(
 
     .. math:: P_{miss}(t) = \frac{|\{s_i < t\}_{targets}|}{T}, \quad P_{fa}(t) = \frac{|\{s_i \ge t\}_{nontargets}|}{N}
 
-    The thresholds are the distinct scores and infinity, so tied scores are accepted together. A score of +inf is
-    accepted at every threshold but the last.
+    The thresholds are the distinct scores and infinity, so tied scores are accepted together.
 
     With classes, the average is ``"none"`` for a list of C curves, or ``"micro"`` for one curve of all N x C scores.
     The other arguments, errors and warnings are those of `equal_error_rate`, without its method.

@@ -1,4 +1,4 @@
-"""The equal error rate, at which misses are as frequent as false alarms: of scores, and of Gaussian ones."""
+"""The equal error rate of scores, and of Gaussian score distributions."""
 
 from collections.abc import Sequence
 from math import inf
@@ -14,14 +14,14 @@ from mpcs_torch.functional.detection.binary_trials import (
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, edge_of_equal_rates, first_threshold
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, first_threshold, hull_of
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the thresholds on both sides of it (the same if one threshold has that rate).
+    """An equal error rate in [0, 1], and the thresholds on both sides of it (equal if a threshold attains the rate).
 
     With ``method="nearest"``, all thresholds of the interval (low, high] have the rate.
     """
@@ -42,12 +42,12 @@ def equal_error_rate(
 ) -> Tensor:
     """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
-    Often no threshold has exactly equal rates. ``"rocch"`` takes the point of equal rates on the convex hull of the
-    curve: it is unique, the same for mirrored scores, at most 1/2, and recommended in the literature for small data.
-    ``"interpolated"`` takes it on straight lines between the points of the curve. ``"nearest"`` takes the mean of both
-    rates at the threshold where they differ least (the lowest such threshold).
+    Often no threshold has exactly equal rates. ``"rocch"`` interpolates on the convex hull of the curve: the result is
+    unique, the same for mirrored scores, at most 1/2, and recommended in the literature for small data.
+    ``"interpolated"`` interpolates linearly between the points of the curve. ``"nearest"`` is the mean of both rates at
+    the lowest threshold where they differ least.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
+    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -120,21 +120,19 @@ def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMe
 
 
 def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
-    """Compute the equal error rate of counted errors."""
+    """Compute the equal error rate from error counts."""
     if method == "rocch":
-        edge = edge_of_equal_rates(counts)
-    else:
-        targets, nontargets = int(counts.targets), int(counts.nontargets)
-        after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
-        edge = counts.misses.new_tensor([after - 1, after])
+        return crossing_of(hull_of(counts).rates())
+    targets, nontargets = int(counts.targets), int(counts.nontargets)
+    after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
     if method == "nearest":
-        return _nearest_of(counts, edge)
-    both_ends = edge.new_tensor([0, -1])  # rates are shares of all misses and of all false alarms
-    return crossing_of(counts.at(torch.cat([both_ends[:1], edge, both_ends[1:]])).rates())
+        return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
+    # Rates are shares of the counts at both ends of the curve.
+    return crossing_of(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
 
 
 def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Return the one of two neighbouring thresholds whose rates differ less, the lower one if both do alike."""
+    """Return the one of two neighbouring thresholds whose rates differ less; ties go to the lower."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
     rate = (
@@ -145,7 +143,7 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
 
 
 def crossing_of(curve: ErrorRates) -> EqualError:
-    """Return the point of equal rates on the straight lines between the points of a curve or a hull."""
+    """Interpolate the point of equal rates linearly on a curve or a hull."""
     gap = curve.p_miss - curve.p_fa  # rises from -1 to 1
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
@@ -155,7 +153,7 @@ def crossing_of(curve: ErrorRates) -> EqualError:
 
 
 class GaussianEqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the threshold that has it."""
+    """An equal error rate in [0, 1], and its threshold."""
 
     rate: Tensor
     threshold: Tensor
@@ -179,10 +177,10 @@ def gaussian_equal_error(
     with the distribution function :math:`\Phi` of the standard normal distribution. The rate is above 1/2 if targets
     have the lower mean.
 
-    With different deviations, the likelihood ratio of the two densities is not a rising function of the score: the
-    class with the larger deviation is the more likely one at both ends. A threshold on the score is then not the best
-    decision, which accepts or rejects an interval of scores. `equal_error_rate` of samples can be lower than this rate,
-    because it takes the convex hull of the ROC by default (``method="rocch"``); ``method="interpolated"`` tends to it.
+    With unequal deviations, the likelihood ratio is not monotonic in the score: the class with the larger deviation is
+    more likely in both tails, so the optimal decision is an interval of scores instead of a threshold. On samples,
+    `equal_error_rate` can then be lower than this rate by default (``method="rocch"``), because the convex hull allows
+    randomized decisions; ``method="interpolated"`` converges to it.
 
     Args:
         nontarget_mean: The mean of the scores of non-targets, finite. All arguments may be tensors that broadcast.

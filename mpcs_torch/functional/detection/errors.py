@@ -1,4 +1,4 @@
-"""Misses and false alarms of a detector at every threshold, counted from its scores, and the hull of their curve."""
+"""Counts of misses and false alarms at every threshold, and the convex hull of their curve."""
 
 import warnings
 from bisect import bisect_left
@@ -14,14 +14,14 @@ from mpcs_torch.functional.inputs.checks import check_trials
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 
 SAMPLE = 2**13
-"""The number of points from which a first, coarse hull is made."""
+"""The number of points of the first, coarse hull."""
 
 
 def hull_vertices(counts: "ErrorCounts") -> Tensor:
     """Return the indices of the vertices of the lower convex hull, both ends included: ascending, int64.
 
-    Integer products are exact up to 2^63. Most points are removed first: those that a neighbour improves on without
-    more errors of the other kind, and those above the hull of a sample.
+    Integer products are exact up to 2^63. Points that a neighbour dominates, and points above the hull of a sample, are
+    removed first.
     """
     x, y = counts.false_alarms, counts.misses
     last = len(x) - 1
@@ -35,32 +35,8 @@ def hull_vertices(counts: "ErrorCounts") -> Tensor:
     return inner[_quickhull(x[inner], y[inner])]
 
 
-def edge_of_equal_rates(counts: "ErrorCounts") -> Tensor:
-    """Return the two neighbouring vertices of the hull between which misses become as frequent as false alarms.
-
-    It runs quickhull on the edge that crosses the diagonal alone.
-
-    Returns:
-        Their indices (2,), int64: the last vertex with rarer misses and the next one.
-    """
-    x, y = counts.false_alarms, counts.misses
-    ends = torch.tensor([0, len(x) - 1], device=x.device)
-    inside = torch.arange(1, len(x) - 1, device=x.device)
-    while len(inside):
-        low, high = ends
-        depth = (x[low] - x[high]) * (y[high] - y[inside]) - (x[inside] - x[high]) * (y[high] - y[low])
-        deepest = depth.amax()
-        if deepest <= 0:
-            break
-        vertex, below = inside[depth == deepest][0], depth > 0
-        misses_are_rarer = bool(y[vertex] * x[0] < x[vertex] * y[-1])
-        ends = torch.stack([vertex, high] if misses_are_rarer else [low, vertex])
-        inside = inside[below & ((inside > vertex) if misses_are_rarer else (inside < vertex))]
-    return ends
-
-
 def _quickhull(x: Tensor, y: Tensor) -> Tensor:
-    """Run quickhull on all edges at once: each round keeps the points below an edge and makes the lowest a vertex."""
+    """Run quickhull on all edges in parallel: each round keeps the points below an edge, and adds the lowest vertex."""
     vertices = torch.tensor([0, len(x) - 1], device=x.device)
     inside = torch.arange(1, len(x) - 1, device=x.device)
     while len(inside):
@@ -76,7 +52,7 @@ def _quickhull(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _depth(x: Tensor, y: Tensor, vertices: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-    """Return twice the triangle area of each point and the edge above it (positive below the edge), and its edge."""
+    """Return for each point twice the area of its triangle with the edge above (positive if below), and that edge."""
     edge = torch.searchsorted(vertices, inside) - 1
     a, b = vertices[edge], vertices[edge + 1]
     return (x[a] - x[b]) * (y[b] - y[inside]) - (x[inside] - x[b]) * (y[b] - y[a]), edge
@@ -87,7 +63,7 @@ class ReversedScoresWarning(UserWarning):
 
 
 class ErrorRates(NamedTuple):
-    """Error rates of a detector at each threshold; a trial is accepted as a target if its score is at least that."""
+    """Error rates of a detector at each threshold; scores at or above the threshold are accepted."""
 
     p_miss: Tensor
     """(K,), rising from 0 to 1: the share of targets that are rejected."""
@@ -107,7 +83,7 @@ class ErrorRates(NamedTuple):
 
 
 class ErrorCounts(NamedTuple):
-    """Numbers of errors at each threshold: whole numbers, so that ties and crossings are exact."""
+    """Numbers of errors at each threshold: integers, so ties and crossings are exact."""
 
     misses: Tensor
     """(K,), int64, rising from 0 to the number of targets."""
@@ -134,15 +110,15 @@ class ErrorCounts(NamedTuple):
         )
 
     def at(self, index: Tensor) -> "ErrorCounts":
-        """Return the errors at some of the thresholds."""
+        """Return the errors at a subset of the thresholds."""
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
 
 
 def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> int:
-    """Return the index of the first threshold whose misses and false alarms meet a condition, by a binary search.
+    """Return the index of the first threshold whose misses and false alarms meet a condition, by binary search.
 
-    Thresholds rise, misses with them, and false alarms fall, so that the condition holds from there on. If none meets
-    it, the index is their number.
+    The condition must be monotonic: misses rise and false alarms fall with the threshold. If no threshold meets it, the
+    index is their number.
     """
     misses, false_alarms, thresholds = counts
     indices = range(len(thresholds))
@@ -150,19 +126,19 @@ def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> 
 
 
 def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
-    """Check scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
+    """Validate scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
     counts = count_errors(*checked_scores(preds, target))
     warn_if_reversed(area_under_roc(counts), counts)
     return counts
 
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
-    """Warn if the area under the ROC (of `name`) is below 1/2 by more than two standard deviations of pure chance."""
+    """Warn if the area under the ROC (of `name`) is more than two standard deviations of chance below 1/2."""
     targets, nontargets = int(counts.targets), int(counts.nontargets)
-    by_chance = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
-    if area < 0.5 - 2 * by_chance:
-        finding = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
-        warnings.warn(f"{finding} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
+    deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
+    if area < 0.5 - 2 * deviation:
+        problem = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
+        warnings.warn(f"{problem} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
@@ -174,15 +150,15 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
 
 
 def misranked_shares(counts: ErrorCounts, trials: tuple[Tensor, Tensor] | None = None) -> list[Tensor]:
-    """Return, for each target and for each non-target, the share of the other kind that is ranked wrongly with it.
+    """Return, for each target and for each non-target, the share of the other kind misranked against it.
 
-    Ties count 1/2. Both means are 1 minus the area under the ROC, and the shares are its influences, as DeLong, DeLong
-    and Clarke-Pearson have them: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
+    Ties count 1/2. Both means are 1 minus the area under the ROC, and the shares are its influence values, by DeLong,
+    DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
 
     Args:
         counts: The errors of the trials.
-        trials: Scores ``(N,)``, float64, and labels ``(N,)``, bool, in whose order the shares are. Default: that of the
-            scores of each kind, which takes less time.
+        trials: Scores ``(N,)``, float64, and labels ``(N,)``, bool: shares are returned in this order. Default: in
+            ascending order of the scores of each kind, which is faster.
 
     Returns:
         ``(N_k,)`` for each kind, float64, in [0, 1].
@@ -200,7 +176,7 @@ def misranked_shares(counts: ErrorCounts, trials: tuple[Tensor, Tensor] | None =
 
 
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return scores (N,) in float64 and labels as bool; refuse NaN, labels other than 0 and 1, and a missing class."""
+    """Validate scores and labels (N,), and convert them to float64 and bool."""
     if not preds.is_floating_point() or preds.ndim != 1:
         raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
     check_trials(preds, target)
@@ -215,14 +191,14 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:
-    """Refuse labels without targets or without non-targets (of `name`)."""
+    """Check that labels (of `name`) have targets and non-targets."""
     missing = missing_kind(labels)
     if missing is not None:
         raise ValueError(f"target must hold targets and non-targets, but holds no {missing}{name}.")
 
 
 def missing_kind(labels: Tensor) -> str | None:
-    """Return "targets" or "non-targets" if labels (N,), bool, hold none of them."""
+    """Return the missing kind in labels (N,), bool: "targets", "non-targets" or None."""
     if not labels.any():
         return "targets"
     return "non-targets" if labels.all() else None
@@ -234,7 +210,7 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
     thresholds, misses = scores.new_empty(size + 1), labels.new_empty(size + 1, dtype=torch.int64)
     thresholds[-1], misses[0] = inf, 0
     order = torch.empty_like(labels, dtype=torch.int64)
-    torch.sort(scores, out=(thresholds[:-1], order))  # in place: a copy of 10^7 scores takes noticeable time
+    torch.sort(scores, out=(thresholds[:-1], order))  # in place, to avoid a copy of 10^7 scores
     torch.cumsum(labels.index_select(0, order), 0, out=misses[1:])
     # Of the N - i trials at or above threshold i, T - misses[i] are targets; the others are false alarms.
     nontargets = size - int(misses[-1])
@@ -247,8 +223,8 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
 
 
 def middle_of(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of the interval (low, high]: ``high`` if no float lies between or there is no middle."""
-    middle = low / 2 + high / 2  # their sum could be infinite
+    """Return the middle of (low, high]: 0 for (-inf, inf], else ``high`` if an end is infinite or no float between."""
+    middle = low / 2 + high / 2  # low + high could overflow
     middle = torch.where(middle.isnan(), 0.0, middle)
     return torch.where(middle > low, middle, high)
 

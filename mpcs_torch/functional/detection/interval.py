@@ -16,9 +16,8 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
 
     .. math:: B^{-1}(\alpha / 2; e, n - e + 1), \quad B^{-1}(1 - \alpha / 2; e + 1, n - e)
 
-    The lower end is 0 if there are no errors, and the upper end is 1 if there is nothing else. The interval contains
-    the true rate with a probability of at least ``confidence``. It assumes independent trials; trials that share a
-    speaker or a patient are not independent. Needs scipy.
+    The lower end is 0 without errors, and the upper end 1 if all trials are errors. The coverage is at least
+    ``confidence`` for independent trials; trials that share a speaker or a patient are not independent. Needs scipy.
 
     Args:
         errors: The number of errors, from 0 to ``trials``.
@@ -84,21 +83,19 @@ def cost_interval(
     normalize: bool = True,
     confidence: float = CONFIDENCE,
 ) -> tuple[float, float]:
-    r"""Compute the confidence interval of a detection cost at a threshold that was not chosen on the same trials.
+    r"""Compute the confidence interval of a detection cost at a threshold that was chosen on other trials.
 
-    A minimum cost has no valid bootstrap interval. Choose its threshold on development trials instead, count the errors
-    at it on other trials, and this is the interval of the cost that the threshold has. With the two rates
-    :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at the same confidence, and weights
-    :math:`w_i` (cost times prior), its ends are
+    A minimum cost has no valid bootstrap interval: choose its threshold on development trials, and count the errors on
+    evaluation trials. With the two rates :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at the
+    same confidence, and weights :math:`w_i` (cost times prior), the ends are
 
     .. math:: \sum_i w_i \hat p_i - \sqrt{\sum_i w_i^2 (\hat p_i - l_i)^2}, \qquad
         \sum_i w_i \hat p_i + \sqrt{\sum_i w_i^2 (u_i - \hat p_i)^2}
 
-    By exact sums over all counts, for 3000 random settings of 20 to 1000 targets, up to 10 times as many non-targets,
-    and operating points from 0.5 to 0.001, it holds the true cost with a probability of at least 0.95 at the confidence
-    0.95, except where less than one error of each kind is expected (0.936 or more). Adding Clopper-Pearson ends with a
-    Bonferroni correction is 1.2 times as wide (``python -m tests.benchmarks.cost_intervals``). It assumes independent
-    trials. Needs scipy.
+    For 3000 random settings of 20 to 1000 targets, up to 10 times as many non-targets, and operating points from 0.5 to
+    0.001, the exact coverage at confidence 0.95 is at least 0.95, except where less than one error of each kind is
+    expected (0.936 or more). Sums of Bonferroni-corrected Clopper-Pearson ends are 1.2 times as wide
+    (``python -m tests.benchmarks.cost_intervals``). Assumes independent trials. Needs scipy.
 
     Args:
         misses: The number of rejected targets, from 0 to ``targets``.
@@ -125,11 +122,11 @@ def cost_interval(
         0.218 0.438
     """
     check_point(point)
-    counted = ((misses, targets), (false_alarms, nontargets))
-    intervals = [clopper_pearson(errors, trials, confidence=confidence) for errors, trials in counted]
+    rates = ((misses, targets), (false_alarms, nontargets))
+    intervals = [clopper_pearson(errors, trials, confidence=confidence) for errors, trials in rates]
     scale = min(point.weights) if normalize else 1.0
     cost, below, above = 0.0, [], []
-    for (errors, trials), (low, high), weight in zip(counted, intervals, point.weights, strict=True):
+    for (errors, trials), (low, high), weight in zip(rates, intervals, point.weights, strict=True):
         rate = errors / trials
         cost += weight * rate
         below.append(weight * (rate - low))

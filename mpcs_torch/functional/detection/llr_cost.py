@@ -1,4 +1,4 @@
-"""Log-likelihood ratios: from class probabilities, their cost Cllr, and their error rates at every operating point."""
+"""Log-likelihood ratios from class probabilities, their cost Cllr, and Bayes error rates at every operating point."""
 
 from math import log
 from typing import NamedTuple
@@ -9,8 +9,7 @@ from torch import Tensor
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
 from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of, observed_errors
 from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
 
 
 def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = True) -> Tensor:
@@ -18,19 +17,19 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 
     .. math:: LLR_c = \log \frac{P_c}{1 - P_c} - \log \frac{\pi_c}{1 - \pi_c}
 
-    The ratios do not depend on the class frequencies of the training data, so they can be used at any
-    `OperatingPoint`; `cllr` and `actual_detection_cost` with ``num_classes`` evaluate them. For two classes, column 1
-    holds the ratio of targets (class 1) against non-targets. Large ratios are exact where :math:`1 - P_c` rounds to 0.
+    The ratios do not depend on the class frequencies of the training data, so they apply at any `OperatingPoint`;
+    `cllr` and `actual_detection_cost` with ``num_classes`` evaluate them. For two classes, column 1 is the ratio of
+    targets (class 1) to non-targets. Large ratios stay exact where :math:`1 - P_c` rounds to 0.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
-        priors: ``(C,)`` prior probabilities > 0 that the posteriors include: those of the training data, unless the
-            classifier was corrected for others. Must sum to 1.
+        priors: ``(C,)`` prior probabilities > 0 behind the posteriors: those of the training data, unless the
+            classifier was corrected for other priors. Must sum to 1.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
 
     Returns:
         Ratios of the shape of ``preds``, in its dtype, or in float32 for half types; -inf for a probability of 0, +inf
-        for a probability of 1 beside zeros.
+        for a probability of 1 where all others are 0.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -45,10 +44,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
     """
     check_priors(priors, len(priors) if isinstance(priors, Tensor) else 2, above_0=True)
     check_by_class(preds)
-    unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
-    samples = flatten_samples(preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits))
-    raise_first(samples.find_faults())
-    scores = samples.wide()
+    scores = unlabelled_samples(preds, len(priors), from_logits=from_logits).wide()
     log_priors = priors.to(scores).log()
     ratios = _log_odds(scores if from_logits else scores.log()) - _log_odds(log_priors.unsqueeze(0))
     return ratios.reshape(preds.movedim(1, -1).shape).movedim(-1, 1)
@@ -57,8 +53,8 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 def _log_odds(logits: Tensor) -> Tensor:
     """Compute the log odds of each class against the rest: (M, C).
 
-    The probability of the rest is summed over the rest for the top class. It is at least 1/2 for the other classes, for
-    which 1 - P loses no digits.
+    For the top class, the probability of the rest is a sum over the other classes; for these it is at least 1/2, where
+    1 - P loses no digits.
     """
     log_probs = logits.log_softmax(dim=1)
     top = log_probs.argmax(dim=1, keepdim=True)
@@ -118,28 +114,28 @@ def min_cllr(
 
 
 def cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute the cost of trials."""
+    """Compute Cllr of trials."""
     trials.errors()  # warns if the scores seem to be reversed
     return cllr_of(trials.scores, trials.labels)
 
 
 def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute the minimum cost of trials."""
+    """Compute minimum Cllr of trials."""
     return min_cllr_of(hull_of(trials.errors()))
 
 
 def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
-    """Compute the cost of float64 scores and bool labels (N,)."""
+    """Compute Cllr of float64 scores and bool labels (N,)."""
     return mean_cost_of(softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean())
 
 
 def mean_cost_of(targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Return the cost in bits from the mean logarithmic costs of targets and of non-targets in nats."""
+    """Return Cllr in bits from the mean log costs of targets and of non-targets in nats."""
     return (targets + nontargets) / (2 * log(2))
 
 
 def min_cllr_of(hull: ErrorCounts) -> Tensor:
-    """Compute the minimum cost from a convex hull, whose edges are the blocks of pool-adjacent-violators."""
+    """Compute minimum Cllr from a convex hull, whose edges are the blocks of pool-adjacent-violators (PAV)."""
     rates = hull.rates()
     targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
     ratio = targets.log() - nontargets.log()
@@ -157,14 +153,14 @@ def softplus(x: Tensor) -> Tensor:
 MAX_LOG_ODDS = 700
 """Larger log odds are infinite as odds in floating point."""
 LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
-"""Those of figures."""
+"""The x-axis of figures."""
 
 
 class BayesErrors(NamedTuple):
     """Error rates divided by that of the better constant decision: 1 is no better than ignoring the scores."""
 
     actual: Tensor
-    """(P,): at the Bayes threshold; above 1 where bad calibration makes the scores harmful."""
+    """(P,): at the Bayes threshold; above 1 where miscalibration makes the scores harmful."""
     minimum: Tensor
     """(P,): at the best threshold; in [0, 1]."""
 
@@ -204,9 +200,9 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
 
 
 def bayes_errors_of(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
-    """Compute the normalised Bayes errors of counted errors."""
+    """Compute the normalised Bayes errors from error counts."""
     odds = log_odds.to(counts.thresholds)
-    # Weights of misses and false alarms, scaled so that the smaller is 1: a tiny prior does not underflow.
+    # Weights of misses and false alarms, scaled to a minimum of 1, so that tiny priors do not underflow.
     miss, false_alarm = odds.clamp(min=0).exp(), (-odds).clamp(min=0).exp()
     curve, hull = counts.rates(), hull_of(counts).rates()
     place = torch.searchsorted(curve.thresholds, -odds).clamp(max=len(curve.thresholds) - 1)

@@ -1,4 +1,4 @@
-"""Score normalisation: what a score means depends on how the enrolment and the test of its trial score in general."""
+"""Score normalisation by cohort scores of the enrolment and the test segment of each trial."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first
 
 
 class CohortStatistics(NamedTuple):
-    """The mean and the standard deviation of cohort scores of each of K names, float64 (K,)."""
+    """The mean and the standard deviation of the cohort scores of K names, float64 (K,)."""
 
     mean: Tensor
     deviation: Tensor
@@ -20,7 +20,7 @@ class CohortStatistics(NamedTuple):
 
 
 class SameScoresError(ValueError):
-    """A name that has no two scores that differ."""
+    """A name whose cohort scores are all equal."""
 
     def __init__(self, name: int) -> None:
         super().__init__(f"preds must hold two scores that differ for each name, but name {name} has none.")
@@ -30,18 +30,18 @@ class SameScoresError(ValueError):
 def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
     """Compute the mean and the standard deviation of the scores of each name against a cohort.
 
-    A name is an enrolment (a model) or a test (a segment), scored against impostors. Names may have different numbers
-    of scores. The deviation divides by that number, not by one less.
+    A name is an enrolment (a model) or a test segment, scored against impostors. Names may have different numbers of
+    scores n; the deviation divides by n, not n - 1.
 
     Args:
         preds: ``(M,)`` scores, floating point and finite.
-        names: ``(M,)`` integers from 0 to K - 1: whose score it is.
-        num_names: K, at least 1; each name must have at least two scores that differ.
-        top: Take only so many of the highest scores of each name, at least 2: the cohort that is nearest to it, for
-            adaptive normalisation. Default: all.
+        names: ``(M,)`` integers from 0 to K - 1: the name of each score.
+        num_names: K, at least 1; each name must have at least two distinct scores.
+        top: The number of highest scores of each name to use, at least 2: its nearest cohort, for adaptive
+            normalisation. Default: all.
 
     Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above; `SameScoresError` tells the name.
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above; `SameScoresError` has the name.
 
     Example:
         >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
@@ -64,14 +64,14 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
     )
     order = preds.double().argsort(descending=True, stable=True)
     order = order[names[order].argsort(stable=True)]
-    scores, owners = preds[order].double(), names[order].long()
-    counts = owners.bincount(minlength=num_names)
+    scores, codes = preds[order].double(), names[order].long()
+    counts = codes.bincount(minlength=num_names)
     if top is not None:
-        rank = torch.arange(len(owners), device=owners.device) - (counts.cumsum(0) - counts)[owners]
-        scores, owners = scores[rank < top], owners[rank < top]
+        rank = torch.arange(len(codes), device=codes.device) - (counts.cumsum(0) - counts)[codes]
+        scores, codes = scores[rank < top], codes[rank < top]
         counts = counts.clamp(max=top)
-    mean = scores.new_zeros(num_names).index_add(0, owners, scores) / counts
-    squares = scores.new_zeros(num_names).index_add(0, owners, (scores - mean[owners]).square())
+    mean = scores.new_zeros(num_names).index_add(0, codes, scores) / counts
+    squares = scores.new_zeros(num_names).index_add(0, codes, (scores - mean[codes]).square())
     deviation = (squares / counts).sqrt()
     bad = ~(deviation > 0)
     if bad.any():

@@ -1,15 +1,15 @@
-"""Operating points: the prior of targets and the costs of errors where a detector is used."""
+"""Operating points: the target prior and the costs of errors in an application of a detector."""
 
 from collections.abc import Sequence
 from math import inf, log
 from typing import Any, NamedTuple
 
 MIN_WEIGHT = 1e-300
-"""The smallest cost times prior: smaller products underflow."""
+"""The minimum of cost times prior, to avoid underflow."""
 
 
 class OperatingPoint(NamedTuple):
-    """The prior of targets and the costs of errors where a detector is used."""
+    """The target prior and the costs of errors in an application of a detector."""
 
     p_target: float
     """The prior probability of a target, in (0, 1)."""
@@ -75,14 +75,14 @@ def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
 
 
 def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Check one operating point, or any number of them, and return them as a tuple."""
+    """Validate one operating point or a sequence, and return a tuple."""
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
-    given: Sequence[Any] = points if several else [points]
-    return tuple(check_point(point) for point in given)
+    sequence: Sequence[Any] = points if several else [points]
+    return tuple(check_point(point) for point in sequence)
 
 
 def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Check one operating point or several, and return them as a tuple; refuse an empty sequence."""
+    """Validate one operating point or a nonempty sequence, and return a tuple."""
     checked = as_points(points)
     if not checked:
         raise ValueError(f"points must hold at least one OperatingPoint, but got {points!r}.")
@@ -90,7 +90,7 @@ def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tup
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Refuse a prior outside (0, 1), costs that are not above 0, and products of both that are too small."""
+    """Check that the prior is in (0, 1), costs are above 0, and their products do not underflow."""
     if not isinstance(point, OperatingPoint):
         raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
     if not 0 < point.p_target < 1:

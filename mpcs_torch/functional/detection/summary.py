@@ -1,4 +1,4 @@
-"""A summary of detection scores at chosen operating points, from one sort."""
+"""A summary of detection scores at operating points, from one sort."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class DetectionSummary(NamedTuple):
     min_cllr: Tensor
     """In bits; lower is better, in [0, 1]."""
     counts: ErrorCounts
-    """At all thresholds, or where several processes hold the trials, at those that matter."""
+    """At all thresholds, or for distributed trials at the relevant ones."""
     hull: ErrorCounts
     """At the vertices of the convex hull."""
 
@@ -62,7 +62,7 @@ def detection_summary(
 
 
 def summary_of(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
-    """Compute the summary of counted errors, which may lack thresholds that no value depends on, and their area."""
+    """Compute the summary from error counts, which may omit irrelevant thresholds, and the area under the ROC."""
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)
     return DetectionSummary(

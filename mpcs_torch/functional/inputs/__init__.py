@@ -1,1 +1,1 @@
-"""Checks of arguments, and one function for each kind of batch that flattens it."""
+"""Argument checks, and one flattening function for each kind of batch."""

@@ -1,4 +1,4 @@
-"""Arrays of NumPy, and specs of concern, as the tensors that functions compute with."""
+"""Conversion of NumPy arrays and concern specs to tensors."""
 
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
@@ -8,43 +8,43 @@ import torch
 from torch import Tensor
 
 MAX_SHOWN = 100
-"""Characters of a value in a message."""
+"""The number of characters of a value in an error message."""
 
 
 class ConcernLike(Protocol):
-    """The parts of a `mpcs_torch.ConcernSpec` that functions read."""
+    """The interface of `mpcs_torch.ConcernSpec` that the functions use."""
 
     @property
     def concession(self) -> float | None:
-        """The allowed distance of a confidence from certainty."""
+        """The unpunished distance of a confidence from certainty."""
 
     def matrix(self) -> Tensor:
-        """Return the concern of each pair, (C, C)."""
+        """Return the concern weight of each pair, (C, C)."""
 
     def compact_matrix(self) -> Tensor:
-        """Return the concern of each pair, (C, C), sparse if there are many classes."""
+        """Return the concern weight of each pair, (C, C), sparse for many classes."""
 
     def costs(self) -> Tensor:
         """Return the cost of each decision, (C, C) or (C, C + A + 1)."""
 
     def dangerous_pairs(self) -> Tensor:
-        """Return the dangerous pairs, bool (C, C)."""
+        """Return the mask of dangerous pairs, bool (C, C)."""
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Return values of pairs (C, C) for coarse answers, too: (C, C + A)."""
+        """Extend values of pairs (C, C) to coarse answers: (C, C + A)."""
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
-    """Return a tensor as it is, and an array or a list of numbers as a tensor on the CPU.
+    """Return a tensor unchanged; convert an array or a list of numbers to a CPU tensor.
 
     Raises:
-        ValueError: If the values are not numbers that a tensor can hold.
+        ValueError: If the values have no numeric dtype that torch supports.
     """
     if isinstance(values, Tensor):
         return values
     try:
         array = np.asarray(values)
-        # A tensor cannot share the memory of an array that is read-only or has strides below 0.
+        # torch cannot wrap a read-only array or one with negative strides.
         return torch.from_numpy(array if array.flags.writeable and array.flags.c_contiguous else array.copy())
     except (TypeError, ValueError):
         dtype = getattr(values, "dtype", "mixed values")
@@ -52,46 +52,46 @@ def as_tensor(values: Any, name: str) -> Tensor:
 
 
 def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return scores, labels and weights as tensors; without weights, None."""
+    """Convert scores, labels and optional weights to tensors."""
     weight = None if sample_weight is None else as_tensor(sample_weight, "sample_weight")
     return as_tensor(preds, "preds"), as_tensor(target, "target"), weight
 
 
 def detached(values: Any, name: str = "preds") -> Tensor:
-    """Return values as a tensor without gradients."""
+    """Convert values to a tensor without gradient."""
     return as_tensor(values, name).detach()
 
 
 def is_spec(concern: object) -> TypeGuard[ConcernLike]:
-    """Tell a `ConcernSpec` from weights; nothing here imports its class."""
+    """Return whether this is a `ConcernSpec`, by duck typing: the functional package does not import the class."""
     return hasattr(concern, "dangerous_pairs")
 
 
-def no_concern(given: object) -> str:
-    """Return how errors end that name what was given instead of a spec: a file or a name must be loaded."""
-    text = repr(str(given) if isinstance(given, Path) else given)
+def no_concern(value: object) -> str:
+    """Return the end of an error message for a value that is no spec; for a path, it names the loader."""
+    text = repr(str(value) if isinstance(value, Path) else value)
     short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
-    return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(given, str | Path) else f"{short}."
+    return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 
 def weights_of(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
-    """Return the weights of a spec, or the given ones."""
+    """Return the weights of a spec, or a tensor of weights unchanged."""
     if is_spec(concern):
         return concern.compact_matrix() if compact else concern.matrix()
-    return _given(concern)
+    return _concern_tensor(concern)
 
 
 def costs_of(concern: Tensor | ConcernLike) -> Tensor:
-    """Return the costs of a spec, or the given ones."""
-    return concern.costs() if is_spec(concern) else _given(concern)
+    """Return the costs of a spec, or a tensor of costs unchanged."""
+    return concern.costs() if is_spec(concern) else _concern_tensor(concern)
 
 
 def pairs_of(concern: Tensor | ConcernLike) -> Tensor:
-    """Return the dangerous pairs of a spec, or the given ones."""
-    return concern.dangerous_pairs() if is_spec(concern) else _given(concern)
+    """Return the dangerous pairs of a spec, or a mask of pairs unchanged."""
+    return concern.dangerous_pairs() if is_spec(concern) else _concern_tensor(concern)
 
 
-def _given(concern: Any) -> Tensor:
+def _concern_tensor(concern: Any) -> Tensor:
     if not isinstance(concern, Tensor) and not hasattr(concern, "__array__") and not isinstance(concern, list):
         raise ValueError(f"concern must be a ConcernSpec or a tensor, but got {no_concern(concern)}")
     return as_tensor(concern, "concern")

@@ -1,4 +1,4 @@
-"""Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
+"""Checks of settings, shapes and dtypes; none reads the values of a batch."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -10,16 +10,16 @@ from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """Return the dtype of sums on a device: float64, or float32 on MPS, which has nothing wider."""
+    """Return the accumulation dtype of a device: float64, or float32 on MPS, which lacks float64."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 MAX_INTERVALS = 2**29
-"""The product of a float32 (24 bits of mantissa) and an integer of up to 29 bits fits the 53 bits of a float64."""
+"""A float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
 
 
 def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
-    """Refuse a pattern length k outside [1, C], and a number of intervals t outside [2, 2^29]."""
+    """Check that the pattern length k is in [1, C] and the number of intervals t in [2, 2^29]."""
     check_num_classes(num_classes)
     for name, value in (("k", k), ("t", t)):
         if isinstance(value, bool) or not isinstance(value, int):
@@ -33,41 +33,47 @@ def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuse a value of the setting `name` that is not one of the choices of a `Literal`."""
+    """Check that a setting has one of the values of a `Literal`."""
     allowed = get_args(choices)
     if value not in allowed:
-        *others, last = (repr(choice) for choice in allowed)
-        raise ValueError(f"{name} must be {', '.join(others)} or {last}, but got {value!r}.")
+        *first, last = (repr(choice) for choice in allowed)
+        raise ValueError(f"{name} must be {', '.join(first)} or {last}, but got {value!r}.")
 
 
 def check_num_classes(num_classes: int) -> None:
-    """Refuse fewer than two classes."""
+    """Check that there are at least two classes."""
     if num_classes < 2:
         raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
 
 
-LARGEST_MATRIX = 2**31
-"""Bytes of a matrix (C, C), at most."""
+MAX_MATRIX_BYTES = 2**31
+"""The largest matrix (C, C)."""
 
 
-def check_matrix_fits(num_classes: int, bytes_each: int) -> None:
-    """Refuse a number of classes whose matrix (C, C) would take more than 2 GiB."""
-    size = num_classes**2 * bytes_each
-    if size > LARGEST_MATRIX:
+def check_matrix_fits(num_classes: int, itemsize: int) -> None:
+    """Check that a matrix (C, C) takes at most 2 GiB."""
+    size = num_classes**2 * itemsize
+    if size > MAX_MATRIX_BYTES:
         raise ValueError(
-            f"num_classes must not need a matrix of more than {LARGEST_MATRIX / 2**30:g} GiB here, but "
+            f"num_classes must not need a matrix of more than {MAX_MATRIX_BYTES / 2**30:g} GiB here, but "
             f"{num_classes} x {num_classes} numbers take {size / 2**30:.1f} GiB."
         )
 
 
 def check_zero_division(zero_division: float) -> None:
-    """Refuse a value for 0 / 0 that is not NaN, 0 or 1."""
+    """Check that the value of 0 / 0 is NaN, 0 or 1."""
     if zero_division == zero_division and zero_division not in (0, 1):
         raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
 
 
+def check_beta(beta: float) -> None:
+    """Check that the weight of recall in F is finite and above 0."""
+    if not 0 < beta < float("inf"):
+        raise ValueError(f"beta must be finite and > 0, but got {beta}.")
+
+
 def check_concern(concern: Tensor, num_classes: int) -> None:
-    """Refuse a concern matrix, dense or sparse, that is not (C, C) with finite weights above 0 off the diagonal."""
+    """Check that a dense or sparse concern is (C, C) with finite positive weights off the diagonal."""
     _check_matrix(concern, num_classes, layouts=(torch.strided, torch.sparse_coo))
     off_diagonal = _off_diagonal(concern)
     if (off_diagonal == 0).any():
@@ -79,13 +85,13 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
 
 
 def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
-    """Refuse a matrix that is not (C, C) with finite costs >= 0 off the diagonal, one of them above 0.
+    """Check that costs are (C, C), finite and >= 0 off the diagonal, and not all 0 there.
 
-    With ``referral``, one more column may hold costs of a referral, and columns before it those of coarse answers.
+    With ``referral``, columns of coarse answers and a last column for the referral may follow the C classes.
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
-    lowest, highest = costs.aminmax()  # one pass; both are NaN if a cost is
+    lowest, highest = costs.aminmax()  # one pass; both are NaN if any cost is
     if not (lowest >= 0 and highest < float("inf")):
         _refuse(costs, ~(costs.isfinite() & (costs >= 0)), "finite costs >= 0 off its diagonal")
     if not highest > 0:
@@ -93,12 +99,12 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
 
 
 def check_pairs(concern: Tensor, num_classes: int) -> None:
-    """Refuse pairs that are not a bool tensor (C, C)."""
+    """Check that pairs are a bool tensor (C, C)."""
     if not isinstance(concern, Tensor) or concern.dtype != torch.bool:
-        given = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
+        actual = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
         raise ValueError(
             "concern must be a ConcernSpec, or a bool tensor that is True for dangerous pairs, "
-            f"because weights do not tell which errors are dangerous, but got {given}."
+            f"because weights do not define which errors are dangerous, but got {actual}."
         )
     _check_matrix(concern, num_classes)
 
@@ -109,8 +115,8 @@ def _check_matrix(
     if concern.layout not in layouts:
         raise ValueError(f"concern must have layout {' or '.join(map(str, layouts))}, but got {concern.layout}.")
     allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
-    has_answers = referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
-    if concern.shape not in allowed and not has_answers:
+    has_coarse_answers = referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
+    if concern.shape not in allowed and not has_coarse_answers:
         raise ValueError(
             f"concern must have shape {' or '.join(map(str, allowed))}, one row for each true class, "
             f"but got {tuple(concern.shape)}."
@@ -119,8 +125,8 @@ def _check_matrix(
 
 def _off_diagonal(concern: Tensor) -> Tensor:
     if concern.layout == torch.sparse_coo:
-        places, weights = concern.coalesce().indices(), concern.coalesce().values()
-        return weights[places[0] != places[1]]
+        indices, weights = concern.coalesce().indices(), concern.coalesce().values()
+        return weights[indices[0] != indices[1]]
     rows, columns = concern.shape
     return concern[~torch.eye(rows, columns, dtype=torch.bool, device=concern.device)]
 
@@ -131,17 +137,17 @@ def _refuse(values: Tensor, bad: Tensor, rule: str) -> None:
 
 
 def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False) -> None:
-    """Refuse priors that are not a tensor (C,) of frequencies with a sum of 1, or not above 0 if they must be."""
+    """Check that priors (C,) are >= 0, or above 0 with ``above_0``, and sum to 1."""
     if not isinstance(priors, Tensor) or not priors.is_floating_point() or priors.shape != (num_classes,):
-        given = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
-        raise ValueError(f"{name} must be a floating point tensor of shape ({num_classes},), but got {given}.")
+        actual = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
+        raise ValueError(f"{name} must be a floating point tensor of shape ({num_classes},), but got {actual}.")
     in_range = priors > 0 if above_0 else priors >= 0
     if not in_range.all() or not sums_to_1(priors.double()):
         raise ValueError(f"{name} must be {'above 0' if above_0 else '>= 0'} and sum to 1, but got {priors.tolist()}.")
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:
-    """Refuse a target that does not hold integer class indices of the expected shape."""
+    """Check that a target has an integer dtype and the expected shape."""
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
         raise ValueError(f"target must hold integer class indices, but got dtype {target.dtype}.")
     if target.shape != expected_shape:
@@ -151,7 +157,7 @@ def check_target(target: Tensor, expected_shape: torch.Size) -> None:
 
 
 def check_trials(preds: Tensor, target: Tensor) -> None:
-    """Refuse scores that are not floating point, and labels that are not integers or bools of their shape."""
+    """Check that scores are floating point, and labels integers or bools of the same shape."""
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
     if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
@@ -160,7 +166,7 @@ def check_trials(preds: Tensor, target: Tensor) -> None:
 
 
 def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
-    """Refuse preds that are not floating point of shape (N, C, ...), and a target that is not (N, ...)."""
+    """Check that preds are floating point (N, C, ...) and the target is (N, ...)."""
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point logits or probabilities, but got dtype {preds.dtype}.")
     check_by_class(preds)
@@ -170,6 +176,6 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
 
 
 def check_by_class(scores: Tensor, name: str = "preds") -> None:
-    """Refuse scores without a dimension of classes."""
+    """Check that scores have a class dimension."""
     if scores.ndim < 2:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")

@@ -1,4 +1,4 @@
-"""The confidence of intervals, limits and alarms, and the level of tests, where no other is given."""
+"""The default confidence of intervals, limits and alarms, and the default level of tests."""
 
 CONFIDENCE, LEVEL = 0.95, 0.05
 """LEVEL is 1 - CONFIDENCE: the highest p-value that shows a difference."""
@@ -6,6 +6,6 @@ CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
 
 
 def check_confidence(value: float, name: str = "confidence") -> None:
-    """Refuse a confidence, a level or a chance outside (0, 1)."""
+    """Check that a confidence, a level or a chance is in (0, 1)."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")

@@ -1,4 +1,4 @@
-"""Samples whose values break a rule: counted on the device of the data, and reported when that costs no wait."""
+"""Validation of batch values: violations are counted on the device, and raised where that needs no synchronization."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,50 +12,50 @@ from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 class Span(NamedTuple):
-    """A number of each sample, and the range that it must lie in; NaN lies in none."""
+    """One number per sample and its valid range; NaN is always out of range."""
 
     numbers: Tensor
     """(M,)."""
     lowest: float = -inf
     highest: float = inf
 
-    def is_kept(self) -> bool:
-        """Tell whether all numbers lie in the range, by looking at their minimum and maximum alone."""
+    def contains_all(self) -> bool:
+        """Return whether all numbers are in range, from their minimum and maximum."""
         if not self.numbers.numel():
             return True
-        lowest, highest = self.numbers.aminmax()  # both are NaN if a number is
+        lowest, highest = self.numbers.aminmax()  # both are NaN if any number is
         return bool(self.lowest <= lowest.item() and highest.item() <= self.highest)
 
-    def broken(self) -> Tensor:
-        """Tell which numbers lie outside: (M,), bool."""
+    def outside(self) -> Tensor:
+        """Return the mask of numbers out of range: (M,), bool."""
         return ~((self.numbers >= self.lowest) & (self.numbers <= self.highest))
 
 
 def finite(numbers: Tensor) -> Span:
     """Return the range of finite numbers."""
-    most = torch.finfo(numbers.dtype).max
-    return Span(numbers, -most, most)
+    largest = torch.finfo(numbers.dtype).max
+    return Span(numbers, -largest, largest)
 
 
 class Fault(NamedTuple):
-    """One rule for the values of a batch of M samples, and what tells which samples break it."""
+    """One validation rule for M samples, and the numbers that decide which samples violate it."""
 
     rule: str
-    """The name of the argument and its rule, as the error message begins."""
+    """The argument and its rule, worded as the start of the error message."""
     values: Tensor
-    """(M,) or (M, C): the values that the message quotes."""
+    """(M,) or (M, C): the values quoted in the message."""
     spans: Sequence[Span]
-    """A sample breaks the rule if one of its numbers lies outside its range; empty if none can."""
+    """A sample violates the rule if any of its numbers is out of range; empty if no sample can."""
     counted: Tensor | None = None
-    """(M,), bool: the samples that the rule is for; None for all."""
+    """(M,), bool: the samples to validate; None for all."""
 
     def broken(self) -> Tensor:
-        """Tell which samples break the rule: (M,), bool."""
-        broken = torch.stack([span.broken() for span in self.spans]).any(dim=0)
+        """Return the mask of violations: (M,), bool."""
+        broken = torch.stack([span.outside() for span in self.spans]).any(dim=0)
         return broken if self.counted is None else broken & self.counted
 
-    def raise_if_it_counts(self) -> None:
-        """Raise a ValueError that quotes the first sample that counts and breaks the rule, if there is one."""
+    def raise_if_broken(self) -> None:
+        """Raise a ValueError that quotes the first violation, if any."""
         broken = self.broken()
         if broken.any():
             sample = int(broken.int().argmax())
@@ -63,21 +63,21 @@ class Fault(NamedTuple):
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
-    """Raise a ValueError that quotes the first value that breaks a rule. This waits for an accelerator."""
+    """Raise a ValueError that quotes the first violation of any rule; synchronizes an accelerator."""
     for fault in faults:
         for span in fault.spans:
-            if not span.is_kept():
-                fault.raise_if_it_counts()
+            if not span.contains_all():
+                fault.raise_if_broken()
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
-    """Count the samples that break each rule, without waiting for an accelerator: int64 (len(faults),)."""
+    """Count the violations of each rule without synchronizing an accelerator: int64 (len(faults),)."""
     none = faults[0].values.new_zeros((), dtype=torch.int64)
     return torch.stack([fault.broken().sum() if fault.spans else none for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
-    """Raise a ValueError for the first rule that was broken. This waits for an accelerator."""
+    """Raise a ValueError for the first rule with violations; synchronizes an accelerator."""
     for rule, count in zip(rules, counts.tolist(), strict=True):
         if count:
             raise ValueError(f"{rule}, but {count} of the samples since the last reset do not.")
@@ -95,14 +95,14 @@ class ProbabilitiesWarning(UserWarning):
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
-    """Return whether logits (M, C) are all at least 0 with sums of 1; one sample alone may be so by chance."""
+    """Return whether logits (M, C) are >= 0 with rows that sum to 1; a single row may do so by chance."""
     if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
         return False
     return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
 def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:
-    """Warn if the logits (M, C) of samples that count look like probabilities; an accelerator is not waited for."""
+    """Warn if the counted logits (M, C) look like probabilities; on the CPU only, to avoid a synchronization."""
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:
@@ -110,5 +110,5 @@ def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None
     except RuntimeError:  # inside vmap, values cannot be read
         return
     if is_suspect:
-        what_to_do = "pass from_logits=False where there is such a setting, or their logarithms"
-        warnings.warn(f"the logits look like probabilities: {what_to_do}.", ProbabilitiesWarning, stacklevel=2)
+        remedy = "pass from_logits=False where there is such a setting, or their logarithms"
+        warnings.warn(f"the logits look like probabilities: {remedy}.", ProbabilitiesWarning, stacklevel=2)

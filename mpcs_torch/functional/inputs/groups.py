@@ -1,4 +1,4 @@
-"""Names of the groups or clusters that rows belong to, as codes."""
+"""Per-row arguments: group and cluster names as codes, weights, frequencies and costs."""
 
 from collections.abc import Mapping
 from math import isnan
@@ -11,19 +11,19 @@ from mpcs_torch.functional.inputs.arrays import as_tensor
 
 
 class Groups(NamedTuple):
-    """A column that says to which group each row belongs, such as a speaker or a recording condition."""
+    """A grouping column, such as the speaker or the recording condition of each row."""
 
     names: list[str]
-    """(G,), in the order in which they occur."""
+    """(G,), in order of first occurrence."""
     codes: Tensor
     """(N,), int64: indices of the names."""
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
-    """Return the names of what each row belongs to.
+    """Return the name of the group of each row.
 
     Raises:
-        ValueError: If there is not one name for each of the rows, or one is missing.
+        ValueError: If the number of names is not the number of rows, or a name is missing.
     """
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
@@ -33,7 +33,7 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
         raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(names)}.")
     missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
     if missing is not None:
-        raise ValueError(f"{argument} must name something for every row, but row {missing} (from 0) has none.")
+        raise ValueError(f"{argument} must have a name for every row, but row {missing} (from 0) has none.")
     return [str(name) for name in names]
 
 
@@ -41,7 +41,7 @@ def row_weights(values: Any, number: int) -> Tensor:
     """Return the weight of each row: (n,), float64.
 
     Raises:
-        ValueError: If there is not one for each of the rows, one is negative or not finite, or all are 0.
+        ValueError: If the shape is not (n,), or a weight is negative or not finite.
     """
     weights = as_tensor(values, "weights").double()
     if weights.shape != (number,):
@@ -53,32 +53,33 @@ def row_weights(values: Any, number: int) -> Tensor:
 
 
 MAX_REPEATED = 10**8
-"""The most rows that frequencies may stand for: each is added up."""
+"""The largest sum of frequencies."""
 
 
 def row_frequencies(values: Any, number: int) -> Tensor:
-    """Return how often each row is repeated: (n,), int64.
+    """Return the number of repetitions of each row: (n,), int64.
 
     Raises:
-        ValueError: If there is not one for each of the rows, one is no whole number of at least 1, or the sum is more
-            than `MAX_REPEATED`.
+        ValueError: If the shape is not (n,), a frequency is not a whole number >= 1, or their sum exceeds
+            `MAX_REPEATED`.
     """
-    given = as_tensor(values, "frequencies").cpu()
-    if given.shape != (number,):
-        raise ValueError(f"frequencies must be (N,) for the {number} rows, but have shape {tuple(given.shape)}.")
-    if bad := (~((given >= 1) & (given == given.long()))).nonzero().tolist():
-        value = f"that of row {bad[0][0]} (from 0) is {given[bad[0][0]]:g}"
+    counts = as_tensor(values, "frequencies").cpu()
+    if counts.shape != (number,):
+        raise ValueError(f"frequencies must be (N,) for the {number} rows, but have shape {tuple(counts.shape)}.")
+    if bad := (~((counts >= 1) & (counts == counts.long()))).nonzero().tolist():
+        value = f"that of row {bad[0][0]} (from 0) is {counts[bad[0][0]]:g}"
         raise ValueError(f"frequencies must be whole numbers of at least 1, but {value}.")
-    if given.double().sum() > MAX_REPEATED:
-        raise ValueError(f"frequencies must sum to at most {MAX_REPEATED}, but sum to {given.double().sum():g}.")
-    return given.long()
+    if counts.double().sum() > MAX_REPEATED:
+        rule = f"frequencies must sum to at most {MAX_REPEATED}"
+        raise ValueError(f"{rule}, but sum to {counts.double().sum():g}.")
+    return counts.long()
 
 
 def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Return what each decision costs for each row: (n, C), float64.
+    """Return the cost of each decision for each row: (n, C), float64.
 
     Raises:
-        ValueError: If there is not one cost for each row and class, or one is not finite.
+        ValueError: If the shape is not (n, C), or a cost is not finite.
     """
     costs = as_tensor(values, "costs").double()
     if costs.shape != (number, classes):
@@ -91,7 +92,7 @@ def row_costs(values: Any, number: int, classes: int) -> Tensor:
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:
-    """Return the groups of rows, in the order in which they occur.
+    """Return the group codes of rows.
 
     Raises:
         ValueError: As `row_names`.
@@ -101,15 +102,15 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
             raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
         return values
     codes = dict[str, int]()
-    of_rows = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
-    return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))
+    row_codes = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
+    return Groups(list(codes), torch.tensor(row_codes, dtype=torch.int64))
 
 
 def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
-    """Return the groups of rows by column; None has no columns.
+    """Return the group codes of rows by column name; empty for None.
 
     Raises:
-        ValueError: If they are not named by column, or as `row_names`.
+        ValueError: If the groups are not a mapping of columns, or as `row_names`.
     """
     if groups is None:
         return {}

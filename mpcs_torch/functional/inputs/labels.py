@@ -1,4 +1,4 @@
-"""Labels and sample weights of any supported shape as one flat list of samples, which may be in bins."""
+"""Labels and sample weights of any supported shape, flattened to samples, optionally binned."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
-"""What the values of sample_weight must be, as error messages begin."""
+"""The value rule of sample_weight, worded as the start of an error message."""
 
 
 class Bins(NamedTuple):
@@ -18,10 +18,10 @@ class Bins(NamedTuple):
     codes: Tensor
     """(M,), int64, in [0, ``number``)."""
     number: int
-    """B, the number of bins, some of which may be empty."""
+    """B, the number of bins; bins may be empty."""
 
     def at(self, rows: slice | Tensor) -> "Bins":
-        """Return the bins of some of the samples."""
+        """Return the bins of a subset of the samples."""
         return Bins(self.codes[rows], self.number)
 
     def sum(self, values: Tensor) -> Tensor:
@@ -34,42 +34,42 @@ class Bins(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """The labels of a batch of M samples, safe to index with even where their values break a rule."""
+    """The labels of M samples, clamped so that invalid values cannot index out of range."""
 
     target: Tensor
-    """(M,), int64, in [0, C): a label outside this range is moved to the nearest class."""
-    given: Tensor
-    """(M,), int64: the labels as they were given."""
+    """(M,), int64, clamped to [0, C)."""
+    raw: Tensor
+    """(M,), int64: the labels as passed in."""
     num_classes: int
     ignored: Tensor | None = None
     """(M,), bool; None if no label is ignored."""
     sample_weight: Tensor | None = None
-    """(M,), widest float: as it was given; None stands for 1 everywhere."""
+    """(M,), widest float; None for weights of 1."""
     bins: Bins | None = None
-    """The bin of each sample; None if sums are over all of them."""
+    """The bin of each sample; None for sums over all samples."""
 
     @property
     def counted(self) -> Tensor:
-        """Return whether a sample is not ignored: (M,), bool."""
-        return torch.ones_like(self.given, dtype=torch.bool) if self.ignored is None else ~self.ignored
+        """Return the mask of samples that are not ignored: (M,), bool."""
+        return torch.ones_like(self.raw, dtype=torch.bool) if self.ignored is None else ~self.ignored
 
     @property
     def kept(self) -> Tensor | slice:
-        """Return the rows that are not ignored; a slice of all rows, which copies nothing, where none can be."""
+        """Return an index of the samples that are not ignored; a full slice where none can be, to avoid a copy."""
         return slice(None) if self.ignored is None else ~self.ignored
 
     @property
     def weight(self) -> Tensor:
-        """Return the weight of each sample, 0 if it is ignored: (M,), widest float."""
-        wide = widest_float(self.given.device)
-        weight = self.given.new_ones(len(self.given), dtype=wide) if self.sample_weight is None else self.sample_weight
+        """Return the weight of each sample, 0 where ignored: (M,), widest float."""
+        wide = widest_float(self.raw.device)
+        weight = self.raw.new_ones(len(self.raw), dtype=wide) if self.sample_weight is None else self.sample_weight
         return weight if self.ignored is None else torch.where(self.ignored, 0.0, weight)
 
     def at(self, rows: slice) -> "Labels":
-        """Return the labels of some of the samples."""
+        """Return the labels of a subset of the samples."""
         return Labels(
             self.target[rows],
-            self.given[rows],
+            self.raw[rows],
             self.num_classes,
             None if self.ignored is None else self.ignored[rows],
             None if self.sample_weight is None else self.sample_weight[rows],
@@ -77,78 +77,77 @@ class Labels(NamedTuple):
         )
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Return values (M,) times the weights of the samples, in the widest float; 0 without weight."""
+        """Multiply values (M,) by the sample weights, in the widest float; infinities of weight 0 become 0."""
         values = values.to(widest_float(values.device))
         if self.ignored is None and self.sample_weight is None:
             return values
         weight = self.weight
-        return torch.where(weight > 0, values * weight, 0.0)  # 0 would not cancel an infinity
+        return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum values (M,) times weights over all samples, a scalar, or over those of each bin, (B,)."""
+        """Sum weighted values (M,): a scalar, or (B,) with bins."""
         weighted = self.weighted(values)
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
-        """Sum values (M,) times weights by codes in [0, size): (size,), or (B, size) with bins."""
+        """Sum weighted values (M,) by code in [0, size): (size,), or (B, size) with bins."""
         weighted = self.weighted(values)
         return add_at(codes, size, weighted) if self.bins is None else self.bins.sum_by(codes, size, weighted)
 
     def total(self) -> Tensor:
-        """Sum the weights over all samples, a scalar, or over those of each bin, (B,)."""
+        """Sum the weights: a scalar, or (B,) with bins."""
         if self.ignored is None and self.sample_weight is None and self.bins is None:
-            return self.given.new_full((), len(self.given), dtype=widest_float(self.given.device))
+            return self.raw.new_full((), len(self.raw), dtype=widest_float(self.raw.device))
         weight = self.weight
         return weight.sum() if self.bins is None else self.bins.sum(weight)
 
     def count_by(self, codes: Tensor, size: int) -> Tensor:
-        """Sum the weights by codes in [0, size): (size,), or (B, size) with bins."""
+        """Sum the weights by code in [0, size): (size,), or (B, size) with bins."""
         weight = self.weight
         return add_at(codes, size, weight) if self.bins is None else self.bins.sum_by(codes, size, weight)
 
     def find_faults(self) -> tuple[Fault, Fault]:
-        """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
-        in_range = Span(self.given, 0, self.num_classes - 1)
+        """Return the violations of `label_rule` and of `WEIGHT_RULE`."""
+        in_range = Span(self.raw, 0, self.num_classes - 1)
         counted = None if self.ignored is None else ~self.ignored
         weight = None if self.sample_weight is None else self.weight
-        return Fault(label_rule(self.num_classes), self.given, [in_range], counted), find_bad_weights(
-            self.given, weight
-        )
+        label_fault = Fault(label_rule(self.num_classes), self.raw, [in_range], counted)
+        return label_fault, find_bad_weights(self.raw, weight)
 
 
-def add_at(places: Tensor, size: int, values: Tensor) -> Tensor:
-    """Sum values (M,) by their places in [0, size): (size,)."""
-    return values.new_zeros(size).index_add_(0, places, values)
+def add_at(codes: Tensor, size: int, values: Tensor) -> Tensor:
+    """Sum values (M,) by code in [0, size): (size,)."""
+    return values.new_zeros(size).index_add_(0, codes, values)
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:
-    """Return a batch of samples of any kind, or one that holds such `Labels`, so that its sums are over bins."""
+    """Set the bins of a batch of any kind: a NamedTuple with ``bins``, or with `Labels`."""
     if hasattr(samples, "labels"):
         return samples._replace(labels=samples.labels._replace(bins=bins))
     return samples._replace(bins=bins)
 
 
 def label_rule(num_classes: int) -> str:
-    """Return what the values of target must be, as error messages begin."""
+    """Return the value rule of target, worded as the start of an error message."""
     return f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
 
 
 def flatten_labels(
     target: Tensor, *, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None
 ) -> Labels:
-    """Flatten integer labels (N, ...) and their weights without looking at a value."""
-    given = (target if target.ndim == 1 else target.reshape(-1)).long()
+    """Flatten integer labels (N, ...) and their weights without reading values on the host."""
+    raw = (target if target.ndim == 1 else target.reshape(-1)).long()
     return Labels(
-        given.clamp(0, num_classes - 1),
-        given,
+        raw.clamp(0, num_classes - 1),
+        raw,
         num_classes,
-        None if ignore_index is None else given == ignore_index,
+        None if ignore_index is None else raw == ignore_index,
         flatten_weight(sample_weight, target.shape),
     )
 
 
 def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | None:
-    """Return the weights of M samples in the widest float, (M,); None stands for 1 everywhere."""
+    """Flatten sample weights to the widest float, (M,); None for weights of 1."""
     if sample_weight is None:
         return None
     check_weight_shape(sample_weight, shape)
@@ -156,7 +155,7 @@ def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | 
 
 
 def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
-    """Refuse weights that are not one for each sample."""
+    """Check that there is one weight for each sample."""
     if sample_weight.shape != shape:
         raise ValueError(
             f"sample_weight must have shape {tuple(shape)}, one weight for each sample, "
@@ -165,7 +164,7 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Find the samples (M, ...) whose weight (M,) breaks `WEIGHT_RULE`."""
+    """Return the violations of `WEIGHT_RULE` by weights (M,) of samples (M, ...)."""
     if weight is None:
         return Fault(WEIGHT_RULE, samples, [])
     return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

@@ -1,4 +1,4 @@
-"""Logits with their labels or shares of classes, as training losses take them: checked, flat, and reduced to a loss."""
+"""Batches of training losses: logits with labels or class probabilities, checked, flattened, and reduced to a loss."""
 
 from math import nan
 from typing import Literal, NamedTuple
@@ -16,7 +16,7 @@ LossReduction = Literal["mean", "sum", "none"]
 
 
 class LossSettings(NamedTuple):
-    """The settings of losses over logits that `torch.nn.functional.cross_entropy` has too."""
+    """The settings that losses over logits share with `torch.nn.functional.cross_entropy`."""
 
     weight: Tensor | None = None
     ignore_index: int = -100
@@ -25,22 +25,22 @@ class LossSettings(NamedTuple):
 
 
 class LossBatch(NamedTuple):
-    """M samples of C classes. Nothing here waits for an accelerator."""
+    """M samples of C classes. No method synchronizes an accelerator."""
 
     scores: Tensor
     """Logits (M, C), float32 or float64."""
     target: Tensor
-    """Labels (M,), int64, as they were given; or the shares of classes (M, C), in the dtype of scores."""
+    """Labels (M,), int64, as passed in; or class shares (M, C), in the dtype of scores."""
     sample_weight: Tensor | None
-    """(M,), in the dtype of scores; None stands for 1 everywhere."""
+    """(M,), in the dtype of scores; None for weights of 1."""
     settings: LossSettings
-    """Its class weights are in the dtype of scores."""
+    """With class weights in the dtype of scores."""
     shape: torch.Size
-    """The shape of losses of single samples."""
+    """The shape of per-sample losses."""
 
     @property
     def is_soft(self) -> bool:
-        """Whether the target holds shares of classes."""
+        """Whether the target holds class shares instead of labels."""
         return self.target.ndim == 2
 
     @property
@@ -49,7 +49,7 @@ class LossBatch(NamedTuple):
         return torch.where(self.target == self.settings.ignore_index, 0, self.target)
 
     def mass(self) -> Tensor:
-        """Return what each sample counts in a mean, as in `torch.nn.functional.cross_entropy`: (M,)."""
+        """Return the weight of each sample in a mean, as in `torch.nn.functional.cross_entropy`: (M,)."""
         weight, ignore_index, *_ = self.settings
         if self.is_soft:
             mass = self.scores.new_ones(len(self.scores))
@@ -59,19 +59,19 @@ class LossBatch(NamedTuple):
         return mass if self.sample_weight is None else mass * self.sample_weight
 
     def class_shares(self) -> Tensor:
-        """Return the smoothed shares of classes times their weights, of soft targets: (M, C)."""
+        """Return the smoothed class shares of soft targets, multiplied by the class weights: (M, C)."""
         weight, _, smoothing, _ = self.settings
         shares = self.target if smoothing == 0 else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
         return shares if weight is None else shares * weight
 
     def cross_entropy(self) -> Tensor:
         """Return the cross entropy of each sample, 0 where ignored: (M,)."""
-        if self.is_soft:  # that of torch is NaN where a class has neither a share nor a probability
+        if self.is_soft:  # torch returns NaN where both share and probability are 0
             return -sum_by_shares(self.class_shares(), self.scores.log_softmax(dim=1))
         return self._torch_cross_entropy("none")
 
     def mean_cross_entropy(self) -> Tensor:
-        """Return the reduced cross entropy: that of torch wherever torch has it."""
+        """Return the reduced cross entropy, by torch where torch supports the batch."""
         if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
             return self.reduced(self.cross_entropy())
         return self._torch_cross_entropy(self.settings.reduction)
@@ -92,8 +92,8 @@ class LossBatch(NamedTuple):
             raise
 
     def reduced(self, losses: Tensor) -> Tensor:
-        """Reduce losses of samples (M,), which are 0 where ignored and hold the weights of classes."""
-        if self.sample_weight is not None:  # a weight of 0 leaves out an infinite loss, too
+        """Reduce per-sample losses (M,), which are 0 where ignored and include the class weights."""
+        if self.sample_weight is not None:  # a weight of 0 also drops an infinite loss
             losses = torch.where(self.sample_weight == 0, 0.0, losses * self.sample_weight)
         if self.settings.reduction == "none":
             return losses.reshape(self.shape)
@@ -103,22 +103,22 @@ class LossBatch(NamedTuple):
         return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0
 
     def check_labels(self) -> None:
-        """Refuse labels that are neither a class nor ignored."""
+        """Check that every label is a class or ignored."""
         check_labels(self.target, self.scores.shape[1], self.settings.ignore_index)
 
 
 def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
-    """Sum logarithms over classes by their shares. A class with share 0 adds 0, even if its logarithm is infinite."""
+    """Return the share-weighted sum of logarithms over classes; a share of 0 times -inf is 0."""
     return torch.where(shares != 0, shares * logs, 0.0).sum(dim=1)
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
-    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with shares of their shape.
+    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares like logits.
 
-    Values of labels are left to the CPU's lookups, which refuse what is out of range: see `LossBatch.check_labels`.
+    Label values are not checked here: out-of-range labels make lookups on the CPU fail, see `LossBatch.check_labels`.
 
     Raises:
-        ValueError: If an argument cannot be used.
+        ValueError: If a setting, a shape or a dtype is invalid.
     """
     weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
@@ -131,8 +131,8 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
     dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
     if target.is_floating_point():
         if target.shape != logits.shape:
-            given = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
-            raise ValueError(f"target of a floating dtype must have the shape of logits, {given}.")
+            shapes = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
+            raise ValueError(f"target of a floating dtype must have the shape of logits, {shapes}.")
         if ignore_index >= 0:
             raise ValueError(f"ignore_index must be below 0 where the target holds shares, but got {ignore_index}.")
         flat_target = by_class(target, classes).to(dtype)
@@ -159,26 +159,26 @@ def by_class(values: Tensor, classes: int) -> Tensor:
 
 
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
-    """Refuse int64 labels that are neither a class nor ignored, where that costs no wait for an accelerator."""
+    """Check that int64 labels are classes or ignored; on the CPU only, to avoid a synchronization."""
     counted = torch.where(target == ignore_index, 0, target)
     rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
     _check_values(rule, counted, classes - 1)
 
 
-def _check_values(rule: str, values: Tensor, most: float) -> None:
-    """Refuse values that are not from 0 to `most`, where that costs no wait for an accelerator."""
+def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
+    """Check that values are in [0, highest_allowed]; on the CPU only, to avoid a synchronization."""
     if not values.is_cpu or not values.numel() or torch.compiler.is_compiling():
         return
     try:
-        lowest, highest = (limit.item() for limit in values.detach().aminmax())
+        lowest, highest = (extreme.item() for extreme in values.detach().aminmax())
     except RuntimeError:  # inside vmap, values cannot be read
         return
-    if not (lowest >= 0 and highest <= most):
-        raise ValueError(f"{rule}, but got {values[~((values >= 0) & (values <= most))][0].item()}.")
+    if not (lowest >= 0 and highest <= highest_allowed):
+        raise ValueError(f"{rule}, but got {values[~((values >= 0) & (values <= highest_allowed))][0].item()}.")
 
 
 def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
-    """Return weights of samples as a tensor; refuse other shapes and, where that costs no wait, values below 0."""
+    """Convert sample weights to a tensor and check their shape and, on the CPU, their values."""
     sample_weight = as_tensor(sample_weight, "sample_weight")
     check_weight_shape(sample_weight, shape)
     values = sample_weight if sample_weight.is_floating_point() else sample_weight.double()
@@ -187,10 +187,10 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
 
 
 def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
-    """Return weights of classes (C,) as a tensor, checked by value, which waits for an accelerator.
+    """Convert class weights (C,) to a tensor and check their values; synchronizes an accelerator.
 
     Raises:
-        ValueError: If they are not finite numbers >= 0, one for each class.
+        ValueError: If they are not (C,), finite and >= 0.
     """
     if weight is None:
         return None
@@ -202,7 +202,7 @@ def check_class_weight(weight: Tensor | None, num_classes: int | None = None) ->
 
 
 def check_class_count(weight: Tensor, num_classes: int | None) -> None:
-    """Refuse weights that are not one for each class."""
+    """Check that there is one weight for each class."""
     if weight.ndim != 1 or num_classes not in (None, len(weight)):
         expected = "C" if num_classes is None else num_classes
         raise ValueError(f"weight must have shape ({expected},), one per class, but got {tuple(weight.shape)}.")

@@ -1,4 +1,4 @@
-"""Scores and labels of any supported shape as one flat list of samples."""
+"""Class scores and labels of any supported shape, flattened to samples."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -8,29 +8,29 @@ from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
+from mpcs_torch.functional.inputs.chunks import EVERY_ROW, concat_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
-from mpcs_torch.functional.inputs.parts import EVERY_ROW, joined_parts
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
 
 
 class Samples(NamedTuple):
-    """A batch of M samples; what is computed of it is safe even where its values break a rule."""
+    """A batch of M samples; computing with invalid values gives NaN, but no error."""
 
     scores: Tensor
-    """(M, C), floating point: on the given scale, as they were given."""
+    """(M, C), floating point, as passed in."""
     labels: Labels
     scale: Scale
 
     def at(self, rows: slice) -> "Samples":
-        """Return some of the samples."""
+        """Return a subset of the samples."""
         return self if rows is EVERY_ROW else Samples(self.scores[rows], self.labels.at(rows), self.scale)
 
     def wide(self) -> Tensor:
-        """Return the scores as float32 or float64, the same for each class of an ignored sample: (M, C)."""
-        scores = self.scores.to(computed_in(self.scores))
+        """Return the scores as float32 or float64, with a constant row for an ignored sample: (M, C)."""
+        scores = self.scores.to(compute_dtype(self.scores))
         if self.labels.ignored is None:
             return scores
         return torch.where(self.labels.ignored.unsqueeze(1), 1 / self.labels.num_classes, scores)  # 0 * NaN is NaN
@@ -38,10 +38,10 @@ class Samples(NamedTuple):
     def probs(self) -> Tensor:
         """Return the probability of each class: (M, C)."""
         scores = self.wide()
-        return scores if self.scale == "probs" else _of_rows(Tensor.softmax, scores)
+        return scores if self.scale == "probs" else _row_wise(Tensor.softmax, scores)
 
     def log_probs(self) -> Tensor:
-        """Return the natural logarithm of the probability of each class, from logits or log-probabilities: (M, C)."""
+        """Return the log-probability of each class, from logits or log-probabilities: (M, C)."""
         scores = self.wide()
         return scores if self.scale == "log_probs" else log_softmax(scores)
 
@@ -50,11 +50,11 @@ class Samples(NamedTuple):
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
-        """Find the samples that break each rule of `sample_rules`, in that order.
+        """Return the violations of each rule of `sample_rules`, in that order.
 
         Args:
-            computed: (M,): numbers that a softmax of the logits has led to; they are NaN where logits break the rule.
-                Default: the logits are looked at.
+            computed: (M,): a result of a softmax of the logits, which is NaN where logits are invalid. It saves a pass
+                over the logits.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
@@ -62,54 +62,54 @@ class Samples(NamedTuple):
             warn_of_probabilities(self.scores, label_fault.counted)
             spans = [finite(self.scores.amax(dim=1)) if computed is None else Span(computed)]
         elif self.scale == "log_probs":
-            spans = [Span(self.scores.to(computed_in(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
+            spans = [Span(self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
         else:
-            total = self.scores.sum(dim=1)  # adds in float32; a sum into float32 takes ten times as long for half types
+            total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for half types
             spans = [Span(total, 1 - tolerance, 1 + tolerance), Span(self.scores.amin(dim=1), lowest=0)]
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
         return label_fault, Fault(rule, self.scores, spans, label_fault.counted), weight_fault
 
 
-def computed_in(scores: Tensor) -> torch.dtype:
-    """Return the dtype to compute in: float32 for half types."""
-    # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50).
+def compute_dtype(scores: Tensor) -> torch.dtype:
+    """Return the dtype to compute in: float32 for half types, else that of the scores."""
+    # A bfloat16 softmax puts one confidence in seven into the wrong interval (t = 50).
     return torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
 
 
 def log_softmax(scores: Tensor) -> Tensor:
-    """Take the log-softmax of each row of scores (M, C)."""
-    return _of_rows(Tensor.log_softmax, scores)
+    """Compute the row-wise log-softmax of scores (M, C)."""
+    return _row_wise(Tensor.log_softmax, scores)
 
 
-def _of_rows(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
-    """Apply a function of vectors and their dimension to rows; torch takes five times as long over short ones.
+def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
+    """Apply a function of a tensor and a dimension row-wise; short rows are transposed, which is five times faster.
 
-    Columns are filled up to whole registers, because torch rounds the last ones of a row in another way: equal rows
-    give equal bits wherever they stand.
+    Columns are padded to whole vector registers: torch rounds the remainder differently, and equal rows must give equal
+    bits in any position.
     """
     # Rows of fewer than 16 classes do not fill a vector register.
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
         return function(scores, 1)
-    columns, left = scores.t(), -scores.shape[0] % 64  # fills more registers than torch uses at once
-    return function(nn.functional.pad(columns, (0, left)) if left else columns, 0)[:, : scores.shape[0]].t()
+    columns, padding = scores.t(), -scores.shape[0] % 64  # more than the registers that torch uses at once
+    return function(nn.functional.pad(columns, (0, padding)) if padding else columns, 0)[:, : scores.shape[0]].t()
 
 
 class RowTerms(NamedTuple):
-    """A batch of M samples with the number that a metric makes of the scores of each."""
+    """A batch of M samples with the per-sample term of a metric."""
 
     term: Tensor
-    """(M,): float32 or wider, NaN where logits break their rule; or int64 for decisions."""
+    """(M,): float32 or wider, NaN for invalid logits; or int64 for decisions."""
     labels: Labels
     samples: Samples
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Find the samples that break each rule of `sample_rules`, in that order."""
+        """Return the violations of each rule of `sample_rules`, in that order."""
         return self.samples.find_faults(self.term if self.term.is_floating_point() else None)
 
 
-def terms_of(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
-    """Compute a number for each sample, (M,), without looking at a value."""
-    (terms,) = joined_parts(lambda rows: [term(samples.at(rows))], samples.scores)
+def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
+    """Compute the term of each sample, (M,), without reading values on the host."""
+    (terms,) = concat_chunks(lambda rows: [term(samples.at(rows))], samples.scores)
     return RowTerms(terms, samples.labels, samples)
 
 
@@ -123,18 +123,18 @@ def checked_terms(
     scale: Scale,
     ignore_index: int | None,
 ) -> RowTerms:
-    """Flatten a batch, compute a number for each sample, and check the values. This waits for an accelerator."""
+    """Flatten a batch, compute the term of each sample, and validate the values; synchronizes an accelerator."""
     check_num_classes(num_classes)
     samples = flatten_samples(
         preds, target, num_classes=num_classes, scale=scale, ignore_index=ignore_index, sample_weight=sample_weight
     )
-    terms = terms_of(samples, term)
+    terms = row_terms(samples, term)
     raise_first(terms.find_faults())
     return terms
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
-    """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
     preds = {
         "logits": "preds must be logits without NaN or +inf",
         "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
@@ -144,16 +144,15 @@ def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
 
 
 def scale_of(from_logits: bool) -> Scale:
-    """Return the scale of scores that are logits or probabilities."""
+    """Return the scale for a ``from_logits`` setting."""
     return "logits" if from_logits else "probs"
 
 
 def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
-    """Return scores (N, ...) of class 1 alone as those of both classes, (N, 2, ...), and others as they are.
+    """Expand binary scores (N, ...) of class 1 to both classes, (N, 2, ...); return other scores unchanged.
 
     Raises:
-        ValueError: If they are on no known scale: a decision for class 1 begins at a logit of 0, or a probability of
-            1/2.
+        ValueError: If the scale is None, because the threshold is 0 for logits and 1/2 for probabilities.
     """
     if num_classes != 2 or preds.shape != target.shape or not preds.is_floating_point() or scale == "log_probs":
         return preds
@@ -175,13 +174,22 @@ def flatten_samples(
     ignore_index: int | None = None,
     sample_weight: Tensor | None = None,
 ) -> Samples:
-    """Check shapes and dtypes, and flatten (N, C, ...) to (M, C).
-
-    Nothing here looks at a value, so an accelerator is never waited for.
-    """
+    """Check shapes and dtypes, and flatten (N, C, ...) to (M, C), without reading values on the host."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     preds = of_both_classes(preds, target, num_classes, scale)
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
     return Samples(scores, labels, scale)
+
+
+def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
+    """Validate scores (N, C, ...) and return them as samples with dummy labels.
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule.
+    """
+    labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
+    samples = flatten_samples(preds, labels, num_classes=num_classes, scale=scale_of(from_logits))
+    raise_first(samples.find_faults())
+    return samples

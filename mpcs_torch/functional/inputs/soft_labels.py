@@ -1,4 +1,4 @@
-"""Predictions and labels that are degrees of truth, of any supported shape, as one flat list of samples."""
+"""Soft labels and predictions of any supported shape, flattened to samples."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,50 +7,48 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
+from mpcs_torch.functional.inputs.chunks import concat_chunks, map_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
-from mpcs_torch.functional.inputs.parts import joined_parts, of_parts
 
 SOFT_RULES = (
     "target must hold degrees of truth from 0 to 1",
     "preds must hold degrees of truth from 0 to 1",
     WEIGHT_RULE,
 )
-"""What the values of target, preds and sample_weight must be, as error messages begin."""
+"""The value rules of target, preds and sample_weight, worded as the start of an error message."""
 ROUNDING = 1e-6
-"""How far a mean of float32 degrees may fall outside [0, 1]."""
-
-
-SHARE_RULE = "target must hold shares of annotators, with the sum 1, for metrics that count classes"
+"""The distance from [0, 1] that rounding of a float32 mean can cause."""
+SHARE_RULE = "target must hold shares of annotators that sum to 1, for metrics that count classes"
 
 
 class SoftSamples(NamedTuple):
-    """A batch of M samples of C classes, each a degree of truth."""
+    """A batch of M samples with a degree of truth for each of C classes."""
 
     preds: Tensor
-    """(M, C), floating point, as they were given."""
+    """(M, C), floating point, as passed in."""
     target: Tensor
-    """(M, C), as it was given."""
+    """(M, C), as passed in."""
     ignored: Tensor | None
-    """(M, C), bool; None if no element is."""
+    """(M, C), bool; None if no element is ignored."""
     weight: Tensor | None
-    """(M, 1), widest float; None stands for 1 everywhere."""
+    """(M, 1), widest float; None for weights of 1."""
     bins: Bins | None = None
-    """The bin of each sample; None if sums are over all of them."""
+    """The bin of each sample; None for sums over all samples."""
 
     @property
     def predicted(self) -> Tensor:
-        """The predictions in [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
+        """The predictions clamped to [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
         return self._counted(self.preds).clamp(0, 1)
 
     @property
     def actual(self) -> Tensor:
-        """The labels in [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
+        """The labels clamped to [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
         return self._counted(self.target).clamp(0, 1)
 
     @property
     def counted(self) -> Tensor:
-        """Whether an element is not ignored: (M, C), bool."""
+        """The mask of elements that are not ignored: (M, C), bool."""
         return torch.ones_like(self.preds, dtype=torch.bool) if self.ignored is None else ~self.ignored
 
     def _counted(self, values: Tensor) -> Tensor:
@@ -59,7 +57,7 @@ class SoftSamples(NamedTuple):
         return values if self.ignored is None else torch.where(self.ignored, 0.0, values)
 
     def at(self, rows: slice) -> "SoftSamples":
-        """Return some of the samples."""
+        """Return a subset of the samples."""
         return SoftSamples(
             self.preds[rows],
             self.target[rows],
@@ -69,7 +67,7 @@ class SoftSamples(NamedTuple):
         )
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Find the samples that break each rule of `SOFT_RULES`, in that order."""
+        """Return the violations of each rule of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
         weight = None if self.weight is None else self.weight.squeeze(1)
         return (
@@ -79,33 +77,33 @@ class SoftSamples(NamedTuple):
         )
 
     def _spans(self, values: Tensor) -> list[Span]:
-        """Return the minimum and the maximum of the degrees of each sample, and the range for both."""
+        """Return the range checks of the minimum and the maximum degree of each sample."""
 
-        def of_part(rows: slice) -> tuple[Tensor, Tensor]:
+        def extremes(rows: slice) -> tuple[Tensor, Tensor]:
             degrees = self.at(rows)._counted(values[rows].detach())
             return degrees.amin(dim=1), degrees.amax(dim=1)
 
-        return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in joined_parts(of_part, values.detach())]
+        return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in concat_chunks(extremes, values.detach())]
 
-    def sums(self, of_elements: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
-        """Sum values of elements over the samples with their weights, in a wide dtype.
+    def sums(self, element_values: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
+        """Sum weighted element values over the samples.
 
         Args:
-            of_elements: Returns the values (M, C) of each sum for some of the samples.
-            dtype: Of the sums.
+            element_values: Returns the values (M, C) of each sum for a subset of the samples.
+            dtype: The accumulation dtype.
 
         Returns:
             (C,) each, or (B, C) with bins.
         """
 
-        def of_part(rows: slice) -> list[Tensor]:
-            part = self.at(rows)
-            return [part._sum(values, dtype) for values in of_elements(part)]
+        def chunk_sums(rows: slice) -> list[Tensor]:
+            chunk = self.at(rows)
+            return [chunk._sum(values, dtype) for values in element_values(chunk)]
 
         if self.bins is not None:
-            return of_part(slice(None))
-        parts = of_parts(of_part, self.preds, self.target)
-        return parts[0] if len(parts) == 1 else [torch.stack(sums).sum(0) for sums in zip(*parts, strict=True)]
+            return chunk_sums(slice(None))
+        chunks = map_chunks(chunk_sums, self.preds, self.target)
+        return chunks[0] if len(chunks) == 1 else [torch.stack(sums).sum(0) for sums in zip(*chunks, strict=True)]
 
     def elements(self, dtype: torch.dtype) -> Tensor:
         """Sum the weights of the elements that are not ignored: (C,), or (B, C) with bins."""
@@ -117,7 +115,7 @@ class SoftSamples(NamedTuple):
 
     def _sum(self, values: Tensor, dtype: torch.dtype) -> Tensor:
         weighted = values if self.weight is None else values * self.weight
-        # A sum that casts would take several times as long as a cast and a sum.
+        # A cast followed by a sum is several times faster than a sum with a dtype.
         return weighted.to(dtype).sum(dim=0) if self.bins is None else self.bins.sum(weighted.to(dtype))
 
 
@@ -126,8 +124,8 @@ def flatten_soft(
 ) -> SoftSamples:
     """Check shapes and dtypes, and flatten (N,), (N, C) or (N, C, ...) to (M, C).
 
-    Without ``num_classes`` any number of classes is accepted. Nothing here looks at a value, so an accelerator is never
-    waited for.
+    Without ``num_classes`` any number of classes is accepted. Values are not read on the host, so an accelerator is not
+    synchronized.
     """
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     ignore = None if ignore is None else as_tensor(ignore, "ignore")
@@ -158,7 +156,7 @@ def _by_class(tensor: Tensor) -> Tensor:
 
 
 def shares_of(degrees: Tensor) -> tuple[Tensor, Fault]:
-    """Return degrees (M, C) divided by their sums, and the rows whose sum is not 1 but for rounding."""
+    """Normalize degrees (M, C) to sum to 1, and return the rows whose sum differs from 1 by more than rounding."""
     total = degrees.sum(dim=1, keepdim=True)
-    room = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # of two decimals
-    return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / room, -1, 1)])
+    tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # of shares with two decimals
+    return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / tolerance, -1, 1)])

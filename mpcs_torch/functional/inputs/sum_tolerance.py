@@ -1,14 +1,14 @@
-"""How far a sum of probabilities may be from 1, in tensors and in files."""
+"""The tolerance for sums of probabilities, in tensors and in files."""
 
 import torch
 from torch import Tensor
 
 SUM_TOLERANCE = 1.001e-3
-"""Three printed decimals may sum to 0.999, which float32 rounds further."""
+"""Probabilities with three printed decimals may sum to 0.999, which float32 rounds further."""
 
 
 def sum_tolerance(dtype: torch.dtype) -> float:
-    """Return the largest distance from 1 of a sum of probabilities that were rounded to a type."""
+    """Return the tolerance for the sum of probabilities of a dtype."""
     return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
 
 

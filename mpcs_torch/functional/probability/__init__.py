@@ -1,1 +1,1 @@
-"""Scores of predicted probabilities."""
+"""Metrics of predicted probabilities."""

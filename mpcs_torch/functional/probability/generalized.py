@@ -13,8 +13,8 @@ from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checke
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return log M_r of values from their logarithms (N,), finite where their weights (N,) are 0; NaN of none."""
-    if abs(power) < 1e-8:  # taken as 0: rounding would change the mean by more
+    """Return log M_r from the logarithms of values (N,), finite where weights (N,) are 0; NaN without weight."""
+    if abs(power) < 1e-8:  # treated as 0: rounding has a larger effect
         return (weights * logs).sum() / weights.sum()
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
 
@@ -24,12 +24,12 @@ GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 
 
 class PowerSums(NamedTuple):
-    """Sums over samples, each multiplied by its weight: (...), in the widest float."""
+    """Weighted sums over samples: (...), in the widest float."""
 
     powers: Tensor
     """Powers of the floored probabilities of true classes, or their logarithms."""
     samples: Tensor
-    """1 for each sample."""
+    """The weights."""
 
 
 class ProbabilityMeans(NamedTuple):
@@ -41,14 +41,14 @@ class ProbabilityMeans(NamedTuple):
 
 
 def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Tensor:
-    r"""Compute the generalized mean of probabilities: a float64 scalar in [0, 1] (float32 on MPS); NaN of none.
+    r"""Compute the generalized mean of probabilities: a float64 scalar in [0, 1] (float32 on MPS); NaN if empty.
 
     .. math:: M_r = \left( \frac{1}{N} \sum_i \max(c_i, \epsilon)^r \right)^{1/r}, \quad
         M_0 = \exp \frac{1}{N} \sum_i \log \max(c_i, \epsilon)
 
     Args:
         probs: ``(N,)`` probabilities of the true classes, floating point.
-        power: r, finite. The lower it is, the more the smallest probabilities count.
+        power: r, finite. Lower powers give more weight to small probabilities.
         epsilon: Floor of the probabilities, in [0, 1). With 0, one probability of 0 makes means with r <= 0 zero.
 
     Raises:
@@ -170,7 +170,7 @@ def prob_of_true_class(samples: Samples) -> Tensor:
 
 
 def power_sums_of(terms: RowTerms, power: float, epsilon: float) -> PowerSums:
-    """Sum the powers of the probabilities of true classes, without looking at a value."""
+    """Sum the powers of the probabilities of true classes, without reading values on the host."""
     labels = terms.labels
     return PowerSums(labels.sum(floored_powers(terms.term, power, epsilon)), labels.total())
 
@@ -204,7 +204,7 @@ def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
 
 
 def check_floor(epsilon: float) -> None:
-    """Refuse a floor of probabilities that is not in [0, 1)."""
+    """Check that a floor of probabilities is in [0, 1)."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
@@ -245,14 +245,14 @@ def generalized_mean_loss(
 
     .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
 
-    The weight w of a sample is the product of its own and that of its class. Where the target holds shares of classes,
-    :math:`p_{n y_n}` is the mean of the probabilities of classes, geometric and weighted by shares and class weights, w
-    the sum of these products, and L is multiplied by the mean of w, as `torch.nn.functional.cross_entropy` does it.
+    The weight w of a sample is the product of its sample weight and its class weight. For class shares as target,
+    :math:`p_{n y_n}` is the geometric mean of the class probabilities, weighted by shares times class weights, w is the
+    sum of these weights, and L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
 
-    With power 0 it is cross entropy, with 1 -log of decisiveness, with -2/3 -log of robustness, all without a floor.
-    Its gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
-    look at the samples that the model gets most wrong, powers above 0 give them up, as suits wrong labels. The mean is
-    that of the batch, so the loss of a small batch is noisy for powers far from 0.
+    Power 0 gives cross entropy, 1 gives -log of decisiveness, and -2/3 gives -log of robustness, all without a floor.
+    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
+    focus on hard samples, and powers above 0 down-weight them, which helps with label noise. The mean is over the
+    batch, so powers far from 0 give noisy losses on small batches.
 
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
@@ -264,7 +264,7 @@ def generalized_mean_loss(
         ignore_index: Label of samples to leave out.
 
     Returns:
-        A scalar: float32, or float64 for float64 logits; NaN if every sample is left out, as in torch.
+        A scalar: float32, or float64 for float64 logits; NaN if every sample is ignored, as in torch.
 
     Raises:
         ValueError: If a setting, a shape or a dtype breaks its rule above.
@@ -284,17 +284,17 @@ def generalized_mean_loss(
 
 
 def checked_mean_loss(batch: LossBatch, power: float) -> Tensor:
-    """Compute `generalized_mean_loss` of a checked batch."""
+    """Compute `generalized_mean_loss` of a validated batch."""
     if not isfinite(power):
         raise ValueError(f"power must be finite, but got {power}.")
     wide = widest_float(batch.scores.device)
     counts = mass = batch.mass().to(wide)
     if batch.is_soft:
-        of_classes = batch.class_shares().sum(dim=1)
-        logs, mass = -batch.cross_entropy() / of_classes, of_classes.to(wide) * mass
+        share_weight = batch.class_shares().sum(dim=1)
+        logs, mass = -batch.cross_entropy() / share_weight, share_weight.to(wide) * mass
     else:
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
-        logs = -unweighted.cross_entropy()  # 0 of ignored samples
-    logs = torch.where(mass == 0, 0.0, logs)  # a weight of 0 leaves out an impossible class, too
+        logs = -unweighted.cross_entropy()  # 0 for ignored samples
+    logs = torch.where(mass == 0, 0.0, logs)  # a weight of 0 also drops an impossible class
     mean = log_generalized_mean(logs.to(wide), mass, power)
     return -(mean * (mass.sum() / counts.sum())).to(batch.scores.dtype)

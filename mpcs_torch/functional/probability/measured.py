@@ -1,4 +1,4 @@
-"""Measured accuracy against reported probability: counts in bins, and generalized means of both over all powers."""
+"""Measured accuracy against reported probability: binned counts, and generalized means of both."""
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.chunks import map_chunks
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.parts import of_parts
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 from mpcs_torch.functional.probability.generalized import (
     ProbabilityMeans,
@@ -21,18 +21,18 @@ from mpcs_torch.functional.probability.generalized import (
 
 PER_OCTAVE, OCTAVES = 16, 100
 LOW_CELLS = PER_OCTAVE * OCTAVES
-"""The number of cells that the lowest one is divided into; the first of them takes all smaller values, and 0."""
-Span = Literal["data", "unit"]
+"""The number of logarithmic cells that the lowest cell is divided into; the first of them includes 0."""
+BinSpan = Literal["data", "unit"]
 
 
 class MeasuredProbabilities(NamedTuple):
-    """The means of the measured probabilities, and their B bins in ascending order; all float64 (float32 on MPS)."""
+    """The means of measured probabilities, and their B bins in ascending order: float64 (float32 on MPS)."""
 
     means: ProbabilityMeans
     low: Tensor
     """(B,): the lower edges of the bins."""
     high: Tensor
-    """(B,): the upper edges, which belong to the next bin; the last edge belongs to the last bin."""
+    """(B,): the upper edges, exclusive except for the last bin."""
     correct: Tensor
     """(B,): the number of probabilities of true classes in each bin."""
     incorrect: Tensor
@@ -53,14 +53,14 @@ def measured_probabilities(
     epsilon: float = 0.005,
     n_bins: int = 20,
     delta: float | None = 0.005,
-    span: Span = "data",
+    span: BinSpan = "data",
     ignore_index: int | None = None,
 ) -> MeasuredProbabilities:
     r"""Bin all class probabilities and compute the generalized means of the rates of true classes.
 
-    The probabilities of the true classes are divided into bins of equal population. A cell of width ``delta`` that
-    holds more than a bin's share (a singularity, mostly at 1) becomes a bin of its own. With :math:`n_b` of :math:`N`
-    true classes and :math:`m_b` other classes in a bin, its rate is :math:`f_b = n_b / (n_b + m_b)`, and
+    The probabilities of the true classes are divided into bins of equal population. A cell of width ``delta`` with more
+    than a bin's share (a singularity, mostly at 1) becomes a separate bin. With :math:`n_b` of :math:`N` true classes
+    and :math:`m_b` other classes in a bin, its rate is :math:`f_b = n_b / (n_b + m_b)`, and
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
@@ -70,23 +70,22 @@ def measured_probabilities(
         num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the rates, in [0, 1).
-        n_bins: The largest number of bins; there are never more than samples.
+        n_bins: The maximum number of bins, which is never more than the number of samples.
         delta: The width of a cell, 1 divided by a whole number; None for no singularities.
         span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
             ``"unit"`` extends the outer bins to 0 and 1; cells of singularities are not extended.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        The means, NaN without samples, and the bins. There is no ``sample_weight``, because bins of equal population
-        count samples.
+        The means, NaN without samples, and the bins. Bins of equal population count samples, so there is no
+        ``sample_weight``.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
-        George, Barrera, Nelson, arXiv:2006.00058, Section 4. The paper does not specify the bin of ties, the fate of
-        wrong classes outside the bins, or the number of bins: here ties go to the upper bin, and ``span`` and
-        ``n_bins`` set the others.
+        George, Barrera, Nelson, arXiv:2006.00058, Section 4. The paper does not specify the bin of ties (here the upper
+        bin), the treatment of wrong classes outside the bins (here by ``span``), or the number of bins (``n_bins``).
 
     Example:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
@@ -102,12 +101,12 @@ def measured_probabilities(
 
 
 def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
-    """Compute the slope of measured over reported probabilities: above 1 underconfident, below 1 overconfident.
+    """Compute the slope of measured against reported probabilities: above 1 underconfident, below 1 overconfident.
 
     .. math:: (D_{measured} - R_{measured}) / (D_{reported} - R_{reported})
 
-    NaN if the reported means are equal. For few samples the slope is biased upwards: the rates of bins with few samples
-    scatter, which spreads the measured means.
+    NaN if the reported means are equal. The slope is biased upwards for few samples: noise in the rates of small bins
+    spreads the measured means.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Eq. 3.
@@ -120,7 +119,7 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
 def true_probs(
     preds: Tensor, target: Tensor, num_classes: int, from_logits: bool, ignore_index: int | None
 ) -> RowTerms:
-    """Check a batch, and compute the probability of the true class of each sample."""
+    """Validate a batch, and compute the probability of the true class of each sample."""
     return checked_terms(
         prob_of_true_class,
         preds,
@@ -133,42 +132,42 @@ def true_probs(
 
 
 def measure_terms(
-    terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: Span
+    terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means of the probabilities of samples, given that of the true class of each."""
+    """Return the bins and means of the probabilities of samples, given those of the true classes."""
     kept, samples = terms.labels.kept, terms.samples
-    labels = Labels(terms.labels.target[kept], terms.labels.given[kept], terms.labels.num_classes)
+    labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
     return measure(terms.term[kept], Samples(samples.scores[kept], labels, samples.scale), epsilon, n_bins, delta, span)
 
 
 def measure(
-    correct: Tensor, samples: Samples, epsilon: float, n_bins: int, delta: float | None, span: Span
+    correct: Tensor, samples: Samples, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means of N samples, none of them ignored, given the probability of each true class (N,)."""
+    """Return the bins and means of N samples without ignored ones, given the probability of each true class (N,)."""
     wide = widest_float(correct.device)
     values, counts = torch.unique(correct.to(wide), return_counts=True)
 
     def count_others(bins: _Bins) -> Tensor:
-        def of_part(rows: slice) -> Tensor:
-            part = samples.at(rows)
-            owner = bins.owner(part.probs().to(wide).contiguous()).scatter_(
-                1, part.labels.target.unsqueeze(1), bins.number
+        def count(rows: slice) -> Tensor:
+            chunk = samples.at(rows)
+            owner = bins.owner(chunk.probs().to(wide).contiguous()).scatter_(
+                1, chunk.labels.target.unsqueeze(1), bins.number
             )
             return torch.bincount(owner.flatten(), minlength=bins.number + 1)
 
-        return torch.stack(of_parts(of_part, samples.scores)).sum(0)
+        return torch.stack(map_chunks(count, samples.scores)).sum(0)
 
-    return _measure(_Places(values, values, values, counts), count_others, epsilon, n_bins, delta, span)
+    return _measure(_Histogram(values, values, values, counts), count_others, epsilon, n_bins, delta, span)
 
 
-class _Places(NamedTuple):
-    """The places where probabilities of true classes lie, ascending: (V,) each."""
+class _Histogram(NamedTuple):
+    """The histogram of the probabilities of true classes, by value or grid cell, ascending: (V,) each."""
 
     middle: Tensor
     low: Tensor
     high: Tensor
     correct: Tensor
-    """Int64: the number of probabilities of true classes at each place."""
+    """Int64: the counts."""
 
 
 class _Bins(NamedTuple):
@@ -176,11 +175,11 @@ class _Bins(NamedTuple):
 
     width: float
     rank: Tensor
-    """(cells,), int64: the place of each cell among the singular ones; -1 for others."""
+    """(cells,), int64: the index of each cell among the singular cells; -1 for other cells."""
     starts: Tensor
-    """(B,), ascending: where bins begin."""
+    """(B,), ascending: the lower edges of the bins."""
     last: float
-    """The end of the last bin, which belongs to it."""
+    """The upper edge of the last bin, inclusive."""
 
     @property
     def number(self) -> int:
@@ -188,48 +187,49 @@ class _Bins(NamedTuple):
         return int(self.rank.max()) + 1 + len(self.starts)
 
     def owner(self, probs: Tensor) -> Tensor:
-        """Return the place of the cell or bin of probabilities (...), cells first, or `number` where there is none."""
+        """Return the index of the singular cell or bin of probabilities (...), cells first, or `number` outside all."""
         rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
-        place = torch.bucketize(probs, self.starts, right=True) - 1
-        is_in_bin = (place >= 0) & (probs <= self.last)
-        bins = torch.where(is_in_bin, place + self.number - len(self.starts), self.number)
+        index = torch.bucketize(probs, self.starts, right=True) - 1
+        is_in_bin = (index >= 0) & (probs <= self.last)
+        bins = torch.where(is_in_bin, index + self.number - len(self.starts), self.number)
         return torch.where(rank >= 0, rank, bins)
 
 
 def _measure(
-    places: _Places,
+    histogram: _Histogram,
     count_others: Callable[[_Bins], Tensor],
     epsilon: float,
     n_bins: int,
     delta: float | None,
-    span: Span,
+    span: BinSpan,
 ) -> MeasuredProbabilities:
-    """Find singular cells and bins, and count in them; those of other than true classes are counted by an argument."""
-    wide, total, width = places.low.dtype, int(places.correct.sum()), delta or 1.0
-    cell = (places.middle / width).long().clamp(0, round(1 / width) - 1)
-    of_cells = places.correct.new_zeros(round(1 / width)).index_add_(0, cell, places.correct)
-    is_singular = of_cells * min(n_bins, total) > (inf if delta is None else total)
-    rest = torch.where(is_singular[cell], 0, places.correct)
+    """Find singular cells and bins, and count the probabilities in them; wrong classes by ``count_others``."""
+    wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
+    cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
+    cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
+    is_singular = cell_counts * min(n_bins, total) > (inf if delta is None else total)
+    rest = torch.where(is_singular[cell], 0, histogram.correct)
     kept = rest.nonzero().squeeze(1)
     first = kept[equal_population(rest[kept], min(n_bins, total) - int(is_singular.sum()))] if len(kept) else kept
-    edges = torch.cat([places.low[first], places.high[kept[-1:]]])
-    last = float(places.middle[kept[-1]]) if len(kept) else 0.0
+    edges = torch.cat([histogram.low[first], histogram.high[kept[-1:]]])
+    last = float(histogram.middle[kept[-1]]) if len(kept) else 0.0
     if span == "unit" and len(edges):
         edges[0], edges[-1], last = 0, 1, inf
     bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
-    correct = places.correct.new_zeros(bins.number + 1).index_add_(0, bins.owner(places.middle), places.correct)
+    owner = bins.owner(histogram.middle)
+    correct = histogram.correct.new_zeros(bins.number + 1).index_add_(0, owner, histogram.correct)
     incorrect = count_others(bins)
     low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
     high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
     order = low.argsort(stable=True)
-    low, high, correct, incorrect = (each[order].to(wide) for each in (low, high, correct[:-1], incorrect[:-1]))
+    low, high, correct, incorrect = (field[order].to(wide) for field in (low, high, correct[:-1], incorrect[:-1]))
     return MeasuredProbabilities(
         means_of(correct / (correct + incorrect), correct, epsilon), low, high, correct, incorrect
     )
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
-    """Return where bins of about equal counts begin, as ascending indices of counts (G,), the first one 0."""
+    """Return the first indices of bins of about equal population: ascending indices of counts (G,), starting with 0."""
     total = counts.sum()
     ranks = torch.arange(1, bins, device=counts.device) * total // bins
     starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
@@ -237,13 +237,13 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
 
 
 def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
-    """Refuse a floor outside [0, 1), less than one bin, a delta that does not divide 1, and an unknown span."""
+    """Check the settings of binning: a floor in [0, 1), at least one bin, a delta that divides 1, and a known span."""
     check_floor(epsilon)
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, but got {n_bins}.")
     if delta is not None and not (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6):
         raise ValueError(f"delta must be 1 divided by a whole number, or None, but got {delta}.")
-    check_choice("span", span, Span)
+    check_choice("span", span, BinSpan)
 
 
 def grid_size(cells: int) -> int:
@@ -254,30 +254,30 @@ def grid_size(cells: int) -> int:
 def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
     """Count the probabilities (M, C) of true and of other classes in each cell of the grid: int64 (grid_size,) each.
 
-    Nothing here looks at a value, so an accelerator is never waited for.
+    Values are not read on the host, so an accelerator is not synchronized.
     """
     scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
-    part = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
-    cell = torch.where(scaled < 1, part, LOW_CELLS - 1 + scaled.long()).clamp(0, grid_size(cells) - 1)
-    of_true = cell.gather(1, labels.unsqueeze(1)).squeeze(1)
+    log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
+    cell = torch.where(scaled < 1, log_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, grid_size(cells) - 1)
+    true_cell = cell.gather(1, labels.unsqueeze(1)).squeeze(1)
     weight = counted.long()
     zeros = torch.zeros(grid_size(cells), dtype=torch.int64, device=probs.device)
-    every = zeros.index_add(0, cell.reshape(-1), weight.unsqueeze(1).expand_as(cell).reshape(-1))
-    correct = zeros.index_add(0, of_true, weight)
-    return correct, every - correct
+    total = zeros.index_add(0, cell.reshape(-1), weight.unsqueeze(1).expand_as(cell).reshape(-1))
+    correct = zeros.index_add(0, true_cell, weight)
+    return correct, total - correct
 
 
 def measure_counts(
-    correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: Span
+    correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
     """Return the bins and means of counts (grid_size,) with ``cells`` a multiple of 1 / delta."""
     edges = _edges(cells, correct.device)
-    places = _Places((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
+    histogram = _Histogram((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
 
     def count_others(bins: _Bins) -> Tensor:
-        return incorrect.new_zeros(bins.number + 1).index_add_(0, bins.owner(places.middle), incorrect)
+        return incorrect.new_zeros(bins.number + 1).index_add_(0, bins.owner(histogram.middle), incorrect)
 
-    return _measure(places, count_others, epsilon, n_bins, delta, span)
+    return _measure(histogram, count_others, epsilon, n_bins, delta, span)
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:
@@ -288,17 +288,17 @@ def _edges(cells: int, device: torch.device) -> Tensor:
     return torch.cat([lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells])
 
 
-POWERS = tuple(tenth / 10 for tenth in range(-20, 21))
+CURVE_POWERS = tuple(tenth / 10 for tenth in range(-20, 21))
 
 
 class MeanCurve(NamedTuple):
-    """Means in [0, 1] over their powers: float64 (R,) each."""
+    """Generalized means in [0, 1] by power: float64 (R,) each."""
 
     power: Tensor
     reported: Tensor
-    """Of the probabilities that the classifier reports for true classes."""
+    """The means of the reported probabilities of true classes."""
     measured: Tensor
-    """Of the rates at which classes with such probabilities are true."""
+    """The means of the measured rates of true classes."""
 
 
 def generalized_mean_curve(
@@ -306,18 +306,18 @@ def generalized_mean_curve(
     target: Tensor,
     *,
     num_classes: int,
-    powers: Sequence[float] = POWERS,
+    powers: Sequence[float] = CURVE_POWERS,
     from_logits: bool = True,
     epsilon: float = 0.005,
     n_bins: int = 20,
     delta: float | None = 0.005,
-    span: Span = "data",
+    span: BinSpan = "data",
     ignore_index: int | None = None,
 ) -> MeanCurve:
     """Compute the generalized means of reported and measured probabilities for several powers; higher is better.
 
-    Both rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). Where reported
-    lies below measured, the classifier is better than it says, seen by a mean of that power.
+    Both rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). Where the reported
+    mean is below the measured one, the classifier is underconfident at that power.
 
     ``powers`` are R finite numbers, by default -2 to 2 in steps of 0.1. ``epsilon`` is the floor of probabilities and
     rates. The other arguments and errors are those of `measured_probabilities`.
@@ -341,9 +341,9 @@ def generalized_mean_curve(
     if not powers or not all(isfinite(power) for power in powers):
         raise ValueError(f"powers must be finite and at least one, but got {powers}.")
     terms = true_probs(preds, target, num_classes, from_logits, ignore_index)
-    of_true = terms.term[terms.labels.kept].to(terms.labels.weight.dtype)
+    probs = terms.term[terms.labels.kept].to(terms.labels.weight.dtype)
     bins = measure_terms(terms, epsilon, n_bins, delta, span)
-    reported = _means(of_true, torch.ones_like(of_true), powers, epsilon)
+    reported = _means(probs, torch.ones_like(probs), powers, epsilon)
     return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
 
 

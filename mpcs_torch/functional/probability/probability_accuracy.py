@@ -1,10 +1,10 @@
-"""The means of reported and of measured probabilities, and the slope between them."""
+"""Generalized means of reported and measured probabilities, and the calibration slope."""
 
 from torch import Tensor
 
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
 from mpcs_torch.functional.probability.measured import (
-    Span,
+    BinSpan,
     calibration_slope,
     check_bins,
     count_probabilities,
@@ -23,7 +23,7 @@ def probability_accuracy(
     epsilon: float = 0.005,
     n_bins: int = 20,
     delta: float | None = 0.005,
-    span: Span = "data",
+    span: BinSpan = "data",
     cells: int | None = None,
     ignore_index: int | None = None,
 ) -> dict[str, Tensor]:
@@ -31,8 +31,8 @@ def probability_accuracy(
 
     Equations are those of `geometric_accuracy`, `decisiveness`, `robustness`, `measured_probabilities` and
     `calibration_slope`. ``epsilon`` is the floor of probabilities and rates. ``cells`` is None for exact bins, or the
-    number of cells of [0, 1], a multiple of 1 / delta, at whose edges bins may begin. The other arguments and errors
-    are those of `measured_probabilities`.
+    number of histogram cells of [0, 1], a multiple of 1 / delta. The other arguments and errors are those of
+    `measured_probabilities`.
 
     Returns:
         Float64 scalars by name (float32 on MPS): ``reported_`` and ``measured_`` ``geometric_accuracy``,
@@ -73,7 +73,7 @@ def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dic
 
 
 def check_cells(cells: int | None, delta: float | None) -> None:
-    """Refuse a number of cells that is not a multiple of 1 / delta."""
+    """Check that the number of cells is a multiple of 1 / delta, or None."""
     if cells is None:
         return
     singular = 1 if delta is None else round(1 / delta)

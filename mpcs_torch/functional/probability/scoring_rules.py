@@ -12,12 +12,12 @@ OverClasses = Literal["sum", "mean"]
 
 
 class BrierSums(NamedTuple):
-    """Sums over samples, each multiplied by its weight: (...), in the widest float."""
+    """Weighted sums over samples: (...), in the widest float."""
 
     squared_error: Tensor
-    """Squared differences of all classes."""
+    """Squared errors, summed over classes."""
     samples: Tensor
-    """1 for each sample."""
+    """The weights."""
 
 
 def brier_score(
@@ -34,9 +34,9 @@ def brier_score(
 
     .. math:: \frac{1}{N} \sum_n \sum_c (p_{nc} - [y_n = c])^2
 
-    ``over_classes`` is ``"sum"`` as in the equation, or ``"mean"``, which divides it by C: the mean squared error that
-    the MPCS paper reports. The other arguments, the result and the errors are those of `geometric_accuracy`, without
-    its floor ``epsilon``.
+    ``over_classes`` is ``"sum"`` as in the equation, or ``"mean"`` to divide it by C: the mean squared error of the
+    MPCS paper. The other arguments, the result and the errors are those of `geometric_accuracy`, without its floor
+    ``epsilon``.
 
     References:
         Brier: Verification of forecasts expressed in terms of probability, Monthly Weather Review 78, 1950, Eq. 2.
@@ -60,12 +60,12 @@ def brier_score(
 
 
 def squared_error(samples: Samples) -> Tensor:
-    """Sum the squared differences of the probabilities of each sample and its one-hot label: (M,), widest float."""
-    # The last digit differs from that of a softmax: records of training runs hold this value.
+    """Sum the squared differences between probabilities and the one-hot label of each sample: (M,), widest float."""
+    # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
     probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
     label = samples.labels.target.unsqueeze(1)
     squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
-    return squares.to(widest_float(squares.device)).sum(1)  # quicker than a sum that casts
+    return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
 
 
 def brier_sums(terms: RowTerms) -> BrierSums:
@@ -80,12 +80,12 @@ def brier_of(sums: BrierSums, num_classes: int, over_classes: OverClasses) -> Te
 
 
 class EntropySums(NamedTuple):
-    """Sums over samples, each multiplied by its weight: scalars in the widest float."""
+    """Weighted sums over samples: (...), in the widest float."""
 
     entropy: Tensor
     """-log of the probability of the true class."""
     samples: Tensor
-    """1 for each sample."""
+    """The weights."""
 
 
 def cross_entropy(
@@ -102,8 +102,8 @@ def cross_entropy(
 
     .. math:: \frac{1}{N} \sum_n -\log p_{n y_n}
 
-    It is `torch.nn.functional.cross_entropy` summed in float64, also for probabilities. ``normalized`` tells that the
-    logits are log-probabilities already, which saves a `log_softmax`; the other arguments and errors are those of
+    It is `torch.nn.functional.cross_entropy` summed in float64, also for probabilities. ``normalized`` declares logits
+    to be log-probabilities, which saves a `log_softmax`; the other arguments and errors are those of
     `geometric_accuracy`, without its floor ``epsilon``.
 
     Returns:
@@ -129,14 +129,14 @@ def cross_entropy(
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return the scale of the scores; refuse probabilities that are said to be log-probabilities."""
+    """Return the scale for ``from_logits`` and ``normalized``, which needs ``from_logits``."""
     if normalized and not from_logits:
-        raise ValueError("normalized=True needs from_logits=True: it says that the logits are log-probabilities.")
+        raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
     return "log_probs" if normalized else "logits" if from_logits else "probs"
 
 
 def log_prob(samples: Samples) -> Tensor:
-    """Return the logarithm of the probability of the true class of each sample: (M,), widest float."""
+    """Return the log-probability of the true class of each sample: (M,), widest float."""
     wide = widest_float(samples.scores.device)
     if samples.scale == "probs":
         return samples.of_true_class(samples.probs()).to(wide).log()

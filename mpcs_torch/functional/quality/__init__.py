@@ -1,1 +1,1 @@
-"""Scores that are computed from a confusion matrix."""
+"""Scores of the confusion matrix."""

@@ -1,4 +1,4 @@
-"""Confusion matrices, rows true classes and columns predicted ones, and the counts of each class."""
+"""Confusion matrices (rows true classes, columns predicted classes) and per-class counts."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ from mpcs_torch.functional.inputs.faults import raise_first
 
 
 class ClassCounts(NamedTuple):
-    """Numbers of samples, or their weights, summed."""
+    """Weighted numbers of samples."""
 
     counts: Tensor
-    """(..., 3, C), in the widest float: one tensor, because adding to three takes three times as long."""
+    """(..., 3, C), in the widest float; one tensor, because three additions take three times as long."""
 
     @property
     def right(self) -> Tensor:
-        """Return the samples of each class that were decided right: (..., C)."""
+        """Return the correct decisions of each class: (..., C)."""
         return self.counts[..., 0, :]
 
     @property
@@ -33,23 +33,23 @@ class ClassCounts(NamedTuple):
 
 
 def class_counts(confusion: Tensor) -> ClassCounts:
-    """Return the counts that a confusion matrix (..., C, C) holds, rows true classes."""
+    """Return the per-class counts of a confusion matrix (..., C, C), rows true classes."""
     counts = confusion.to(widest_float(confusion.device))
     return ClassCounts(torch.stack([counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2)], dim=-2))
 
 
 def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count flat decisions without looking at a value: (3, C), or (B, 3, C) with bins."""
+    """Count flat decisions without reading values on the host: (3, C), or (B, 3, C) with bins."""
     labels, predicted, size = decisions.labels, decisions.predicted, decisions.labels.num_classes
     weight, bins, true, number = labels.weight, labels.bins, labels.target, 1
     right = weight * (predicted == true)
     if bins is not None:
         true, predicted, number = true + bins.codes * size, predicted + bins.codes * size, bins.number
     counts = weight.new_zeros(3, number * size)
-    of_right, of_true, of_predicted = counts.unbind()
-    of_right.index_add_(0, true, right)
-    of_true.index_add_(0, true, weight)
-    of_predicted.index_add_(0, predicted, weight)
+    right_counts, true_counts, predicted_counts = counts.unbind()
+    right_counts.index_add_(0, true, right)
+    true_counts.index_add_(0, true, weight)
+    predicted_counts.index_add_(0, predicted, weight)
     return ClassCounts(counts if bins is None else counts.view(3, number, size).transpose(0, 1))
 
 
@@ -63,7 +63,7 @@ def confusion_matrix(
 ) -> Tensor:
     """Sum the weights of the samples of each pair (true class, predicted class), by default their number.
 
-    Arguments and errors are those of `accuracy`, and a ``num_classes`` whose matrix takes more than 2 GiB is refused.
+    Arguments and errors are those of `accuracy`. The matrix is limited to 2 GiB.
 
     Returns:
         ``(C, C)``, float64 (float32 on MPS), rows true classes.
@@ -83,7 +83,7 @@ def confusion_matrix(
 
 
 def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the weights of each pair of flat decisions without looking at a value: (C, C), or (B, C, C) with bins."""
+    """Sum the weights of each pair of flat decisions without reading values on the host: (C, C), or (B, C, C)."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
     counts = labels.count_by(pair, num_classes * num_classes)
@@ -93,7 +93,7 @@ def count_pairs(decisions: Decisions) -> Tensor:
 def counts_of(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
-    """Return the counts of samples or, without a target, those of the confusion matrix given as `preds`."""
+    """Return the per-class counts of samples or, without a target, of a confusion matrix passed as `preds`."""
     check_num_classes(num_classes)
     if target is not None:
         decisions = flatten_decisions(

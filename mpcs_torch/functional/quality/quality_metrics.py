@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_zero_division
+from mpcs_torch.functional.inputs.checks import check_beta, check_zero_division
 from mpcs_torch.functional.quality.confusion import ClassCounts, counts_of
 
 
@@ -39,7 +39,7 @@ def multiclass_quality_metrics(
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         beta: Weight > 0 of recall against precision in F.
-        zero_division: The precision of a class that is never predicted, and the recall of one that never occurs: NaN
+        zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN
             (oneDAL's, which makes the means NaN), 0 or 1. F of a precision and a recall of 0 is NaN with NaN, else 0.
         ignore_index: Label of samples to leave out.
 
@@ -87,9 +87,8 @@ def quality_of(counts: ClassCounts, *, beta: float, zero_division: float) -> dic
 
 
 def check_quality_settings(beta: float, zero_division: float) -> None:
-    """Refuse a weight of recall that is not finite and above 0, and a value for 0 / 0 that is not NaN, 0 or 1."""
-    if not 0 < beta < float("inf"):
-        raise ValueError(f"beta must be finite and > 0, but got {beta}.")
+    """Check the weight of recall in F and the value of 0 / 0."""
+    check_beta(beta)
     check_zero_division(zero_division)
 
 
@@ -98,5 +97,5 @@ def _divide(numerator: Tensor, denominator: Tensor, zero_division: float) -> Ten
 
 
 def _fscore(precision: Tensor, recall: Tensor, beta: float, zero_division: float) -> Tensor:
-    of_zeros = float("nan") if zero_division != zero_division else 0.0
-    return _divide((1 + beta**2) * precision * recall, beta**2 * precision + recall, of_zeros)
+    zero_fscore = float("nan") if zero_division != zero_division else 0.0
+    return _divide((1 + beta**2) * precision * recall, beta**2 * precision + recall, zero_fscore)

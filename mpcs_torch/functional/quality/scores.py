@@ -16,8 +16,8 @@ def accuracy(
 ) -> Tensor:
     """Compute the share of right decisions; in [0, 1], higher is better.
 
-    torchmetrics and scikit-learn call it (micro) accuracy. `multiclass_quality_metrics` has oneDAL's average accuracy,
-    which is another number.
+    torchmetrics and scikit-learn call it (micro) accuracy. The average accuracy of `multiclass_quality_metrics` is
+    defined differently.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
@@ -85,12 +85,12 @@ def macro_f1(
     num_classes: int,
     ignore_index: int | None = None,
 ) -> Tensor:
-    r"""Compute the mean F1 of the classes that occur, as true or as predicted; in [0, 1], higher is better.
+    r"""Compute the mean F1 over classes with true or predicted samples; in [0, 1], higher is better.
 
     .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
 
-    The same as torchmetrics' and scikit-learn's macro F1. `multiclass_quality_metrics` has oneDAL's macro F, the F of
-    macro precision and macro recall, which is another number. Arguments, result and errors are those of `accuracy`.
+    The same as torchmetrics' and scikit-learn's macro F1. The macro F of `multiclass_quality_metrics` is defined
+    differently, as the F of macro precision and macro recall. Arguments, result and errors are those of `accuracy`.
 
     Example:
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)

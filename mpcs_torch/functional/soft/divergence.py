@@ -1,4 +1,4 @@
-"""The divergence of predictions from labels that are degrees of truth."""
+"""The binary Kullback-Leibler divergence of predictions from soft labels."""
 
 from typing import NamedTuple
 
@@ -11,12 +11,12 @@ from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 
 class DivergenceSums(NamedTuple):
-    """Sums over elements, each multiplied by the weight of its sample: (...), in the widest float."""
+    """Weighted sums over elements: (...), in the widest float."""
 
     divergence: Tensor
-    """Sum of the binary divergences."""
+    """The binary divergences."""
     elements: Tensor
-    """Sum of 1 for each element that is not ignored."""
+    """The weights of the elements that are not ignored."""
 
 
 def soft_kl_divergence(
@@ -33,9 +33,8 @@ def soft_kl_divergence(
 
     .. math:: \frac{1}{n} \sum y \log \frac{y}{p} + (1 - y) \log \frac{1 - y}{1 - p}
 
-    Predictions are moved into [epsilon, 1 - epsilon] first, with ``epsilon`` from 0 to below 1/2. With 0 the mean is
-    infinite if a prediction is certain (0 or 1) and its label differs. The other arguments and errors are those of
-    `soft_fbeta`.
+    Predictions are clamped to [epsilon, 1 - epsilon], with ``epsilon`` from 0 to below 1/2. With 0 the mean is infinite
+    if a prediction is 0 or 1 and its label differs. The other arguments and errors are those of `soft_fbeta`.
 
     Returns:
         A float64 scalar (float32 on MPS), with gradients; NaN if every element is ignored.
@@ -56,26 +55,26 @@ def soft_kl_divergence(
 
 
 def divergence_sums(samples: SoftSamples, epsilon: float) -> DivergenceSums:
-    """Sum the binary divergences of the elements that count, without looking at a value."""
-    wide = widest_float(samples.preds.device)  # float32 has no 1 - 1e-8
+    """Sum the binary divergences of the elements that are not ignored, without reading values on the host."""
+    wide = widest_float(samples.preds.device)  # 1 - 1e-8 is 1 in float32
 
-    def of_elements(part: SoftSamples) -> tuple[Tensor]:
-        p, y = part.predicted.to(wide), part.actual.to(wide)
+    def divergences(chunk: SoftSamples) -> tuple[Tensor]:
+        p, y = chunk.predicted.to(wide), chunk.actual.to(wide)
         p = p.clamp(epsilon, 1 - epsilon) if epsilon else p
         values = _divergence(p, y) + _divergence(1 - p, 1 - y)
-        return (values if part.ignored is None else torch.where(part.ignored, 0.0, values),)
+        return (values if chunk.ignored is None else torch.where(chunk.ignored, 0.0, values),)
 
-    (divergence,) = samples.sums(of_elements, wide)
+    (divergence,) = samples.sums(divergences, wide)
     return DivergenceSums(divergence.sum(-1), samples.elements(wide).sum(-1))
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse an epsilon that leaves no interval [epsilon, 1 - epsilon] to clamp to."""
+    """Check that epsilon is from 0 to below 0.5."""
     if not 0 <= epsilon < 0.5:
         raise ValueError(f"epsilon must be from 0 to below 0.5, but got {epsilon}.")
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
     """Return the term y log(y / p). Where y is 0, the term and its gradient are 0 for every p."""
-    some = y > 0
-    return y * (torch.where(some, y, 1.0).log() - torch.where(some, p, 1.0).log())
+    is_positive = y > 0
+    return y * (torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log())

@@ -1,35 +1,35 @@
-"""Soft labels and predictions that are made hard by thresholds, and the thresholds with the best F."""
+"""Sums over thresholded soft labels and predictions, and the thresholds with the best F."""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.checks import check_beta, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.sums import SoftSums, check_beta, check_soft_settings
+from mpcs_torch.functional.soft.sums import SoftSums, check_soft_settings
 
 HARD_LABEL = 0.5
-"""Soft labels above it are positive where labels have to be hard."""
+"""The threshold of soft labels: those above it are positive."""
 
 
 def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
-    """Sum predictions and labels of 0 and 1 over the samples, without looking at a value."""
+    """Sum thresholded predictions and labels over the samples, without reading values on the host."""
     wide = widest_float(samples.preds.device)
     limit = threshold.to(samples.preds.device, wide) if isinstance(threshold, Tensor) else threshold
 
-    def of_elements(part: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
-        predicted, actual = part.predicted > limit, part.actual > HARD_LABEL
-        predicted = predicted if part.ignored is None else predicted & part.counted
+    def thresholded(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
+        predicted, actual = chunk.predicted > limit, chunk.actual > HARD_LABEL
+        predicted = predicted if chunk.ignored is None else predicted & chunk.counted
         return predicted & actual, predicted, actual
 
-    shared, predicted, actual = samples.sums(of_elements, wide)
+    shared, predicted, actual = samples.sums(thresholded, wide)
     return SoftSums(shared, predicted, actual, samples.elements(wide))
 
 
 def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
-    """Refuse a threshold that is NaN, and a tensor that does not have one number for each class."""
+    """Check that a threshold is not NaN and, if it is a tensor, has one value for each class."""
     if isinstance(threshold, Tensor) and (threshold.shape != (num_classes,) or not threshold.is_floating_point()):
         raise ValueError(
             f"threshold must be a number or floating point of shape ({num_classes},), "
@@ -53,14 +53,13 @@ def best_f_thresholds(
 ) -> FThresholds:
     r"""Compute for each class the threshold of predictions with the highest F against labels above 0.5.
 
-    All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the best interval of
-    thresholds, or of the widest bounded one if several tie: thresholds with the same F here can differ on new data. Of
-    equally wide intervals, the lowest is taken. The threshold is -inf if it is best to accept everything. A class
-    without a label above 0.5 gets the threshold +inf, and NaN as F.
+    All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the optimal interval, or
+    of the widest bounded one (the lowest of equally wide ones) if several tie, because thresholds with the same F here
+    can differ on new data. It is -inf if accepting everything is optimal. A class without a label above 0.5 gets the
+    threshold +inf, and NaN as F.
 
-    F on the data that the thresholds were learned on is optimistic: choose them on development data, and measure by
-    `hard_f1` on others. Choosing by class maximizes macro F; micro F can fall. Arguments and errors are those of
-    `soft_fbeta`.
+    F on the same data is optimistic: choose thresholds on development data, and evaluate with `hard_f1` on a hold-out.
+    Per-class thresholds maximize macro F; micro F can fall. Arguments and errors are those of `soft_fbeta`.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
@@ -84,7 +83,7 @@ def best_f_thresholds(
 
 
 def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThresholds:
-    """Return the best threshold (a scalar) of predictions (M,), by trying each gap between distinct values."""
+    """Return the best threshold (a scalar) of predictions (M,) among the gaps between distinct values."""
     if not is_true.any():
         return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
     values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)

@@ -1,11 +1,12 @@
-"""Precision, recall and F where labels are degrees of truth: annotators who disagree, smoothed or mixed labels."""
+"""Precision, recall and F for soft labels (degrees of truth): of disagreeing annotators, label smoothing or mixup."""
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.checks import check_beta
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.functional.soft.hard import check_threshold, hard_sums
-from mpcs_torch.functional.soft.sums import SoftAverage, TNorm, check_beta, check_soft_settings, checked_sums, score_of
+from mpcs_torch.functional.soft.sums import SoftAverage, TNorm, check_soft_settings, checked_sums, score_of
 
 
 def soft_precision(
@@ -93,21 +94,21 @@ def soft_fbeta(
 
     .. math:: F_\beta = \frac{(1 + \beta^2) \sum T(p, y)}{\beta^2 \sum y + \sum p}, \quad T(p, y) = \min(p, y)
 
-    The value keeps its gradient, which is exact except where a prediction equals its label. With labels and predictions
-    of 0 and 1 it is the usual F. Only predictions that equal the labels reach 1, and that only with the minimum: of the
-    intersections T of fuzzy sets (T-norms) it alone is idempotent, T(x, x) = x.
+    The value is differentiable except where a prediction equals its label. For labels and predictions of 0 and 1 it is
+    the usual F. It is 1 only if predictions equal labels, and only with the minimum, the one idempotent T-norm
+    (intersection of fuzzy sets): T(x, x) = x.
 
     Args:
         preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]: probabilities of
             classes or of labels. Further dimensions (time, space) count as samples.
-        target: The same shape, floating point, integer or bool, in [0, 1]. Soft labels have no label that could be
-            ignored: use ``ignore`` or ``sample_weight``.
+        target: The same shape, floating point, integer or bool, in [0, 1]. There is no ``ignore_index``: use ``ignore``
+            or ``sample_weight``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         ignore: The shape of ``preds``, bool: True for each element to leave out.
         num_classes: C; 1 for predictions of shape ``(N,)``.
         beta: Weight > 0 of recall against precision.
-        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by how
-            much of each class is true, ``"none"`` for one value per class.
+        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
+            sum of the labels of each class, ``"none"`` for one value per class.
         zero_division: The value of 0 / 0: 0, 1 or NaN.
         t_norm: T(p, y): ``"minimum"``, ``"product"`` p y, or ``"lukasiewicz"`` max(p + y - 1, 0), from large to small.
 
@@ -143,8 +144,8 @@ def hard_f1(
 ) -> Tensor:
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
-    It is the score of soft labels in use before `soft_f1`, and it ignores how far a prediction is from its label.
-    Thresholds of `best_f_thresholds` make it optimistic on the data that they were learned on.
+    It predates `soft_f1` for soft labels, and ignores the distance between prediction and label. It is optimistic on
+    the data on which `best_f_thresholds` chose the thresholds.
 
     A prediction above the ``threshold`` is positive: a number, or ``(C,)`` with one for each class. The average
     ``"weighted"`` weighs classes by the number of positive labels. The other arguments, the shape of the result and

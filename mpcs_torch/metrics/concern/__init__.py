@@ -1,1 +1,1 @@
-"""Metrics that weigh errors by human values."""
+"""Metrics that weigh errors by their cost to people."""

@@ -40,7 +40,7 @@ class Coverage(SeverityMetric):
         return sums.decided / sums.samples
 
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the decided samples, and all samples."""
+        """Return the numbers of decided samples and of all samples."""
         return sums.decided, sums.samples
 
 
@@ -58,9 +58,9 @@ class SelectiveAccuracy(Coverage):
     """
 
     def value_of(self, sums: DangerousErrorCounts) -> Tensor:
-        """Return the share of decided samples that are right."""
+        """Return the share of decided samples that are correct."""
         return 1 - sums.errors / sums.decided
 
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the decided samples that are right, and those that are decided."""
+        """Return the numbers of correct decisions and of decided samples."""
         return sums.decided - sums.errors, sums.decided

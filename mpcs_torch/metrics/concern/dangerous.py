@@ -19,14 +19,14 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class SeverityMetric(AdditiveMetric):
-    """A metric of the numbers of dangerous errors, errors, decided samples and samples."""
+    """A metric of `DangerousErrorCounts`."""
 
     sums_type = DangerousErrorCounts
     interval_rule = "bounded"
     takes_referrals = True
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Take the ``locals()`` of a constructor, with ``num_classes`` and ``concern``."""
+        """Initialize from the ``locals()`` of a constructor, with ``num_classes`` and ``concern``."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         severity = severity_of(arguments["concern"], num_classes)
@@ -37,7 +37,7 @@ class SeverityMetric(AdditiveMetric):
         )
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Return a batch as flat decisions: preds are (N, ...) decisions, -1 for referred, or (N, C, ...) scores."""
+        """Flatten decisions (N, ...), with -1 for a referral, or scores (N, C, ...)."""
         return flatten_decisions(
             preds,
             target,
@@ -52,7 +52,7 @@ class SeverityMetric(AdditiveMetric):
         return count_dangerous(samples, self.severity)
 
     def row_ratios(self, whole: DangerousErrorCounts) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return a row that is not counted, and one that is."""
+        """Return the ratios of an uncounted and of a counted row."""
         return [(0, 1), (1, 1)]
 
 
@@ -88,11 +88,11 @@ class DangerousErrors(SeverityMetric):
         super().__init__(locals())
 
     def value_of(self, sums: DangerousErrorCounts) -> Tensor:
-        """Return the number of dangerous errors, or its ratio to something else."""
+        """Return the number of dangerous errors, or their rate."""
         return normalized_count(sums, self.normalize)
 
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the dangerous errors, and what they are divided by."""
+        """Return the number of dangerous errors, and the denominator."""
         per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
         return sums.dangerous, per
 
@@ -106,7 +106,7 @@ class DangerousErrors(SeverityMetric):
         counts: DangerousErrorCounts = self.sums()
         return counts
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the counts hold more
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the counts
         from mpcs_torch.plots.bars import decision_shares
 
         dangerous, errors, decided, samples = (count.item() for count in self.details())

@@ -73,7 +73,7 @@ class ExpectedConcern(AdditiveMetric):
         )
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decided:
-        """Return a batch as flat decisions: preds are (N, C, ...) scores or (N, ...) decisions."""
+        """Flatten scores (N, C, ...) or decisions (N, ...)."""
         return decide(
             preds,
             target,
@@ -94,17 +94,17 @@ class ExpectedConcern(AdditiveMetric):
         return mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
 
     def ratio_of(self, sums: CostSums, whole: CostSums) -> tuple[Tensor, Tensor]:
-        """Return the cost of the decisions, and that of the constant decision that is best for all samples."""
+        """Return the cost of the decisions, and that of the constant decision that is best over all samples."""
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
     def row_ratios(self, whole: CostSums) -> list[tuple[float, float]]:
-        """Return the lowest and the highest cost of a decision in each class, and what the constant one costs there."""
-        per = self._baseline(whole).tolist()
+        """Return the lowest and the highest cost for each true class, with the cost of the constant decision."""
+        constant = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
-        return [(cost, constant) for most, constant in zip(highest, per, strict=True) for cost in (0.0, most)]
+        return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
 
     def _baseline(self, whole: CostSums) -> Tensor:
-        """Return what the samples of each class add to the denominator: (C,)."""
+        """Return the denominator of a sample of each class: (C,)."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
         costs = constant_classes(self.concern).to(whole.samples)
@@ -120,11 +120,11 @@ class ExpectedConcern(AdditiveMetric):
 
 
 def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    """Return the checked costs as float64 (C, C) or (C, C + 1) with a diagonal of 0: by default 1 for every error."""
+    """Return the validated costs, float64 (C, C) or wider, with a diagonal of 0; by default 1 for every error."""
     check_matrix_fits(num_classes, 8)
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
     costs = costs_of(concern)
     check_costs(costs, num_classes, referral=True)
-    # The diagonal is not read: settings that mean the same must look the same.
+    # The diagonal is not read, so equivalent settings must have equal fingerprints.
     return costs.detach().to(torch.float64, copy=True).fill_diagonal_(0)

@@ -26,14 +26,14 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class ScoreSums(NamedTuple):
-    """Sums over samples, each multiplied by its weight: (...), or (..., C) by true class, in the widest float."""
+    """Weighted sums over samples: (...), or (..., C) by true class, in the widest float."""
 
     score_by_sum: Tensor
     """Scores with ``correct_concern="sum"``."""
     score_by_count: Tensor
     """Scores with ``correct_concern="count"``."""
     weight: Tensor
-    """1 for each sample."""
+    """The weights."""
 
 
 class ScoredSamples(NamedTuple):
@@ -44,7 +44,7 @@ class ScoredSamples(NamedTuple):
     samples: Samples
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Find the samples that break each rule."""
+        """Return the violations of each rule of `sample_rules`, in that order."""
         return self.samples.find_faults(self.scores.by_sum)
 
 
@@ -99,7 +99,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         )
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> ScoredSamples:
-        """Return a batch as flat samples with their prediction patterns."""
+        """Flatten a batch to samples with the scores of their prediction patterns."""
         samples = flatten_samples(
             preds,
             target,
@@ -114,9 +114,9 @@ class MetaPatternConcernScore(AdditiveMetric):
     def sums_of(self, samples: ScoredSamples) -> ScoreSums:
         """Return the sums of samples."""
         (by_sum, by_count), labels = samples.scores, samples.labels
-        of_sum = sum_scores(by_sum, labels, self.average)
-        of_count = of_sum if by_count is by_sum else sum_scores(by_count, labels, self.average)
-        return ScoreSums(of_sum, of_count, sum_weights(labels, self.average))
+        total = sum_scores(by_sum, labels, self.average)
+        total_by_count = total if by_count is by_sum else sum_scores(by_count, labels, self.average)
+        return ScoreSums(total, total_by_count, sum_weights(labels, self.average))
 
     def value_of(self, sums: ScoreSums) -> Tensor:
         """Return the weighted mean score of samples, NaN without weight."""
@@ -142,7 +142,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
 
     def _references(self) -> dict[str, float]:
-        if self.num_classes > 1000:  # a guess takes C x C numbers
+        if self.num_classes > 1000:  # uniform guesses need a (C, C) matrix
             return super()._references()
         classes = torch.arange(self.num_classes)
         guess = meta_pattern_concern_score(
@@ -159,9 +159,9 @@ class MetaPatternConcernScore(AdditiveMetric):
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the checked weights as float64 (C, C): dense with a diagonal of ones, or sparse; None if all are 1.
+    """Return the validated weights, float64 (C, C): dense with a diagonal of ones, or sparse; None if all are 1.
 
-    Settings that mean the same must look the same.
+    Equivalent settings must have equal fingerprints.
     """
     if concern is None:
         return None

@@ -14,14 +14,14 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_r
 from mpcs_torch.metrics.base import SumMetric
 
 IGNORED = -1
-"""Stands for the loss of a sample that is left out."""
+"""The loss of ignored samples."""
 
 
 class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
     Equations, shapes, rules and arguments are those of `mpcs_torch.functional.risk_coverage_area`;
-    ``validate_args`` and errors those of `Accuracy`. The states keep the estimated risk of every sample and one byte.
+    ``validate_args`` and errors those of `Accuracy`. The states keep the estimated risk and one byte per sample.
 
     Example:
         >>> import torch
@@ -83,7 +83,7 @@ class RiskCoverageArea(SumMetric):
         return risk_coverage_curve(risk[counted], loss[counted])
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
-        if value.isnan():  # all samples are ignored: there is no curve
+        if value.isnan():  # all samples are ignored, so there is no curve
             return super()._draw(title, value, on)
         from mpcs_torch.plots.decisions import risk_coverage_figure
 

@@ -17,7 +17,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class RowCost(AdditiveMetric):
-    """Compute the mean cost of decisions whose costs differ from row to row; lower is better.
+    """Compute the mean cost of decisions with row-wise costs; lower is better.
 
     The equation, shapes, rules and arguments are those of `mpcs_torch.functional.row_cost`; ``validate_args`` and
     errors those of `Accuracy`.
@@ -31,6 +31,7 @@ class RowCost(AdditiveMetric):
     """
 
     sums_type = RowCostSums
+    sums_of = staticmethod(sum_row_costs)
     interval_rule = "bounded"
     plot_lower_bound = None
 
@@ -39,12 +40,8 @@ class RowCost(AdditiveMetric):
         super().__init__(locals(), value_rules=row_cost_rules(num_classes), state_settings=("num_classes",))
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
-        """Return a batch as flat decisions with the costs of all."""
+        """Flatten a batch to decisions with the costs of all decisions."""
         return flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
-
-    def sums_of(self, samples: CostedDecisions) -> RowCostSums:
-        """Return the sums of samples."""
-        return sum_row_costs(samples)
 
     def value_of(self, sums: RowCostSums) -> Tensor:
         """Return the mean cost, or the mean regret."""
@@ -55,7 +52,7 @@ class RowCost(AdditiveMetric):
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
     def bin_ratios(self, bins: RowCostSums, whole: RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return the lowest and the highest costs of any decisions for a bin, and the highest difference of two."""
+        """Return the minimum and the maximum cost of a bin, and the maximum regret, each with the maximum weight."""
         per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
         costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
         return [(cost, per) for cost in (*costs, regret)]

@@ -1,4 +1,4 @@
-"""PartialAUC, the metrics of single points on the ROC, and HMeasure."""
+"""PartialAUC, HMeasure, and metrics at single points of the ROC."""
 
 from typing import Any
 
@@ -19,6 +19,13 @@ from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.metrics.detection.base import DetectionMetric, PlainDetectionMetric, Rates
 
 
+def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+    """Draw the ROC of one detector with its hull, or one ROC per class."""
+    from mpcs_torch.plots.detection import roc_curves
+
+    return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
+
+
 class PartialAUC(DetectionMetric):
     """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
 
@@ -36,6 +43,7 @@ class PartialAUC(DetectionMetric):
 
     higher_is_better = True
     plot_upper_bound = 1.0
+    _draw_curves = staticmethod(_draw_roc)
 
     def __init__(
         self,
@@ -53,9 +61,6 @@ class PartialAUC(DetectionMetric):
     def compute(self) -> Tensor:
         """Return the area, float64: a scalar, or (C,) with ``average="none"``."""
         return self.average_of(lambda trials: partial_auc_of(trials.errors(), self.max_p_fa))
-
-    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        return draw_roc(curves, names, title, on)
 
 
 class MissAtFalseAlarm(DetectionMetric):
@@ -137,7 +142,7 @@ class FalseAlarmAtMiss(DetectionMetric):
 
 
 class PrecisionRecallBreakEven(PlainDetectionMetric):
-    """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
+    """Compute the number of misses at the threshold with as many false alarms; lower is better.
 
     References are those of `mpcs_torch.functional.precision_recall_break_even`; arguments and errors those of
     `EqualErrorRate`, without its method.
@@ -161,13 +166,6 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
         return {"as many misses as false alarms": rates}
 
 
-def draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-    """Draw the ROC of one detector with its hull, or those of classes."""
-    from mpcs_torch.plots.detection import roc_curves
-
-    return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
-
-
 def _rates_at(curve: ErrorRates, place: Tensor) -> Rates:
     return curve.p_fa[place].item(), curve.p_miss[place].item()
 
@@ -189,10 +187,8 @@ class HMeasure(PlainDetectionMetric):
 
     higher_is_better = True
     plot_upper_bound = 1.0
+    _draw_curves = staticmethod(_draw_roc)
 
     def compute(self) -> Tensor:
         """Return the measure, float64: a scalar, or (C,) with ``average="none"``."""
         return self.average_of(h_measure_of_trials)
-
-    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        return draw_roc(curves, names, title, on)

@@ -1,6 +1,6 @@
-"""The shell that the detection metrics share: it keeps every score and hands them out as binary trials.
+"""DetectionMetric, the base of detection metrics: it keeps all scores and splits them into binary trials.
 
-Detection counts trials exactly, in whole numbers, so that ties and crossings are exact: it takes no ``sample_weight``.
+Trials are counted in whole numbers, so ties and crossings are exact; there is no ``sample_weight``.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from mpcs_torch.functional.detection.binary_trials import (
     ClassAverage,
     average_classes,
     check_split,
-    of_each_class,
+    class_values,
     split_trials,
 )
 from mpcs_torch.functional.detection.curve import curve_of_trials
@@ -29,21 +29,21 @@ from mpcs_torch.metrics.base import SumMetric
 Rates = tuple[float, float]
 """The false-alarm rate and the miss rate."""
 MAX_CURVES = 7
-"""The number of curves whose colours differ."""
+"""The number of curves with distinct colours."""
 
 
 class DetectionMetric(SumMetric):
-    """A metric that keeps all scores in their own dtype, and one byte for each label.
+    """A metric that keeps all scores in their input dtype, and one byte for each label.
 
-    The states depend on the scores alone, so the detection metrics of a MetricCollection share them. Trials are counted
-    exactly, in whole numbers: there is no ``sample_weight``.
+    The detection metrics of a MetricCollection share these states. Trials are counted in whole numbers, so there is no
+    ``sample_weight``.
     """
 
     scores: list[Tensor]
-    trial_labels: list[Tensor]  # `labels` would be set by torchmetrics' ClasswiseWrapper
+    trial_labels: list[Tensor]  # torchmetrics' ClasswiseWrapper would overwrite `labels`
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Check and keep the ``locals()`` of the constructor, as `SumMetric` does."""
+        """Initialize from the ``locals()`` of a constructor, as `SumMetric`."""
         check_split(arguments["num_classes"], arguments["average"])
         super().__init__(
             arguments, value_rules=trial_rules(arguments["num_classes"]), state_settings=("num_classes", "ignore_index")
@@ -53,14 +53,14 @@ class DetectionMetric(SumMetric):
 
     @property
     def is_by_class(self) -> bool:
-        """True if each class is evaluated against the rest."""
+        """Whether each class is evaluated against the rest."""
         return self.num_classes is not None and self.average != "micro"
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""
         batch = flatten_trials(detached(preds), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
         self.admit(lambda: batch.faults)
-        self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # the scores may be the caller's own tensor
+        self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # scores may share memory with the caller
 
     def binary_trials(self) -> list[BinaryTrials]:
         """Return the trials of all batches and processes; warn where targets or non-targets are missing."""
@@ -71,20 +71,20 @@ class DetectionMetric(SumMetric):
         for trials in by_class:
             if trials.missing is not None:
                 rule = f"{type(self).__name__} needs targets and non-targets"
-                told = f"{rule}, but has seen no {trials.missing}{trials.name}: its value is NaN."
-                warnings.warn(told, UserWarning, stacklevel=2)
+                message = f"{rule}, but has seen no {trials.missing}{trials.name}: its value is NaN."
+                warnings.warn(message, UserWarning, stacklevel=2)
         return by_class
 
     def average_of(self, statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
         """Compute a statistic of each class, or with ``"macro"`` its mean over the classes."""
-        return self.averaged(of_each_class(self.binary_trials(), statistic))
+        return self.averaged(class_values(self.binary_trials(), statistic))
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Return the mean over the classes if the average is ``"macro"``, on the device, for MPS in float32."""
+        """Average values over the classes if the average is ``"macro"``; on the metric's device, float32 on MPS."""
         values = average_classes(values, num_classes=self.num_classes, average=self.average)
         return values.to(self.device, widest_float(self.device))
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the curves hold more
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the curves
         curves = [curve_of_trials(trials) for trials in self.binary_trials()]
         if not self.is_by_class:
             name = "detector" if self.num_classes is None else "all classes"
@@ -97,19 +97,19 @@ class DetectionMetric(SumMetric):
         return self._draw_curves({label: curves[label] for label in worst}, names, title, on)
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        """Draw curves by class; 0 stands for the only one."""
+        """Draw curves by class; a single curve has the key 0."""
         from mpcs_torch.plots.detection import det_curves
 
         systems = dict(zip(names, curves.values(), strict=True))
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)
 
-    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for those who mark
-        """Return the false-alarm and the miss rate to mark on each curve, by the text of the legend."""
+    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for subclasses
+        """Return the points (false-alarm rate, miss rate) to mark on each curve, by their legend."""
         return {}
 
 
 class PlainDetectionMetric(DetectionMetric):
-    """A detection metric without settings of its own."""
+    """A detection metric without further settings."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""MinDetectionCost, ActualDetectionCost and HalfTotalErrorRate: what a detector's errors cost."""
+"""MinDetectionCost, ActualDetectionCost and HalfTotalErrorRate: the costs of a detector's errors."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class CostMetric(DetectionMetric):
     __jit_ignored_attributes__: ClassVar[list[str]] = [*DetectionMetric.__jit_ignored_attributes__, "points"]
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Check and keep the ``locals()`` of the constructor, with ``points`` as a tuple."""
+        """Initialize from the ``locals()`` of a constructor, with ``points`` as a tuple."""
         super().__init__({**arguments, "points": at_least_one_point(arguments["points"])})
 
     def compute(self) -> Tensor:
@@ -102,29 +102,29 @@ class MinDetectionCost(CostMetric):
         return f"minimum cost, {point.label()}"
 
     def thresholds(self) -> Tensor:
-        """Return the thresholds of the minimum costs, which another metric takes by ``threshold_from``."""
+        """Return the thresholds of the minimum costs, for ``threshold_from`` of another metric."""
         return self.details().threshold
 
 
 class _ThresholdCost(CostMetric):
-    """A metric of costs at thresholds that do not depend on its own scores."""
+    """A metric of costs at thresholds that are independent of its scores."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Check and keep the ``locals()`` of the constructor."""
+        """Initialize from the ``locals()`` of a constructor."""
         check_threshold(arguments["threshold"])
         super().__init__(arguments)
         self.thresholds_in_use = [thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
-        """For each class (or for the one detector), a threshold for each operating point."""
+        """Thresholds by class (one row for a single detector) and operating point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
-        """Use the thresholds that another metric has learned from the batches it has seen so far, in all processes.
+        """Use the thresholds of another metric on its batches so far, from all processes.
 
         Args:
             source: A `MinDetectionCost` with the same operating points, or an `EqualErrorRate`; with the same classes.
 
         Raises:
-            ValueError: If the source is another kind of metric, has other classes or points, or has seen no batch, no
-                target or no non-target.
+            ValueError: If the source is another kind of metric, has other classes or points, or has seen no targets or
+                no non-targets.
         """
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
             raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")

@@ -67,9 +67,9 @@ class EqualErrorRate(DetectionMetric):
         return equal_error_of_trials(self.binary_trials(), self.method)
 
     def thresholds(self) -> Tensor:
-        """Return the middle of the interval of thresholds where the two rates differ least, whatever the method.
+        """Return the middle of the interval of thresholds where the two rates differ least, for any method.
 
-        (The vertices of the hull on both sides of the equal error rate can be far apart.)
+        Hull vertices are not used, because the two around the equal error rate can be far apart.
         """
         nearest = equal_error_of_trials(self.binary_trials(), "nearest")
         return middle_of(nearest.low, nearest.high)

@@ -1,4 +1,4 @@
-"""Cllr and MinCllr: the cost of log-likelihood ratios, as they are and with the best calibration."""
+"""Cllr and MinCllr: the cost of log-likelihood ratios, as passed in and with optimal calibration."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from mpcs_torch.metrics.detection.base import PlainDetectionMetric
 
 
 class _LikelihoodRatioCost(PlainDetectionMetric):
-    """A cost that is an average over operating points, as the figure shows them."""
+    """A cost that averages over operating points, which the figure shows."""
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         from mpcs_torch.plots.detection import bayes_error_curves

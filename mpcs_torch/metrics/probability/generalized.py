@@ -1,11 +1,11 @@
-"""Generalized means of the probability of the true class: the Metrics of the functions in the file of this name."""
+"""GeometricAccuracy, Decisiveness and Robustness: the Metrics of the functions of the same names."""
 
 from math import exp, inf, log
 from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, scale_of
 from mpcs_torch.functional.probability.generalized import (
     DECISIVE,
     GEOMETRIC,
@@ -37,6 +37,7 @@ class GeometricAccuracy(ProbabilityMetric):
     plot_upper_bound = 1.0
     power = GEOMETRIC
     sums_type = PowerSums
+    term_of = staticmethod(prob_of_true_class)
     interval_rule: IntervalRule = "mean"
     interval_scale = "logit"
 
@@ -54,10 +55,6 @@ class GeometricAccuracy(ProbabilityMetric):
         scale = scale_of(from_logits)
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
-    def term_of(self, samples: Samples) -> Tensor:
-        """Return the probability of the true class of each sample."""
-        return prob_of_true_class(samples)
-
     def sums_of(self, samples: RowTerms) -> PowerSums:
         """Return the sums of samples."""
         return power_sums_of(samples, self.power, self.epsilon)
@@ -73,7 +70,7 @@ class GeometricAccuracy(ProbabilityMetric):
         return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
 
     def row_ratios(self, whole: PowerSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the powers of the lowest and the highest probability."""
+        """Return the terms of the lowest and the highest probability."""
         if self.epsilon == 0 and self.power != DECISIVE:
             return []
         if self.power == GEOMETRIC:
@@ -114,4 +111,4 @@ class Robustness(GeometricAccuracy):
     """
 
     power = ROBUST
-    interval_rule = "bounded"  # a few unlikely labels make it, of which a sample of 100 often has none
+    interval_rule = "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks

@@ -10,8 +10,8 @@ from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.functional.probability.generalized import POWERS, ProbabilityMeans, means_of_sums, power_sums
 from mpcs_torch.functional.probability.measured import (
+    BinSpan,
     MeasuredProbabilities,
-    Span,
     check_bins,
     count_probabilities,
     grid_size,
@@ -31,16 +31,15 @@ class ProbabilityAccuracy(SumMetric):
     rules are those of `mpcs_torch.functional.probability_accuracy`; the other arguments and errors those of
     `GeometricAccuracy`.
 
-    All N x C probabilities are kept, unless ``cells`` is given: then they are counted in this number of cells of
-    [0, 1], and memory (16 bytes a cell) does not grow. Reported means are exact in both cases. On 10^6 x 10
-    probabilities of three kinds the error of measured means was at most 1.2e-4 with 2 000 cells and 7.0e-5 with
-    20 000, and that of slopes 2.7e-4 and 1.3e-4 (``python -m tests.benchmarks.histogram_error``); with few samples or
-    many classes it can be larger.
+    All N x C probabilities are kept, unless ``cells`` is set: then they are counted in a histogram of constant size (16
+    bytes a cell). Reported means are exact in both cases. On three kinds of 10^6 x 10 probabilities, the error of
+    measured means was at most 1.2e-4 with 2 000 cells and 7.0e-5 with 20 000, and that of slopes 2.7e-4 and 1.3e-4
+    (``python -m tests.benchmarks.histogram_error``); with few samples or many classes it can be larger.
 
     Args:
         epsilon: Floor of probabilities and rates, in [0, 1).
-        n_bins: The largest number of bins; there are never more than samples.
-        delta: The width of a cell that can be a singularity, 1 divided by a whole number; None for no singularities.
+        n_bins: The maximum number of bins, which is never more than the number of samples.
+        delta: The width of singularity cells, 1 divided by a whole number; None for no singularities.
         span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
             ``"unit"`` extends the outer bins to 0 and 1.
         cells: None to keep all probabilities, or the number of cells to count them in, a multiple of 1 / delta.
@@ -79,7 +78,7 @@ class ProbabilityAccuracy(SumMetric):
         epsilon: float = 0.005,
         n_bins: int = 20,
         delta: float | None = 0.005,
-        span: Span = "data",
+        span: BinSpan = "data",
         cells: int | None = None,
         ignore_index: int | None = None,
         validate_args: bool = True,
@@ -110,10 +109,10 @@ class ProbabilityAccuracy(SumMetric):
         )
         self.admit(samples.find_faults)
         probs, labels = samples.probs(), samples.labels
-        of_true = samples.of_true_class(probs)
-        self.add(powers=power_sums(of_true, labels.weight, self.epsilon), samples=labels.weight.sum())
+        true_probs = samples.of_true_class(probs)
+        self.add(powers=power_sums(true_probs, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
-            kept = probs if self.from_logits else probs.clone()  # may be the caller's own
+            kept = probs if self.from_logits else probs.clone()  # may share memory with the caller
             self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
         else:
             correct, incorrect = count_probabilities(probs, labels.target, labels.counted, self.cells)
@@ -124,7 +123,7 @@ class ProbabilityAccuracy(SumMetric):
         return compare_means(self.reported(), self.bins().means)
 
     def reported(self) -> ProbabilityMeans:
-        """Return the means of the probabilities that the classifier gave to the true classes."""
+        """Return the means of the predicted probabilities of the true classes."""
         with self.gathered():
             self.check_computable()
             return means_of_sums(self.powers, self.samples)
@@ -141,7 +140,7 @@ class ProbabilityAccuracy(SumMetric):
         samples = flatten_samples(probs, labels, num_classes=self.num_classes, scale="probs")
         return measure(samples.of_true_class(probs), samples, *settings)
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the bins hold more
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the bins
         from mpcs_torch.plots.reliability import reliability
 
         return reliability(self.bins(), self.reported(), title, on=on)

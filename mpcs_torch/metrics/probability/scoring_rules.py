@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import scale_of
 from mpcs_torch.functional.probability.scoring_rules import (
     BrierSums,
     EntropySums,
@@ -36,6 +36,8 @@ class BrierScore(ProbabilityMetric):
     """
 
     sums_type = BrierSums
+    term_of = staticmethod(squared_error)
+    sums_of = staticmethod(brier_sums)
     interval_rule = "mean"
     interval_scale = "log"
 
@@ -53,20 +55,12 @@ class BrierScore(ProbabilityMetric):
         scale = scale_of(from_logits)
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
-    def term_of(self, samples: Samples) -> Tensor:
-        """Return the squared error of each sample."""
-        return squared_error(samples)
-
-    def sums_of(self, samples: RowTerms) -> BrierSums:
-        """Return the sums of samples."""
-        return brier_sums(samples)
-
     def value_of(self, sums: BrierSums) -> Tensor:
         """Return the mean over samples, NaN without samples."""
         return brier_of(sums, self.num_classes, self.over_classes)
 
     def of_ratio(self, ratio: float, whole: BrierSums) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the mean over classes, if it is asked for."""
+        """Divide by the number of classes with ``over_classes="mean"``."""
         return ratio if self.over_classes == "sum" else ratio / self.num_classes
 
     def row_ratios(self, whole: BrierSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
@@ -74,13 +68,13 @@ class BrierScore(ProbabilityMetric):
         return [(0, 1), (2, 1)]
 
     def _references(self) -> dict[str, float]:
-        of_sum = 1 - 1 / self.num_classes
-        guess = of_sum if self.over_classes == "sum" else of_sum / self.num_classes
+        guess = 1 - 1 / self.num_classes
+        guess = guess if self.over_classes == "sum" else guess / self.num_classes
         return {**super()._references(), "uniform guess": guess}
 
 
-FURTHER_LOSS = -log(1e-12)
-"""The loss of a further row that intervals of the cross entropy allow for: samples often have no saturated one."""
+UNSEEN_LOSS = -log(1e-12)
+"""The loss of the unseen row that intervals of the cross entropy allow for: samples often lack a saturated row."""
 
 
 class CrossEntropy(ProbabilityMetric):
@@ -98,6 +92,8 @@ class CrossEntropy(ProbabilityMetric):
     """
 
     sums_type = EntropySums
+    term_of = staticmethod(log_prob)
+    sums_of = staticmethod(entropy_sums)
     interval_rule = "mean"
     interval_scale = "log"
 
@@ -114,25 +110,17 @@ class CrossEntropy(ProbabilityMetric):
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)
         super().__init__(locals())
 
-    def term_of(self, samples: Samples) -> Tensor:
-        """Return the logarithm of the probability of the true class of each sample."""
-        return log_prob(samples)
-
-    def sums_of(self, samples: RowTerms) -> EntropySums:
-        """Return the sums of samples."""
-        return entropy_sums(samples)
-
     def value_of(self, sums: EntropySums) -> Tensor:
         """Return the mean over samples, NaN without samples."""
         return sums.entropy / sums.samples
 
     def row_ratios(self, whole: EntropySums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
         """Return the losses of probabilities 1 and 1e-12 of the true class."""
-        return [(0.0, 1.0), (FURTHER_LOSS, 1.0)]
+        return [(0.0, 1.0), (UNSEEN_LOSS, 1.0)]
 
     def bin_ratios(self, bins: EntropySums, whole: EntropySums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return those of a row of 1e-12, or of the largest loss of a bin."""
-        largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=FURTHER_LOSS).item()
+        """Return the bounds with the loss of the unseen row, or the largest mean loss of a bin if that is higher."""
+        largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 
     def _references(self) -> dict[str, float]:

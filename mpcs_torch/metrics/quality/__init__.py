@@ -1,1 +1,1 @@
-"""Scores that are computed from a confusion matrix."""
+"""Metrics of the confusion matrix."""

@@ -1,4 +1,4 @@
-"""ClassCountMetric, the base of all Metrics of counts of classes, and ConfusionMatrix."""
+"""ClassCountMetric, the base of Metrics of per-class counts, and ConfusionMatrix."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,31 +12,32 @@ from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 
 class DecisionMetric(AdditiveMetric):
-    """A metric of counts of decisions for classes."""
+    """A metric of decision counts."""
 
     plot_upper_bound = 1.0
 
     def __init__(self, arguments: Mapping[str, Any], shape: tuple[int, ...], *, further: Sequence[str] = ()) -> None:
-        """Take the ``locals()`` of a constructor, the shape of the counts, and further settings that they depend on."""
+        """Initialize from the ``locals()`` of a constructor, the shape of the counts, and settings that affect them."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules, settings = decision_rules(num_classes), ("num_classes", "ignore_index", *further)
         super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Return a batch as flat decisions: preds (N, ...) classes or (N, C, ...) scores, the others (N, ...)."""
+        """Flatten classes (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
         return flatten_decisions(
             preds, target, num_classes=self.num_classes, ignore_index=self.ignore_index, sample_weight=sample_weight
         )
 
 
 class ClassCountMetric(DecisionMetric):
-    """Count the samples of each class, the decisions for it, and the right ones; `ConfusionMatrix` counts all pairs.
+    """Count the samples, decisions and correct decisions of each class.
 
-    In a `MetricCollection`, those with the same ``num_classes`` and ``ignore_index`` share the counts.
+    In a `MetricCollection`, metrics with the same ``num_classes`` and ``ignore_index`` share the counts.
     """
 
     sums_type = ClassCounts
+    sums_of = staticmethod(count_classes)
     interval_scale: Scale = "logit"
 
     def __init__(
@@ -44,23 +45,19 @@ class ClassCountMetric(DecisionMetric):
     ) -> None:
         super().__init__(locals(), (3, num_classes))
 
-    def sums_of(self, samples: Decisions) -> ClassCounts:
-        """Return the counts of each class."""
-        return count_classes(samples)
-
     def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the right decisions and all of them, by which some metrics of this family are determined."""
+        """Return the numbers of correct decisions and of samples, which determine some metrics of this family."""
         return sums.right.sum(-1), sums.true.sum(-1)
 
     def row_ratios(self, whole: ClassCounts) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return a wrong decision and a right one."""
+        """Return the ratios of a wrong and of a correct decision."""
         return [(0, 1), (1, 1)]
 
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
-        """Return the samples of each class: most metrics of this family are averages over classes."""
+        """Return the samples of each class, because most metrics of this family are averages over classes."""
         return sums.true
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the counts hold more
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the counts
         from mpcs_torch.plots.bars import class_bars
 
         counts = self.sums()
@@ -69,7 +66,7 @@ class ClassCountMetric(DecisionMetric):
 
 
 class PairCounts(NamedTuple):
-    """Numbers of samples, or their weights, summed."""
+    """Weighted numbers of samples."""
 
     confusion: Tensor
     """(..., C, C), rows true classes."""
@@ -78,9 +75,8 @@ class PairCounts(NamedTuple):
 class ConfusionMatrix(DecisionMetric):
     """Compute the confusion matrix of decisions: ``(C, C)``, float64, rows true classes, columns decisions.
 
-    It holds the samples of each pair, or their weights, summed. Shapes and rules are those of
-    `mpcs_torch.functional.confusion_matrix`; arguments and errors those of `Accuracy`, and a ``num_classes`` whose
-    matrix would take more than 2 GiB is refused.
+    Entries are numbers of samples, or sums of their weights. Shapes and rules are those of
+    `mpcs_torch.functional.confusion_matrix`; arguments and errors those of `Accuracy`. The matrix is limited to 2 GiB.
 
     Example:
         >>> import torch

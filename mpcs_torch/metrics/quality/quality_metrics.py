@@ -10,29 +10,7 @@ from mpcs_torch.functional.quality.quality_metrics import check_quality_settings
 from mpcs_torch.metrics.quality.confusion import ClassCountMetric
 
 
-class _Quality(ClassCountMetric):
-    """Compute oneDAL's quality metrics."""
-
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        beta: float = 1.0,
-        zero_division: float = float("nan"),
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        check_quality_settings(beta, zero_division)
-        super().__init__(num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.beta, self.zero_division = beta, zero_division
-
-    def qualities_of(self, sums: ClassCounts) -> dict[str, Tensor]:
-        """Return all values of counts (..., C) by name: (...) each."""
-        return quality_of(sums, beta=self.beta, zero_division=self.zero_division)
-
-
-class MulticlassQualityMetrics(_Quality):
+class MulticlassQualityMetrics(ClassCountMetric):
     """Compute all quality metrics of a multi-class classifier at once, from the same counts.
 
     `compute` returns a dictionary of float64 scalars, named and defined as in
@@ -49,14 +27,28 @@ class MulticlassQualityMetrics(_Quality):
         0.8333
     """
 
-    higher_is_better = None
+    higher_is_better: bool | None = None
 
-    def value_of(self, sums: ClassCounts) -> dict[str, Tensor]:  # type: ignore[override]  # several values
-        """Return all values by name."""
-        return self.qualities_of(sums)
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        beta: float = 1.0,
+        zero_division: float = float("nan"),
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_quality_settings(beta, zero_division)
+        super().__init__(num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
+        self.beta, self.zero_division = beta, zero_division
+
+    def value_of(self, sums: ClassCounts) -> Any:
+        """Return all values of counts (..., C) by name: (...) each."""
+        return quality_of(sums, beta=self.beta, zero_division=self.zero_division)
 
 
-class _OneQuality(_Quality):
+class _OneQuality(MulticlassQualityMetrics):
     """Compute one of the values.
 
     Arguments and errors are those of `MulticlassQualityMetrics`.
@@ -66,18 +58,19 @@ class _OneQuality(_Quality):
 
     def value_of(self, sums: ClassCounts) -> Tensor:
         """Return the value."""
-        return self.qualities_of(sums)[self.entry]
+        value: Tensor = super().value_of(sums)[self.entry]
+        return value
 
 
 class _OfAccuracy(_OneQuality):
-    """Compute a value that the share of right decisions determines."""
+    """Compute a value that is a function of the accuracy."""
 
     interval_rule = "bounded"
 
     def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the value for a share of right decisions."""
-        shares = torch.eye(self.num_classes, dtype=torch.float64)[0]
-        return self.value_of(ClassCounts(torch.stack([ratio * shares, shares, shares]))).item()
+        """Return the value for an accuracy."""
+        counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
+        return self.value_of(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
 
 
 class AverageAccuracy(_OfAccuracy):

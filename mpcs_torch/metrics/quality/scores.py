@@ -1,7 +1,5 @@
 """Accuracy, ClassErrorRates, MacroF1 and MatthewsCorrelation: the Metrics of the functions of the same names."""
 
-from torch import Tensor
-
 from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.functional.quality.scores import accuracy_of, class_error_rates_of, macro_f1_of, matthews_correlation_of
 from mpcs_torch.metrics.quality.confusion import ClassCountMetric
@@ -30,11 +28,8 @@ class Accuracy(ClassCountMetric):
     """
 
     higher_is_better = True
+    value_of = staticmethod(accuracy_of)
     interval_rule = "bounded"
-
-    def value_of(self, sums: ClassCounts) -> Tensor:
-        """Return the share of right decisions, NaN without samples."""
-        return accuracy_of(sums)
 
 
 class ClassErrorRates(ClassCountMetric):
@@ -50,14 +45,11 @@ class ClassErrorRates(ClassCountMetric):
     """
 
     higher_is_better = False
-
-    def value_of(self, sums: ClassCounts) -> Tensor:
-        """Return the error rate of each class: (..., C), NaN for a class without samples."""
-        return class_error_rates_of(sums)
+    value_of = staticmethod(class_error_rates_of)
 
 
 class MacroF1(ClassCountMetric):
-    """Compute the mean F1 of the classes that occur, as true or as predicted; in [0, 1], higher is better.
+    """Compute the mean F1 over classes with true or predicted samples; in [0, 1], higher is better.
 
     The same as torchmetrics' and scikit-learn's macro F1; oneDAL's macro F is `MacroFScore`. Equation, shapes and rules
     are those of `mpcs_torch.functional.macro_f1`; arguments and errors those of `Accuracy`.
@@ -70,10 +62,7 @@ class MacroF1(ClassCountMetric):
     """
 
     higher_is_better = True
-
-    def value_of(self, sums: ClassCounts) -> Tensor:
-        """Return the mean F1, NaN without samples."""
-        return macro_f1_of(sums)
+    value_of = staticmethod(macro_f1_of)
 
 
 class MatthewsCorrelation(ClassCountMetric):
@@ -90,12 +79,9 @@ class MatthewsCorrelation(ClassCountMetric):
     """
 
     higher_is_better = True
+    value_of = staticmethod(matthews_correlation_of)
     plot_lower_bound = -1.0
     interval_scale = "atanh"
 
     def averaged_classes(self, sums: ClassCounts) -> None:
-        """Return None: classes count by their samples."""
-
-    def value_of(self, sums: ClassCounts) -> Tensor:
-        """Return the correlation."""
-        return matthews_correlation_of(sums)
+        """Return None, because the value is no average over classes."""

@@ -1,1 +1,1 @@
-"""Scores for soft labels, which are degrees of truth."""
+"""Metrics for soft labels (degrees of truth)."""

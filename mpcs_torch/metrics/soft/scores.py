@@ -6,14 +6,13 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.checks import check_beta, check_choice, widest_float
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
 from mpcs_torch.functional.soft.hard import check_threshold, hard_sums
 from mpcs_torch.functional.soft.sums import (
     SoftAverage,
     SoftSums,
     TNorm,
-    check_beta,
     check_soft_settings,
     score_of,
     soft_sums,
@@ -30,7 +29,7 @@ class SoftMetric(AdditiveMetric):
     def samples_of(
         self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
     ) -> SoftSamples:
-        """Return a batch as flat samples."""
+        """Flatten a batch to samples."""
         preds, target = detached(preds), detached(target, "target")
         return flatten_soft(preds, target, num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore)
 
@@ -44,7 +43,7 @@ class SoftMetric(AdditiveMetric):
 
 
 class SoftScore(SoftMetric):
-    """Hold sums of degrees of truth, and compute their F."""
+    """Sum degrees of truth, and compute an F score."""
 
     higher_is_better = True
     plot_upper_bound = 1.0
@@ -53,7 +52,7 @@ class SoftScore(SoftMetric):
     interval_scale = "logit"
 
     beta: float
-    """The weight of recall in F, which is precision for 0 and recall for infinity."""
+    """The weight of recall in F: 0 gives precision, infinity recall."""
 
     def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
         check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
@@ -65,7 +64,7 @@ class SoftScore(SoftMetric):
         return score_of(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
-        """Return how much of each class is true, for an average over classes."""
+        """Return the sum of labels of each class, for an average over classes."""
         return sums.actual if self.average == "macro" else None
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
@@ -78,7 +77,7 @@ class SoftScore(SoftMetric):
 
 
 class _TNormScore(SoftScore):
-    """Hold sums of degrees of truth, with the intersection that the setting names."""
+    """Sum degrees of truth with a T-norm as intersection."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         check_choice("t_norm", arguments["t_norm"], TNorm)

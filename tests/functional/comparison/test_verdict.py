@@ -101,7 +101,7 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             0.12,
             "The data do not show a difference in EER between A and B after correction for 6 comparisons: "
             "4 % against 3 %, B minus A is -1 points (95 % interval -1.8 to -0.2); "
-            "the interval, of this comparison alone, leaves out 0. "
+            "the interval, of this comparison alone, excludes 0. "
             "One of about 1.6 points would have been shown with a chance of 9 in 10.",
         ),
         (
@@ -110,7 +110,7 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             0.12,
             "The data do not show a difference in EER between A and B: "
             "4 % against 3 %, B minus A is -1 points (95 % interval -1.8 to -0.2); "
-            "the interval, by another method than p = 0.057, leaves out 0. "
+            "the interval, by another method than p = 0.057, excludes 0. "
             "One of about 1.6 points would have been shown with a chance of 9 in 10.",
         ),
         (
@@ -118,7 +118,7 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             PairedDifference(0.04, 0.03, -0.01, -0.021, 0.001, 0.004),
             0.02,
             "B has a lower EER than A: 3 % against 4 %, a difference of 1 points (95 % interval -0.1 to 2.1); "
-            "the interval, by another method than p = 0.004, holds 0.",
+            "the interval, by another method than p = 0.004, contains 0.",
         ),
         (
             AREA,

@@ -61,7 +61,7 @@ def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
         ),
         (
             {"concern": torch.ones(2, 2)},
-            r"concern must be a ConcernSpec, or a bool tensor .* weights do not tell .* got dtype torch.float32",
+            r"concern must be a ConcernSpec, or a bool tensor .* weights do not define .* got dtype torch.float32",
         ),
         ({"concern": "all"}, r"concern must be a ConcernSpec or a tensor, but got 'all'"),
         ({"sample_weight": torch.tensor([1, -1])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),

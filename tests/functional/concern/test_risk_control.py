@@ -198,7 +198,7 @@ def test_the_limit_that_a_message_offers_can_be_guaranteed(samples: int, confide
         ({"loss": torch.zeros(2)}, r"loss must have the shape of risk \(3,\), but got \(2,\)"),
         (
             {"loss": torch.tensor([0.0, 0.5, 1.0])},
-            r"loss must be 0 or 1 \(confidence takes no other losses\), but",
+            r"loss must be 0 or 1 with a confidence, but",
         ),
         ({"loss": torch.tensor([0.0, 2.0, 1.0]), "confidence": None}, r"loss must be from 0 to 1, but got 2"),
         ({"max_loss": 0.0}, r"max_loss must be above 0 and below the highest loss 1, but got 0.0"),

@@ -40,7 +40,7 @@ from mpcs_torch.functional import (
     precision_recall_break_even,
     roc_convex_hull,
 )
-from mpcs_torch.functional.detection.errors import count_errors, edge_of_equal_rates, hull_vertices
+from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 from tests.conftest import load_oracle
 from tests.oracles import naive_detection
 
@@ -196,15 +196,6 @@ def test_the_hull_equals_that_of_a_slow_algorithm(drawn: list[tuple[int, bool]])
     hull = roc_convex_hull(scores, labels)
     ours = list(zip(hull.p_fa.flip(0).tolist(), hull.p_miss.flip(0).tolist(), strict=True))
     assert ours == [(pytest.approx(x), pytest.approx(y)) for x, y in slow]
-
-
-@given(DRAWN)
-def test_the_edge_of_equal_rates_is_an_edge_of_the_hull(drawn: list[tuple[int, bool]]) -> None:
-    counts = count_errors(*tensors_of(drawn))
-    hull = hull_vertices(counts).tolist()
-    rates = counts.rates()
-    after = next(place for place, vertex in enumerate(hull) if rates.p_miss[vertex] >= rates.p_fa[vertex])
-    assert edge_of_equal_rates(counts).tolist() == hull[after - 1 : after + 1]
 
 
 @given(DRAWN)

@@ -1,4 +1,4 @@
-"""Rows in parts: all of them, in order, and in one part where parts would save nothing."""
+"""Rows in chunks: all of them, in order, and in one chunk where chunks would save nothing."""
 
 import subprocess
 import sys
@@ -6,29 +6,29 @@ import sys
 import pytest
 import torch
 
-from mpcs_torch.functional.inputs import parts
-from mpcs_torch.functional.inputs.parts import EVERY_ROW, of_parts
+from mpcs_torch.functional.inputs import chunks
+from mpcs_torch.functional.inputs.chunks import EVERY_ROW, map_chunks
 
 
 @pytest.mark.parametrize("size", [1, 7, 70, 999])
 def test_all_rows_come_in_order(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 3 * size)
+    monkeypatch.setattr(chunks, "CHUNK", 3 * size)
     values = torch.arange(210.0).view(70, 3)
-    found = of_parts(lambda rows: 2 * values[rows], values)
+    found = map_chunks(lambda rows: 2 * values[rows], values)
     assert torch.equal(torch.cat(found), 2 * values)
     assert max(map(len, found)) <= max(size, 1)
 
 
-def test_no_rows_are_one_part() -> None:
-    assert of_parts(lambda rows: rows, torch.zeros(0, 3)) == [EVERY_ROW]
+def test_no_rows_are_one_chunk() -> None:
+    assert map_chunks(lambda rows: rows, torch.zeros(0, 3)) == [EVERY_ROW]
 
 
-def test_gradients_are_of_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 1)
+def test_gradients_need_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 1)
     values, other = torch.zeros(5, 1), torch.zeros(5, 1, requires_grad=True)
-    assert of_parts(lambda rows: rows, values, other) == [EVERY_ROW]
+    assert map_chunks(lambda rows: rows, values, other) == [EVERY_ROW]
     with torch.no_grad():
-        assert len(of_parts(lambda rows: rows, values, other)) == 5
+        assert len(map_chunks(lambda rows: rows, values, other)) == 5
 
 
 THREADS = """

@@ -1,0 +1,58 @@
+"""Chunked computation over rows, to bound the memory of intermediate results."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+
+CHUNK = 2**18
+"""The number of scores per chunk on the CPU."""
+EVERY_ROW = slice(None)
+"""The only chunk, where rows are not split."""
+
+
+def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
+    """Apply a function to consecutive chunks of the rows of values (M, ...).
+
+    All rows form one chunk in compiled code, and where autograd would keep the intermediate results anyway.
+
+    Args:
+        work: Called with the rows of a chunk.
+        values: (M, ...): its size decides the number of rows in a chunk.
+        *inputs: Other tensors that ``work`` reads, which may require gradients.
+        size: The number of scores per chunk on the CPU. Default: `CHUNK`.
+    """
+    size = 2**26 if not values.is_cpu else size or CHUNK  # small chunks underuse an accelerator
+    if torch.compiler.is_compiling() or values.numel() <= size:
+        return [work(EVERY_ROW)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *inputs)):
+        return [work(EVERY_ROW)]
+    rows = len(values)
+    step = max(1, size * rows // values.numel())
+    return [work(slice(start, min(start + step, rows))) for start in range(0, rows, step)]
+
+
+def concat_chunks(
+    work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
+) -> list[Tensor]:
+    """Concatenate the tensors that a function returns for chunks of rows; arguments are those of `map_chunks`.
+
+    Each chunk is copied into a preallocated result: chunks kept until the end would fragment the memory.
+    """
+    results: list[Tensor] = []
+
+    def store(rows: slice) -> None:
+        chunks = work(rows)
+        if rows is EVERY_ROW:
+            results.extend(chunks)
+            return
+        if not results:
+            results.extend(chunk.new_empty(len(values), *chunk.shape[1:]) for chunk in chunks)
+        for result, chunk in zip(results, chunks, strict=True):
+            result[rows] = chunk
+
+    map_chunks(store, values, size=size)
+    return results
