@@ -428,7 +428,7 @@ class CheckpointSelector:
         names = {epoch.file for epoch in epochs}
         self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
         self._size = saved.size
-        self._is_current = saved.is_current and saved.settings == json.loads(json.dumps(self._settings()))
+        self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _prepare(self) -> None:
         """See to it that nobody else writes, and finish the work of an update that did not come to its end."""

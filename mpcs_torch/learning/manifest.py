@@ -1,7 +1,6 @@
 """The manifest of a folder of checkpoints: a first line with the rule, and a line for each update, which is appended.
 
-A process that dies while it appends leaves a line without an end, which counts for nothing. Earlier versions wrote all
-epochs into the first line, and these are read too.
+A process that dies while it appends leaves a line without an end, which counts for nothing.
 """
 
 import json
@@ -66,9 +65,6 @@ class Manifest:
     size: int = 0
     """Bytes of the lines that count."""
 
-    is_current: bool = True
-    """Whether an earlier version has left no unfinished work in the first line."""
-
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
         """Read the manifest of a folder.
@@ -82,12 +78,11 @@ class Manifest:
             if lines and _is_unfinished(folder, _update(lines[-1]).epoch):
                 del lines[-1]
             plain = json.loads(first.decode("utf-8"))
-            pending, garbage = plain.get("pending"), [_saved_epoch(entry) for entry in plain.get("garbage", ())]
-            begun = [_saved_epoch(entry) for entry in plain["epochs"]]
-            begun += [] if pending is None or not _saved_epoch(pending).is_whole_in(folder) else [_saved_epoch(pending)]
             epochs: list[SavedEpoch] = []
+            garbage: list[SavedEpoch] = []
             places: dict[object, int] = {}
-            for epoch, gone, again in chain((Update(epoch) for epoch in begun), map(_update, lines)):
+            first_updates = (Update(_saved_epoch(entry)) for entry in plain["epochs"])
+            for epoch, gone, again in chain(first_updates, map(_update, lines)):
                 place = len(epochs) if again is None else again
                 epochs += [epoch] if again is None else []
                 epochs[place] = epoch
@@ -97,8 +92,7 @@ class Manifest:
                     garbage.append(epochs[place])
                     epochs[place] = replace(epochs[place], file=None, sha256="")
             size = len(first) + 1 + sum(len(line) + 1 for line in lines)
-            settings, is_current = dict(plain.get("settings", {})), pending is None and not plain.get("garbage")
-            return cls(dict(plain["rule"]), settings, epochs, garbage, size, is_current)
+            return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, garbage, size)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = shown(f"{type(error).__name__}: {error}")
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
