@@ -172,5 +172,5 @@ def test_a_metric_that_is_not_attached_is_named(tmp_path: Path) -> None:
 def test_states_of_other_metrics_are_refused(other: Metric) -> None:
     saved = TorchMetric(MulticlassAccuracy(3))
     saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))
-    with pytest.raises(ValueError, match="state_dict must hold the states of"):
+    with pytest.raises(ValueError, match="state_dict must have the states of"):
         TorchMetric(other).load_state_dict(saved.state_dict())
