@@ -18,7 +18,7 @@ from torch import distributed, nn
 
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import rename
-from mpcs_torch.io.locks import FolderInUseError, release, take
+from mpcs_torch.io.locks import FolderInUseError, acquire, release
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
@@ -433,7 +433,7 @@ class CheckpointSelector:
     def _prepare(self) -> None:
         """See to it that nobody else writes, and finish the work of an update that did not come to its end."""
         if not self._holds:
-            take(self.folder)
+            acquire(self.folder)
             finalize(self, release, self.folder)
             self._holds = True
         elif self._stamp() == self._seen and not self._is_writing:

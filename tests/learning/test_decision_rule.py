@@ -291,7 +291,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     ("changed", "message"),
     [
         ({"concern": {"classes": 10_000_000}}, "the costs must have a row for each class"),
-        ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must hold all of their values"),
+        ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must store all of their values"),
         ({"report": {"coverage": "\x1b[31m"}}, "has no 'by_class'"),
         ({"report": {**REPORT, "coverage": "\x1b[31m"}}, "the values of the report must be numbers"),
         ({"report": {**REPORT, "by_class": {"red": [1, "2"]}}}, "the values of the report must be numbers"),

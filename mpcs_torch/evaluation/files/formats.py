@@ -310,7 +310,7 @@ def _npz_table(path: Path) -> Table:
         for name, member in members.items():
             with archive.open(member) as stream:
                 try:
-                    header = read_header(stream, most_characters=10_000)  # a path has at most 4096
+                    header = read_header(stream, max_characters=10_000)  # a path has at most 4096
                 except FileRuleError:
                     if len(members) == 1:
                         raise
