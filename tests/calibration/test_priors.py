@@ -214,10 +214,10 @@ def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() ->
         problem = estimate.problem(["none", "mild", "severe", "worse"])
         if estimate.p_value >= 0.05:
             assert "intervals are wider than their estimates: " in problem
-            assert "these samples only tell apart none 0." in problem
+            assert "these samples only distinguish none 0." in problem
             assert "severe or worse 0." in problem
         else:
-            assert problem.startswith("the samples of a class do not look like those of validation (p = 0.")
+            assert problem.startswith("the samples of a class do not look the same as in validation (p = 0.")
     assert np.mean(held) >= 0.85
 
 
@@ -245,18 +245,30 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
     ("changes", "message"),
     [
         ({"method": "bbse"}, "method must be 'em' or 'black_box', but got 'bbse'"),
-        ({"clusters": range(60)}, "clusters and unlabelled_clusters must be given together, but only one is"),
+        ({"clusters": range(60)}, "clusters and unlabelled_clusters must be given together, but only one was"),
         ({**both_clusters, "clusters": range(59)}, "clusters must be one name for each of the 60 rows, but got 59"),
         (
             {**both_clusters, "clusters": [i if i % 3 else 0 for i in range(60)]},
             r"hold each class at least in two clusters.*hold \[0\]",
         ),
-        ({**both_clusters, "unlabelled_clusters": [1] * 60}, "unlabelled_clusters must name at least two, but got 1"),
-        ({"class_groups": {"all": [0, 1, 2]}}, "class_groups must hold some of the classes 0 to 2, but got 'all'"),
+        (
+            {**both_clusters, "unlabelled_clusters": [1] * 60},
+            "unlabelled_clusters must have at least two clusters, but got 1",
+        ),
+        (
+            {"class_groups": {"all": [0, 1, 2]}},
+            "class_groups must contain some, but not all, of the classes 0 to 2, but got 'all'",
+        ),
         ({"confidence": 1.0}, "confidence must be above 0 and below 1, but got 1.0"),
         ({"preds": torch.full((60, 3), torch.inf)}, "preds must be"),
-        ({"preds": torch.zeros(60, 3)}, "preds must tell the classes apart, but those of 'em' are linearly dependent"),
-        ({"target": torch.arange(60) % 2}, r"target must hold each class at least twice, but does not hold \[2\]"),
+        (
+            {"preds": torch.zeros(60, 3)},
+            "preds must separate the classes, but the statistics of 'em' are linearly dependent",
+        ),
+        (
+            {"target": torch.arange(60) % 2},
+            r"target must contain each class at least twice, but classes \[2\] are rarer",
+        ),
         ({"unlabelled": torch.zeros(5, 2)}, r"unlabelled must be floating point logits of shape \(M, 3\), but got"),
         ({"unlabelled": torch.zeros(1, 3)}, "unlabelled must hold finite logits of at least two samples"),
         ({"unlabelled": torch.full((5, 3), torch.nan)}, "unlabelled must hold finite logits of at least two samples"),
