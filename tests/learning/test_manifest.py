@@ -56,7 +56,7 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
         ({"values": {"mpcs": None}}, "'mpcs' of epoch 1 must be a number, but is None"),
         ({"values": {"mpcs": 10**400}}, "OverflowError"),
         ({"values": [1]}, r"the values of epoch 1 must be a mapping, but are \[1\]"),
-        ({"values": {"accuracy": 1}}, "manifest.json lacks mpcs of epoch 1"),
+        ({"values": {"accuracy": 1}}, "manifest.json lacks mpcs for epoch 1"),
         ({"sha256": 3}, "sha256 must be text, but is 3"),
         ({"file": 3}, "the file of epoch 1 must be named after it, but is 3"),
         ({"colour": "\x1b[31m" * 10_000}, "unexpected keyword argument 'colour'"),
