@@ -64,21 +64,14 @@ class Options:
     """``(M, N)``: the log score of each model, in nats; lower is better."""
 
     @classmethod
-    def of(cls, logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Self:
-        """Compare models by their logits (N, C) on the same samples: the plain model first, and the factor 1 first.
-
-        The harm (C, C) of each error, rows true classes, is in [0, 1], for example 1 for dangerous errors and 0 else.
-        """
-        method = calibration_for(harm)
-        return cls.of_probs([calibrated(each, target, method) for each in logits], target, harm, factors)
-
-    @classmethod
     def of_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
-        """Compare models by their `calibrated` probabilities.
+        """Compare models by `calibrated` probabilities (N, C) on the same samples, the plain model first.
 
-        If 0 is the only factor, harm may be the costs of a concern with a referral, (C, C + A + 1), at most 1.
+        The factors begin with 1. The harm (C, C) of each error, rows true classes, is in [0, 1], for example 1 for
+        dangerous errors and 0 otherwise. If 0 is the only factor, it may be the costs of a concern with a referral,
+        (C, C + A + 1), at most 1.
         """
         harm = harm.double()
         plain = decide(probs[0], harm, factors[0])
