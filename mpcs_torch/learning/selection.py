@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import isclose, isfinite, isnan
-from operator import index, le
+from operator import le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpcs_torch.errors import quoted, require
@@ -219,22 +219,16 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Convert an integer of any library, below 2^63 in magnitude, to an int.
+    """Convert an integer of any library, at most 2^53 in magnitude, to an int.
 
     Raises:
         ValueError: If it is anything else, including a bool or text.
     """
-    try:
-        if isinstance(value, bool | str | bytes) or str(getattr(value, "dtype", "")).endswith("bool"):
-            raise TypeError
-        try:
-            result = index(value)
-        except TypeError:
-            result = int(value) if float(value).is_integer() else 2**63
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        result = 2**63
-    require(-(2**63) < result < 2**63, f"{name} must be a whole number", quoted(value))
-    return result
+    result = number(name, value)
+    is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+    is_exact = result.is_integer() and abs(result) <= 2**53
+    require(is_exact and not is_bool, f"{name} must be a whole number", quoted(value))
+    return int(result)
 
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
