@@ -15,7 +15,7 @@ BUDGET = {
     "functional": 8_600,
     "integrations": 1_300,
     "io": 650,
-    "learning": 3_850,
+    "learning": 3_750,
     "metrics": 3_750,
     "monitoring": 1_100,
     "paper": 600,

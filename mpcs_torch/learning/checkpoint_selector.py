@@ -9,11 +9,11 @@ from dataclasses import asdict, replace
 from errno import ENOENT
 from itertools import chain, count
 from pathlib import Path
-from re import sub
 from typing import Any, Self, SupportsFloat, SupportsIndex
 from warnings import warn
 from weakref import finalize
 
+import torch
 from torch import distributed, nn
 
 from mpcs_torch.errors import quoted, require, shown
@@ -22,7 +22,7 @@ from mpcs_torch.io.locks import FolderInUseError, acquire, release
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
-from mpcs_torch.learning.state_files import FileFormat, StateFiles
+from mpcs_torch.learning.state_files import save_state
 from mpcs_torch.tables import Table
 
 SETTINGS = (
@@ -32,8 +32,6 @@ SETTINGS = (
     "keep_best_by",
     "keep_at_most",
     "patience",
-    "file_format",
-    "name_values",
 )
 """The settings that the manifest records in addition to the rule, for `CheckpointSelector.open`."""
 
@@ -61,8 +59,6 @@ class CheckpointSelector:
             still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
             the epoch that the rule picks may be deleted (`explain` names it); `best` is the best one that has a file.
         patience: The number of updates without a new `best` after which `should_stop` is true.
-        file_format: ``"safetensors"`` accepts only dictionaries of tensors, and needs that package.
-        name_values: Whether file names include the value of the ranking metric.
         weights_only: Whether checkpoints can, and must, be loaded with ``weights_only=True``, which runs no code.
         resume: Whether to continue from the epochs in the folder, if it has any.
         flush: Whether updates are flushed to disk, so that they survive a power failure.
@@ -96,8 +92,6 @@ class CheckpointSelector:
         keep_best_by: Sequence[str] = (),
         keep_at_most: int | None = None,
         patience: int | None = None,
-        file_format: FileFormat = "pt",
-        name_values: bool = False,
         weights_only: bool = True,
         resume: bool = False,
         flush: bool = True,
@@ -114,8 +108,7 @@ class CheckpointSelector:
         self.folder, self.rule, self.keep_best_by = Path(folder).absolute(), rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
         self.keep_at_most, self.patience = keep_at_most, patience
-        self.file_format, self.name_values = file_format, name_values
-        self._states = StateFiles(file_format, weights_only)
+        self.weights_only = weights_only
         self.epochs: list[SavedEpoch] = []
         """In the order of the updates."""
         self._resumes, self._has_lock = resume, False
@@ -251,7 +244,7 @@ class CheckpointSelector:
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
-                return self._states.load(self.folder / entry.file, map_location)
+                return self._load_file(entry.file, map_location)
             warn(f"{self.folder / entry.file} is missing or damaged; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
@@ -263,8 +256,11 @@ class CheckpointSelector:
         """
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
-                return self._states.load(self.folder / str(entry.file), map_location)
+                return self._load_file(str(entry.file), map_location)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
+
+    def _load_file(self, name: str, map_location: Any) -> Any:
+        return torch.load(self.folder / name, map_location=map_location, weights_only=self.weights_only)
 
     def explain(self) -> Table:
         """Return a table of the epoch that the rule picks and the epoch that each metric alone would pick.
@@ -348,7 +344,9 @@ class CheckpointSelector:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
                 temporary = manifest.temporary_path(self.folder, entry)
-                entry = replace(entry, sha256=self._states.save(state, temporary, flush=self.flush))
+                entry = replace(
+                    entry, sha256=save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
+                )
             self._check_unchanged(self._last_stamp)  # a signal handler may have called update
             if not self._size:
                 self._begin_manifest([])
@@ -371,11 +369,8 @@ class CheckpointSelector:
         return entry
 
     def _free_name(self, entry: SavedEpoch) -> str:
-        value = (
-            f"-{sub(r'[^A-Za-z0-9_]', '_', self.rule.by)}={entry.values[self.rule.by]:.4g}" if self.name_values else ""
-        )
-        endings = (f"{value}{again}.{self.file_format}" for again in chain([""], (f"-{n}" for n in count(2))))
-        names = (f"epoch-{entry.number:05}{ending}" for ending in endings)
+        suffixes = chain([""], (f"-{n}" for n in count(2)))
+        names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in suffixes)
         return next(name for name in names if not (self.folder / name).exists())
 
     def _settings(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class ManifestError(MpcsError, ValueError):
 NAME = "manifest.json"
 MAX_BYTES = 200_000_000
 """Enough for a million epochs; the file is read into memory."""
-NAMES = r"(-[\w.]*=[\w.+-]+)?(-[1-9][0-9]*)?\.(pt|safetensors)"
+NAMES = r"(-[1-9][0-9]*)?\.pt"
 """The part of a checkpoint's file name after the number."""
 TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
 

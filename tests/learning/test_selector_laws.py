@@ -308,19 +308,6 @@ def test_averaged_weights_are_saved_and_shards_are_refused_by_name(tmp_path: Pat
     assert succeeded([forked(shard)])
 
 
-def test_files_may_be_safetensors_and_may_tell_the_value(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    rule = SelectionRule("val/mpcs", {"val/mpcs": "min"})
-    selector = CheckpointSelector(tmp_path, rule, file_format="safetensors", name_values=True)
-    weights = torch.nn.Linear(2, 2).state_dict()
-    selector.update(weights, epoch=3, **{"val/mpcs": 0.25})
-    with pytest.raises(ValueError, match="cannot be saved: safetensors accepts only dictionaries of tensors"):
-        selector.update({"model": weights}, epoch=4, **{"val/mpcs": 0.1})
-    again = CheckpointSelector.open(tmp_path)
-    assert again.best_path == tmp_path / "epoch-00003-val_mpcs=0.25.safetensors"
-    assert equal(again.load_best(), dict(weights))
-
-
 def traced(function: Callable[[], object], at: int) -> int:
     """Call a function; interrupt it before the line of the selector that has a number; return the number of lines."""
     lines = 0
@@ -436,29 +423,11 @@ def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_views_that_safetensors_would_change_are_saved_as_they_read(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    selector = CheckpointSelector(tmp_path, RULE, file_format="safetensors")
-    state = {"conj": torch.tensor([1 + 2j]).conj(), "neg": torch._neg_view(torch.ones(2))}
-    selector.update(state, epoch=0, mpcs=0.5)
-    assert all(torch.equal(selector.load_best()[name], tensor) for name, tensor in state.items())
-    with pytest.raises(ValueError, match="cannot be loaded again"):
-        selector.update({"__metadata__": torch.ones(1)}, epoch=1, mpcs=0.1)
-
-
-def test_negative_and_infinite_values_have_names_too(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path, RULE, name_values=True, top_k=9)
-    for epoch, mpcs in enumerate([-1e-9, float("-inf"), 1e300]):
-        selector.update({}, epoch=epoch, mpcs=mpcs)
-    assert len(CheckpointSelector.open(tmp_path).rerank(RULE)) == len(list(tmp_path.glob("*.pt"))) == 3
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"keep_at_most": 1, "top_k": 2}, r"keep_at_most must be at least top_k \(2\), but got 1"),
         ({"patience": 0}, "patience must be at least 1, or None, but got 0"),
-        ({"file_format": "onnx"}, "file_format must be 'pt' or 'safetensors', but got 'onnx'"),
     ],
 )
 def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
