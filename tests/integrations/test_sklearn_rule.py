@@ -116,7 +116,7 @@ def test_limits_by_a_column_take_groups(table: Any) -> None:
     groups = table({"site": ["A", "B"] * 1000, "other": [None] * 2000})
     classifier = DecisionRuleClassifier(GaussianNB(), limits=Limit(0.1, by="site"), random_state=0)
     assert classifier.fit(inputs, labels, groups=groups).rule_.report is not None
-    with pytest.raises(ValueError, match="groups must hold the columns of limits"):
+    with pytest.raises(ValueError, match="groups must have the columns of the limits"):
         classifier.fit(inputs, labels)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         classifier.fit(inputs[1:], labels[1:], groups=groups)

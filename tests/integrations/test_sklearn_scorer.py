@@ -207,7 +207,7 @@ def test_of_several_scorers_those_that_take_no_weights_get_none() -> None:
     scores = check_scoring(fitted, scoring=scoring)(fitted, X, Y, sample_weight=WEIGHTS)
     assert scores["measured_robustness"] == scoring["measured_robustness"](fitted, X, Y)
     assert scores["mpcs"] == scoring["mpcs"](fitted, X, Y, sample_weight=WEIGHTS)
-    with pytest.raises(ScorerError, match="measured_robustness takes no weights"):
+    with pytest.raises(ScorerError, match="measured_robustness does not support weights"):
         scoring["measured_robustness"](fitted, X, Y, sample_weight=WEIGHTS)
 
 

@@ -35,9 +35,7 @@ def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor,
     return target, plain, plain + 0.3 * own
 
 
-def options_of(
-    logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
-) -> Options:
+def options_of(logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Options:
     probs = [calibrated(each, target, calibration_for(harm)) for each in logits]
     return Options.of_probs(probs, target, harm, factors)
 

@@ -140,7 +140,7 @@ def test_a_limit_of_a_group_of_classes_is_that_of_the_classes_as_one(of: str) ->
     is_dangerous = SKIN.dangerous_pairs()[of_new, decisions] & (decisions >= 0) & (of_new >= 1)
     errors = rule.evaluate(new, of_new).by_class["referable"]
     assert errors[:2] == (is_dangerous.sum(), (of_new >= 1).sum())
-    with pytest.raises(ValueError, match="limits of single true classes, which hold at any frequencies, but got"):
+    with pytest.raises(ValueError, match="limits on single true classes, which hold at any class frequencies, but got"):
         DecisionRule(GROUPED, Limit(0.1, of=of), priors=[0.3, 0.3, 0.4])
     with pytest.raises(ValueError, match=r"of must be one of \[.*'malignant', 'referable'\], or decided and a class"):
         DecisionRule(GROUPED, Limit(0.1, of="dangerous ones"))

@@ -97,7 +97,7 @@ def test_keeping_what_could_win_loses_no_pick(
         if limited.places_kept == contenders.places_kept:
             assert limited.pick == contenders.pick
     if not constrained:
-        assert contenders == replace(limited, most=None)
+        assert contenders == replace(limited, max_count=None)
 
 
 def test_each_metric_has_its_own_pick() -> None:
