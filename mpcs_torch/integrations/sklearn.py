@@ -29,7 +29,7 @@ from mpcs_torch.functional import OperatingPoint, confusion_matrix, detection_cu
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, risk_coverage_area_details
 from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.integrations.sklearn_labels import (
+from mpcs_torch.integrations._sklearn_labels import (
     LabelError,
     ScorerError,
     checked_probabilities,
