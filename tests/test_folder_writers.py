@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpcs_torch.io.locks import FolderInUseError, held
+from mpcs_torch.io.locks import FolderInUseError, locked
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.monitoring.logs import LogReader
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
@@ -134,15 +134,15 @@ def test_a_second_process_is_refused_and_later_finds_all_that_the_first_wrote(mo
 
 def test_the_process_that_holds_a_folder_may_hold_it_again(tmp_path: Path) -> None:
     def intrude() -> None:
-        with pytest.raises(FolderInUseError), held(tmp_path):
+        with pytest.raises(FolderInUseError), locked(tmp_path):
             pass
 
     def enter() -> None:
-        with held(tmp_path):
+        with locked(tmp_path):
             pass
 
-    with held(tmp_path):
-        with held(tmp_path):
+    with locked(tmp_path):
+        with locked(tmp_path):
             pass
         assert succeeded([forked(intrude)]), "the first hold lasts"
     assert succeeded([forked(enter)])

@@ -15,7 +15,7 @@ BUDGET = {
     "functional": 8_550,
     "integrations": 1_300,
     "io": 550,
-    "learning": 3_850,
+    "learning": 3_750,
     "metrics": 3_700,
     "monitoring": 1_100,
     "paper": 750,

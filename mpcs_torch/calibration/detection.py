@@ -1,4 +1,4 @@
-"""Detection scores to log-likelihood ratios: by logistic calibration and fusion (affine), or by PAV (rising)."""
+"""Map detection scores to log-likelihood ratios: logistic calibration and fusion (affine), or PAV (monotone)."""
 
 from math import log
 from typing import Any, Self
@@ -22,15 +22,15 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, chec
 
 
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
-    """Return the weights (S,) and the bias that make log-likelihood ratios of the scores (N, S) of systems; float64.
+    """Fit the weights (S,) and the bias that map scores (N, S) of systems to log-likelihood ratios; float64.
 
-    A system whose scores are all alike gets the weight 0, and systems whose scores say the same share their weight.
+    A system with constant scores gets the weight 0, and systems with perfectly correlated scores share their weight.
 
     Raises:
         ValueError: If there is no finite optimum.
     """
     centre, spread = scores.mean(dim=0), scores.std(dim=0, correction=0)
-    spread = torch.where(scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf)  # rounding must not spread them
+    spread = torch.where(scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf)  # constant up to rounding
     unit = (scores - centre) / spread
     optimum = minimize(lambda point: _expand(unit, is_target, p_target, point), scores.new_zeros(scores.shape[1] + 1))
     if optimum is None:
@@ -41,7 +41,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
-    """Expand the weighted cross entropy in the weights and the bias (S + 1,), in which it is convex."""
+    """Expand the weighted cross entropy, which is convex in the weights and the bias (S + 1,)."""
     target = is_target.to(scores)
     weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
     inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
@@ -55,16 +55,16 @@ def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -
 class LogisticCalibration(nn.Module):
     r"""Map detection scores to natural-log likelihood ratios by prior-weighted logistic regression.
 
-    The ratio is :math:`a s + b`, with the scale a and the bias b that minimise, with p for ``p_target``,
+    The ratio is :math:`a s + b`, with the scale a and the bias b that minimize, with p for ``p_target``,
 
     .. math:: \frac{p}{T} \sum_{targets} \log(1 + e^{-(a s + b + \mathrm{logit}\,p)}) +
         \frac{1 - p}{N} \sum_{nontargets} \log(1 + e^{a s + b + \mathrm{logit}\,p})
 
-    With p = 0.5 this is `cllr` times the natural logarithm of 2. The numbers of targets (T) and non-targets (N) do not
-    matter, only ``p_target`` does. Before `fit` the scale is 1 and the bias 0, which changes nothing.
+    With p = 0.5 this is `cllr` times the natural logarithm of 2. The proportion of targets (T) and non-targets (N) in
+    the data has no effect. Before `fit` the scale is 1 and the bias 0: the identity.
 
     Args:
-        p_target: The prior probability of a target that the fit weighs errors by, in (0, 1). Choose it near the
+        p_target: The prior probability of a target that weights errors in the fit, in (0, 1). Choose it near the
             effective prior of the application.
 
     Raises:
@@ -113,15 +113,14 @@ class LogisticCalibration(nn.Module):
                 a threshold separates targets from non-targets.
 
         Warns:
-            CalibrationWarning: If the scale is not above 0, because the scores are reversed or carry no information.
+            CalibrationWarning: If the scale is not above 0, because the scores are reversed or uninformative.
         """
         scores, is_target = labelled_trials(preds, target)
-        if scores.amin() < scores.amax():  # else the scale is 0
+        if scores.amin() < scores.amax():  # otherwise the scale is 0
             targets, nontargets = scores[is_target], scores[~is_target]
             if targets.amin() >= nontargets.amax() or targets.amax() <= nontargets.amin():
                 problem = "a threshold separates targets from non-targets without error"
-                rule = "preds must overlap to be calibrated"
-                raise ValueError(f"{rule}, but {problem}, so that no finite scale is optimal.")
+                raise ValueError(f"preds must overlap to be calibrated, but {problem}: no finite scale is optimal.")
         weights, bias = fit_affine(scores.unsqueeze(1), is_target, self.p_target)
         scale = weights.item()
         if not scale > 0:
@@ -134,9 +133,9 @@ class LogisticCalibration(nn.Module):
 class LogisticFusion(nn.Module):
     r"""Map the scores of S systems for the same trials to one natural-log likelihood ratio each.
 
-    The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`, with the weights and the bias that minimise the prior-weighted
-    cross entropy of `LogisticCalibration`, which is the fusion of one system. Fit it to trials that none of the systems
-    was trained on. Before `fit` the weights are 1 / S and the bias 0: the mean of the scores.
+    The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`, with the weights and the bias that minimize the prior-weighted
+    cross entropy of `LogisticCalibration`, which is the case S = 1. Fit it on trials unseen in training by all systems.
+    Before `fit` the weights are 1 / S and the bias 0: the mean of the scores.
 
     Args:
         num_systems: S, at least 1.
@@ -180,18 +179,18 @@ class LogisticFusion(nn.Module):
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the weights and the bias to their optimum, computed in float64.
 
-        Arguments and errors are those of `LogisticCalibration.fit`, but for ``preds`` of shape ``(N, S)``.
+        Arguments and errors are those of `LogisticCalibration.fit`, except ``preds`` of shape ``(N, S)``.
 
         Warns:
-            CalibrationWarning: If a weight is below 0: that system is heard against its own scores. This is common
-                where systems are much alike, and a reason to leave one of them out.
+            CalibrationWarning: If a weight is negative, which is common for highly correlated systems, and a reason to
+                drop one of them.
         """
         self._check(preds)
         systems, labels = zip(*(labelled_trials(scores, target) for scores in preds.unbind(dim=1)), strict=True)
         weights, bias = fit_affine(torch.stack(systems, dim=1), labels[0], self.p_target)
         if (weights < 0).any():
             listed = ", ".join(f"{weight:.3g}" for weight in weights.tolist())
-            warn(f"The weights of the systems are {listed}: one is below 0.", CalibrationWarning, stacklevel=2)
+            warn(f"The weights of the systems are {listed}: one is negative.", CalibrationWarning, stacklevel=2)
         self.weights.copy_(weights)
         self.bias.copy_(bias)
         return self
@@ -204,13 +203,12 @@ class LogisticFusion(nn.Module):
 class PAVCalibration(nn.Module):
     """Map detection scores to natural-log likelihood ratios by isotonic regression (pool adjacent violators, PAV).
 
-    The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the data of the fit.
-    On those data its `cllr` is `min_cllr`. Between the scores of two blocks of PAV the fitted probability is
-    interpolated linearly; below the lowest and above the highest score it is constant.
+    The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the fitted data, on
+    which its `cllr` is `min_cllr`. Between two PAV blocks the fitted probability is interpolated linearly; below the
+    lowest and above the highest score it is constant.
 
-    If the lowest scores of the data are all of non-targets, their ratio is -inf, and if the highest are all of targets,
-    theirs is +inf: PAV trusts the data fully. A target that then gets -inf has an infinite `cllr`. Use
-    `LogisticCalibration` unless there are many trials.
+    The ratio is -inf if the block of the lowest scores has no targets, and +inf if that of the highest has no
+    non-targets. A later target with -inf makes `cllr` infinite. Use `LogisticCalibration` unless there are many trials.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.
@@ -226,9 +224,9 @@ class PAVCalibration(nn.Module):
     scores: Tensor
     """``(K,)``, float64, ascending: the first and the last score of each block."""
     posteriors: Tensor
-    """``(K,)``, float64, never falling: the share of targets in the block."""
+    """``(K,)``, float64, non-decreasing: the share of targets in the block."""
     prior_log_odds: Tensor
-    """Float64 scalar: the log odds of targets in the data of the fit."""
+    """Float64 scalar: the log odds of targets in the fitted data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -243,22 +241,22 @@ class PAVCalibration(nn.Module):
         Raises:
             ValueError: If ``preds`` is not floating point, or the module is not fitted.
         """
-        given = upcast_half(preds)
+        inputs = upcast_half(preds)
         if not len(self.scores):
             raise ValueError("PAVCalibration must be fitted before it is called: call fit, or load a state_dict.")
-        scores = given.to(self.scores.dtype).clamp(self.scores[0], self.scores[-1])
+        scores = inputs.to(self.scores.dtype).clamp(self.scores[0], self.scores[-1])
         above = torch.searchsorted(self.scores, scores.contiguous()).clamp(max=len(self.scores) - 1)
         below = (above - 1).clamp(min=0)
         gap = self.scores[above] - self.scores[below]
         share = torch.where(gap > 0, (scores - self.scores[below]) / gap, scores - self.scores[above])
         posterior = torch.lerp(self.posteriors[below], self.posteriors[above], share)
-        return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(given.dtype)
+        return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(inputs.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Fit the isotonic regression of labels on scores. Arguments and errors are those of `LogisticCalibration.fit`.
 
         Warns:
-            CalibrationWarning: If all ratios are 0, because the scores are reversed or carry no information.
+            CalibrationWarning: If all ratios are 0, because the scores are reversed or uninformative.
         """
         counts = count_errors(*labelled_trials(preds, target))
         ends = hull_vertices(counts)  # the edges of the hull are the blocks of PAV
@@ -276,7 +274,7 @@ class PAVCalibration(nn.Module):
 
 
 def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Give the buffers the sizes that they have in a state that is about to be loaded."""
+    """Resize the buffers to match a state dict before it is loaded."""
     for name in ("scores", "posteriors"):
         if (saved := state_dict.get(f"{prefix}{name}")) is not None:
             setattr(module, name, module.get_buffer(name).new_empty(saved.shape))

@@ -1,4 +1,4 @@
-"""Class priors of unlabelled samples: how frequent each class is, how sure that is, and whether only that changed."""
+"""Estimate class priors of unlabelled samples, with intervals and a test of label shift."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,24 +19,24 @@ from mpcs_torch.functional.inputs.most_probable import highest_class
 
 PriorMethod = Literal["em", "black_box"]
 EM_STEPS, EM_CHANGE = 1000, 1e-6
-"""EM stops where no prior changes by more; the step after it corrects what is left."""
+"""The maximum number of EM steps, and the change of priors at which EM stops; a final step corrects the rest."""
 UNSEEN = 2
-"""Variances count so many more validation samples of each class, drawn from all: a confusion may not have been seen."""
+"""Pseudo-counts of each class, drawn from all samples, in variances: rare confusions may be unseen in validation."""
 MIN_RANKED = 20
-"""Validation samples of a class with a statistic of its own in the test; rarer ones share one."""
+"""The number of validation samples for a class to have its own statistic in the test; rarer classes share one."""
 MAX_WIDTH = 1.0
-"""Of an interval by its estimate: a wider one is nothing to decide by."""
+"""The maximum width of an interval, relative to its estimate, to act on."""
 MIN_CLUSTERS = 10
-"""With fewer clusters of a class in validation, or of unlabelled samples, there is no interval; each independent sample
-is a cluster."""
+"""The minimum number of clusters (or independent samples) of a class in validation, and of unlabelled ones, for an
+interval."""
 
 
 class LabelShiftWarning(UserWarning):
-    """Unlabelled samples differ from the validation samples in more than class frequencies: the estimate is wrong."""
+    """Unlabelled samples differ from validation in more than class frequencies, so the estimate is wrong."""
 
 
 class Share(NamedTuple):
-    """The frequency of some classes together, with its interval: NaN where there is none."""
+    """The joint frequency of some classes, with its interval, NaN if there is none."""
 
     prior: float
     low: float
@@ -44,12 +44,12 @@ class Share(NamedTuple):
 
     @property
     def width(self) -> float:
-        """The width of the interval by the estimate; infinite without an interval."""
+        """The width of the interval relative to the estimate; infinite without an interval."""
         return (self.high - self.low) / self.prior if self.low <= self.high else inf
 
     @property
     def interval(self) -> str:
-        """The interval, to two digits of its width."""
+        """The interval as text, to two digits of its width."""
         return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
 
     def __str__(self) -> str:
@@ -62,16 +62,16 @@ class Share(NamedTuple):
 
 
 class PriorEstimate(NamedTuple):
-    """Class frequencies of unlabelled samples, with an interval for each, and a test of what they rest on."""
+    """Class frequencies of unlabelled samples, with intervals, and a test of label shift."""
 
     priors: Tensor
-    """``(C,)``, float64, above 0 with a sum of 1: as ``priors`` of a `DecisionRule` or of `shift_priors`."""
+    """``(C,)``, float64, positive with a sum of 1; for ``priors`` of a `DecisionRule` or of `shift_priors`."""
     low: Tensor
-    """``(C,)``: the lower end of the interval of each class alone; NaN for a class in fewer than 10 clusters."""
+    """``(C,)``: the lower end of the interval of each class; NaN for a class in fewer than 10 clusters."""
     high: Tensor
     """``(C,)``: the upper end."""
     joint_low: Tensor
-    """``(C,)``: the lower ends of intervals that hold all priors together with the same confidence (Bonferroni)."""
+    """``(C,)``: the lower ends of simultaneous intervals with the same confidence (Bonferroni)."""
     joint_high: Tensor
     """``(C,)``: the upper ends."""
     validation_priors: Tensor
@@ -79,14 +79,14 @@ class PriorEstimate(NamedTuple):
     p_value: float
     """Of the test that the samples of each class look as in validation. Below 0.05, do not use the estimate."""
     class_groups: Mapping[str, Share]
-    """The groups of classes that were asked for."""
+    """The requested groups of classes."""
     told_apart: Mapping[tuple[int, ...], Share]
-    """Parts of the classes, each with an interval that is narrow enough to act on: single classes where possible."""
+    """The finest partition of the classes with intervals narrow enough to act on: single classes if possible."""
 
     def problem(self, names: Sequence[str]) -> str:
-        """Return why the priors must not be used, and which parts of the classes can be told apart; else nothing."""
+        """Return why the priors must not be used, and which groups of classes are distinguishable; empty if usable."""
         if self.p_value < LEVEL:
-            return f"the samples of a class do not look like those of validation (p = {self.p_value:.2g})"
+            return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):
             return ""
         ends = zip(*(values.tolist() for values in (self.priors, self.low, self.high)), strict=True)
@@ -94,8 +94,8 @@ class PriorEstimate(NamedTuple):
         wide = [f"{name} {share}" for name, share in singles.items() if share.width > MAX_WIDTH]
         parts = {" or ".join(names[label] for label in part): share for part, share in self.told_apart.items()}
         joined = "; ".join(f"{name} {share}" for name, share in parts.items())
-        apart = f"only tell apart {joined}" if len(parts) > 1 else "do not tell any classes apart"
-        return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {apart}"
+        usable = f"only distinguish {joined}" if len(parts) > 1 else "do not distinguish any classes"
+        return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {usable}"
 
 
 def estimate_priors(
@@ -109,37 +109,35 @@ def estimate_priors(
     unlabelled_clusters: Sequence[object] | Tensor | None = None,
     class_groups: Mapping[str, Sequence[int]] | None = None,
 ) -> PriorEstimate:
-    r"""Estimate class frequencies of unlabelled samples, with intervals, and test whether nothing else has changed.
+    r"""Estimate class frequencies of unlabelled samples, with intervals, and test for label shift.
 
-    This assumes label shift: classes are more or less frequent than in validation, but samples of each look the same.
-    Then any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. So
-    :math:`h(x) = g(x) A^{-1}`, where the rows of A are the means of g over the validation samples of each class,
-    indicates the classes without bias: its mean over the unlabelled samples estimates w, whatever g is. The better g
-    tells the classes apart, the smaller the error. Its variance, by the delta method, covers both samples, and the
-    interval inverts the score test, so it is Wilson's where validation shows no error. With clusters, the variance is
-    multiplied by that of the sums of clusters, divided by that of the rows (a design effect), and the quantile is
-    Student's.
+    Label shift means that class frequencies differ from validation, but the samples of each class look the same. Then
+    any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. With A the matrix
+    whose rows are the means of g over the validation samples of each class, :math:`h(x) = g(x) A^{-1}` is an unbiased
+    class indicator: its mean over the unlabelled samples estimates w for any g, with less error the better g separates
+    the classes. The variance covers both samples (delta method), and the interval inverts the score test, so it is
+    Wilson's if there are no errors in validation. With clusters, the variance is multiplied by a design effect, the
+    variance of cluster sums divided by that of rows, and the quantile is Student's.
 
-    The test asks whether the ranks of the probabilities of each class, among those of the validation samples, are on
-    average those of such a mixture. It does not see changes that leave the probabilities as they are, such as classes
-    whose meanings are swapped.
+    The test compares the mean ranks of the probabilities of each class, among the validation samples, with those of
+    such a mixture. It cannot detect changes that leave the probabilities unchanged, swapped class meanings for example.
 
     Args:
-        preds: ``(N, C)`` finite logits of validation samples that the model was not trained on. For probabilities, use
-            their logarithms. They need not be calibrated: temperature and vector scaling are fitted to them.
+        preds: ``(N, C)`` finite logits of validation samples unseen in training. For probabilities, use their
+            logarithms. They need not be calibrated: temperature and vector scaling are fitted to them.
         target: ``(N,)`` integer class indices in ``[0, C)``; at least two samples of each class.
-        unlabelled: ``(M, C)`` finite logits of the deployment. All samples must be independent, but for those of a
-            cluster if clusters are given.
-        method: ``"em"``: g are the probabilities under the priors of EM, which reads more from each sample.
+        unlabelled: ``(M, C)`` finite logits of the deployment. Samples must be independent, except within clusters if
+            clusters are given.
+        method: ``"em"``: g is the probabilities under the priors of EM, which uses more information of each sample.
             ``"black_box"``: g is the most probable class, so A is the confusion matrix.
-        confidence: Of each interval, in (0, 1).
-        clusters: ``(N,)`` names of what validation samples share, such as the patient. Keep all samples of each: the
-            frequencies are those among samples, and one sample of each patient has others.
-        unlabelled_clusters: ``(M,)`` the same of the unlabelled samples; a name may occur in both.
-        class_groups: Names of groups of classes, such as ``{"referable": [2, 3, 4]}``, which are estimated, too.
+        confidence: The confidence of each interval, in (0, 1).
+        clusters: ``(N,)`` cluster names of the validation samples (the patient, for example). Keep all samples of a
+            cluster: frequencies are per sample, and one sample per patient would change them.
+        unlabelled_clusters: ``(M,)`` cluster names of the unlabelled samples; a name may occur in both.
+        class_groups: Groups of classes to estimate in addition, by name: ``{"referable": [2, 3, 4]}`` for example.
 
     Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule above, or if g does not tell the classes apart.
+        ValueError: If a shape, a dtype or a value breaks its rule above, or if g does not separate the classes.
 
     Warns:
         LabelShiftWarning: If the p-value is below 0.05.
@@ -148,7 +146,7 @@ def estimate_priors(
         Saerens, Latinne, Decaestecker: Adjusting the Outputs of a Classifier to New a Priori Probabilities, 2002 (EM).
         Lipton, Wang, Smola: Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018.
         Alexandari, Kundaje, Shrikumar: Maximum Likelihood with Bias-Corrected Calibration is Hard-To-Beat at Label
-        Shift Adaptation, ICML 2020. The step after EM is ours: without it, imperfect calibration is a bias.
+        Shift Adaptation, ICML 2020. Deviation: the step after EM, without which imperfect calibration causes bias.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -167,39 +165,40 @@ def estimate_priors(
     classes = samples.logits.shape[1]
     deployed = _checked_unlabelled(unlabelled, classes).to(samples.logits.device)
     counts = samples.target.bincount(minlength=classes)
-    labels = _labels(samples.target, counts, clusters, unlabelled_clusters, len(deployed))
+    design = _design(samples.target, counts, clusters, unlabelled_clusters, len(deployed))
     validation, deployment = _calibrated(samples, deployed)
-    shares = labels.counts / labels.counts.sum().double()
+    shares = design.counts / design.counts.sum().double()
     if method == "em":
         shift = {"training_priors": shares, "priors": _em_priors(deployment, shares)}
         known, unknown = shift_priors(validation, **shift), shift_priors(deployment, **shift)
     else:
         one_hot = torch.eye(classes).to(shares)
         known, unknown = (one_hot[highest_class(probs)[1]] for probs in (validation, deployment))
-    by_class = labels.means(known)
+    by_class = design.means(known)
     if torch.linalg.matrix_rank(by_class) < classes:
-        raise ValueError(f"preds must tell the classes apart, but those of {method!r} are linearly dependent.")
+        raise ValueError(f"preds must separate the classes, but the statistics of {method!r} are linearly dependent.")
     indicators = torch.linalg.inv(by_class)
-    mixture = _mixture(known @ indicators, unknown @ indicators, labels)
-    priors, every = mixture.priors, torch.eye(classes).to(mixture.priors)
+    mixture = _mixture(known @ indicators, unknown @ indicators, design)
+    priors, singletons = mixture.priors, torch.eye(classes).to(mixture.priors)
     groups = {
-        name: mixture.share(_part(name, members, every), confidence) for name, members in (class_groups or {}).items()
+        name: mixture.share(_part(name, members, singletons), confidence)
+        for name, members in (class_groups or {}).items()
     }
-    alone = mixture.intervals(every, priors, confidence)
-    joint = mixture.intervals(every, priors, 1 - (1 - confidence) / classes)
-    p_value = _p_value(mixture, *_ranks(validation, deployment, labels.counts))
+    single = mixture.intervals(singletons, priors, confidence)
+    joint = mixture.intervals(singletons, priors, 1 - (1 - confidence) / classes)
+    p_value = _p_value(mixture, *_ranks(validation, deployment, design.counts))
     if p_value < LEVEL:
         warnings.warn(
-            f"the priors must not be used: more than class frequencies has changed (p = {p_value:.2g}).",
+            f"do not use the priors: more than class frequencies has changed (p = {p_value:.2g}).",
             LabelShiftWarning,
             stacklevel=2,
         )
-    singles = [Share(*ends) for ends in zip(*(values.tolist() for values in (priors, *alone)), strict=True)]
-    apart = mixture.told_apart(singles, confidence)
-    return PriorEstimate(priors, *alone, *joint, shares, p_value, groups, apart)
+    singles = [Share(*ends) for ends in zip(*(values.tolist() for values in (priors, *single)), strict=True)]
+    partition = mixture.usable_partition(singles, confidence)
+    return PriorEstimate(priors, *single, *joint, shares, p_value, groups, partition)
 
 
-class _Labels(NamedTuple):
+class _Design(NamedTuple):
     """The classes of the validation samples, and the clusters of all samples."""
 
     target: Tensor
@@ -207,9 +206,9 @@ class _Labels(NamedTuple):
     counts: Tensor
     """(C,), int64, at least 2: the samples of each class."""
     strata: Tensor
-    """(N + M,), int64: the class of each validation sample, and C for each unlabelled one."""
+    """(N + M,), int64: the class of each validation sample, and C for unlabelled samples."""
     codes: Tensor
-    """(N + M,), int64: the cluster of each sample; its place if it is independent."""
+    """(N + M,), int64: the cluster of each sample; its index if samples are independent."""
     clusters: Tensor
     """(C + 1,), int64, at least 2: the clusters of each stratum."""
 
@@ -223,21 +222,21 @@ class _Labels(NamedTuple):
         return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
 
     def corrected(self, values: Tensor) -> Tensor:
-        """Return values (N + M, G) times the factors by which few clusters vary more than their sums say."""
+        """Return values (N + M, G) scaled by the small-sample correction of the number of clusters."""
         return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
 
 
-def _labels(
+def _design(
     target: Tensor,
     counts: Tensor,
     clusters: Sequence[object] | Tensor | None,
     others: Sequence[object] | Tensor | None,
     unlabelled: int,
-) -> _Labels:
-    """Return the classes and the clusters of both samples, in which names mean the same."""
+) -> _Design:
+    """Validate and return the classes and clusters of both samples, which share cluster names."""
     known, classes = len(target), len(counts)
     if (clusters is None) != (others is None):
-        raise ValueError("clusters and unlabelled_clusters must be given together, but only one is.")
+        raise ValueError("clusters and unlabelled_clusters must be given together, but only one was.")
     strata = torch.cat([target, target.new_full((unlabelled,), classes)])
     codes, twice = torch.arange(len(strata)), "twice"
     if clusters is not None:
@@ -248,15 +247,15 @@ def _labels(
     of_strata = (pairs % (classes + 1)).bincount(minlength=classes + 1)
     if (of_strata[:-1] < 2).any():
         rare = (of_strata[:-1] < 2).nonzero().flatten().tolist()
-        raise ValueError(f"target must hold each class at least {twice}, but does not hold {quoted(rare)}.")
-    require(of_strata[-1] > 1, "unlabelled_clusters must name at least two", int(of_strata[-1]))
-    return _Labels(target, counts, strata, codes, of_strata)
+        raise ValueError(f"target must contain each class at least {twice}, but classes {quoted(rare)} are rarer.")
+    require(of_strata[-1] > 1, "unlabelled_clusters must have at least two clusters", int(of_strata[-1]))
+    return _Design(target, counts, strata, codes, of_strata)
 
 
 def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
-    """Return the part (C,) of a group of classes."""
+    """Return the indicator (C,) of a group of classes."""
     classes, are_classes = len(every), {*members} <= {*range(len(every))}
-    rule = f"class_groups must hold some of the classes 0 to {classes - 1}"
+    rule = f"class_groups must contain some, but not all, of the classes 0 to {classes - 1}"
     require(are_classes and 0 < len({*members}) < classes, rule, f"{quoted(name)}: {members}")
     return every[[*{*members}]].sum(dim=0)
 
@@ -266,13 +265,13 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
     rule, given = f"of shape (M, {classes})", f"{unlabelled.dtype} {tuple(unlabelled.shape)}"
     require(are_logits, f"unlabelled must be floating point logits {rule}", given)
     if len(unlabelled) < 2 or not unlabelled.isfinite().all():
-        raise ValueError("unlabelled must hold finite logits of at least two samples.")
+        raise ValueError("unlabelled must have finite logits of at least two samples.")
     return in_float64(unlabelled)
 
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
-    """Return probabilities of both samples; without an optimal calibration they only tell the classes apart less."""
-    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # a constant of a row means nothing
+    """Return calibrated probabilities of both samples; a failed calibration only increases the variance."""
+    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # drop constants of rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
@@ -281,12 +280,12 @@ def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tens
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
-    """Return the priors (C,) that explain probabilities (M, C) best."""
+    """Return the maximum-likelihood priors (C,) for probabilities (M, C), by EM."""
     priors = shares
     for _ in range(EM_STEPS):
         shifted = shift_priors(probs, training_priors=shares, priors=priors)
         before = priors
-        # One sample more, a part of it of each class, keeps all priors above 0.
+        # A pseudo-sample, spread over all classes, keeps priors above 0.
         priors = (shifted.sum(dim=0) + 1 / len(shares)) / (len(probs) + 1)
         if (priors - before).abs().amax() < EM_CHANGE:
             break
@@ -294,37 +293,37 @@ def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
 
 
 def _above_0(priors: Tensor, unlabelled: int) -> Tensor:
-    """Return priors (C,) with a sum of 1, none of them ruled out."""
+    """Clamp priors (C,) above 0 and normalize them."""
     priors = priors.clamp(min=0.5 / unlabelled)
     return priors / priors.sum()
 
 
 class _Mixture(NamedTuple):
-    """Indicators of the classes of both samples, and the priors that they give."""
+    """Class indicators of both samples, and the priors estimated from them."""
 
     known: Tensor
     """(N, C)."""
     unknown: Tensor
     """(M, C)."""
-    labels: _Labels
+    design: _Design
     priors: Tensor
     """(C,)."""
     errors: Tensor
-    """(N + M, C): the part of each sample in the error of the priors (the delta method), up to a factor for N and M."""
+    """(N + M, C): the contribution of each sample to the error of the priors (delta method)."""
 
     def share(self, part: Tensor, confidence: float) -> Share:
-        """Return the share of the classes of a part (C,)."""
+        """Return the joint frequency of the classes of a part (C,)."""
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
         return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
 
-    def told_apart(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
-        """Join the part with the widest interval to the one that it is most mistaken for, until all can be used.
+    def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
+        """Merge the class with the widest interval into the one it is most confused with, until all are narrow enough.
 
-        It is joined to another one that cannot be used, as long as there is one.
+        Other parts with too wide intervals are preferred for a merge.
         """
-        covariance, parts = self.labels.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
+        covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
         shares = [*shares]
         while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
             wide = max(range(len(parts)), key=lambda place: shares[place].width)
@@ -337,21 +336,22 @@ class _Mixture(NamedTuple):
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-        """Return all t with (centre - t)^2 <= q^2 variance(t), for centres (G,) and parts (G, C), 1 for their classes.
+        """Solve (centre - t)^2 <= q^2 variance(t) for t, with centres (G,) and parts (G, C), 1 for their classes.
 
-        The variance is that of an indicator in the mixture, by the number of unlabelled samples, and that of its mean
-        over each class in validation, where it is 1 for classes of the part and 0 for others: together quadratic in t.
+        The variance, quadratic in t, has two terms: that of the indicator in the mixture, divided by the number of
+        unlabelled samples, and those of its means over each class in validation, expected to be 1 in the part and 0
+        elsewhere.
         """
-        labels, known, size = self.labels, self.known @ parts.T, len(self.unknown)
-        spread = labels.means((known - parts.T[labels.target]).square()).T  # (part, true class)
+        design, known, size = self.design, self.known @ parts.T, len(self.unknown)
+        spread = design.means((known - parts.T[design.target]).square()).T  # (part, true class)
         from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
-        error = (spread * labels.counts + UNSEEN * from_all) / (labels.counts * (labels.counts - 1))
+        error = (spread * design.counts + UNSEEN * from_all) / (design.counts * (design.counts - 1))
         inside, outside = (self.priors * of for of in (parts, 1 - parts))
         inside, outside = (of / of.sum(dim=1, keepdim=True).clamp(min=1e-300) for of in (inside, outside))
         square, other_square = 1 + (inside * spread).sum(dim=1), (outside * spread).sum(dim=1)
-        own_error, other_error = ((of.square() * error).sum(dim=1) for of in (inside, outside))
+        part_error, other_error = ((of.square() * error).sum(dim=1) for of in (inside, outside))
         scale = self._scale(parts, confidence)
-        a = 1 + scale / size - scale * (own_error + other_error)
+        a = 1 + scale / size - scale * (part_error + other_error)
         b = centres + scale * (square - other_square) / (2 * size) - scale * other_error
         c = centres.square() - scale * (other_square / size + other_error)
         root = (b.square() - a * c).clamp(min=0).sqrt()
@@ -360,32 +360,32 @@ class _Mixture(NamedTuple):
         return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
-        """Return the squared quantile (G,) times the design effect of clusters; infinite where they are too few."""
+        """Return the squared quantile (G,) times the design effect; infinite with too few clusters."""
         from scipy.special import stdtrit
 
-        labels, rows = self.labels, self.errors @ parts.T
-        sums, squares = labels.sums(rows).square(), labels.sums(rows.square())
-        corrected = labels.sums(labels.corrected(rows)).square().sum(dim=0)
-        design = torch.where(squares.sum(dim=0) > 0, corrected / squares.sum(dim=0), 1.0)
-        noise = (sums - squares - (sums - squares).mean(dim=0)).square().sum(dim=0)  # none without clusters
+        design, rows = self.design, self.errors @ parts.T
+        sums, squares = design.sums(rows).square(), design.sums(rows.square())
+        corrected = design.sums(design.corrected(rows)).square().sum(dim=0)
+        design_effect = torch.where(squares.sum(dim=0) > 0, corrected / squares.sum(dim=0), 1.0)
+        noise = (sums - squares - (sums - squares).mean(dim=0)).square().sum(dim=0)  # 0 without clusters
         freedom = (2 * sums.sum(dim=0).square() / noise.clamp(min=1e-300)).clamp(max=1e9)
-        quantile = torch.from_numpy(stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)).to(design)
-        clusters = (parts * labels.clusters[:-1]).amax(dim=1).minimum(labels.clusters[-1])
-        return torch.where(clusters < MIN_CLUSTERS, torch.inf, design * quantile.square())
+        quantile = torch.from_numpy(stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)).to(design_effect)
+        clusters = (parts * design.clusters[:-1]).amax(dim=1).minimum(design.clusters[-1])
+        return torch.where(clusters < MIN_CLUSTERS, torch.inf, design_effect * quantile.square())
 
 
-def _mixture(known: Tensor, unknown: Tensor, labels: _Labels) -> _Mixture:
+def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
     priors = _above_0(unknown.mean(dim=0), len(unknown))
-    own = torch.eye(len(priors)).to(priors)
-    of_known = -(known - own[labels.target]) * (priors / labels.counts)[labels.target].unsqueeze(1)
-    errors = torch.cat([of_known, (unknown - unknown.mean(dim=0)) / len(unknown)])
-    return _Mixture(known, unknown, labels, priors, errors)
+    one_hot = torch.eye(len(priors)).to(priors)
+    known_errors = -(known - one_hot[design.target]) * (priors / design.counts)[design.target].unsqueeze(1)
+    errors = torch.cat([known_errors, (unknown - unknown.mean(dim=0)) / len(unknown)])
+    return _Mixture(known, unknown, design, priors, errors)
 
 
 def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rank of the probability of each class among validation samples, from -1/2 to 1/2: (N, K), (M, K).
 
-    The ranks of rare classes are added up in one column.
+    Rare classes share one column, with the sum of their ranks.
     """
     in_order = validation.T.contiguous().sort(dim=1).values
     column = torch.where(counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
@@ -400,26 +400,26 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
 
 
 def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
-    """Test that the mean of ranks is as expected from the classes that the indicators indicate.
+    """Return the p-value of the test that mean ranks match the estimated mixture of classes.
 
-    What the indicators do not explain has the mean 0 in each class, so in any mixture. This is Hotelling's test, with
-    the degrees of freedom of Nel and van der Merwe (1986), because the covariance is that of several samples.
+    The residuals of ranks on the indicators have the mean 0 in each class, hence in any mixture. This is Hotelling's
+    test, with the degrees of freedom of Nel and van der Merwe (1986), because the covariance pools several samples.
     """
     from scipy.special import fdtrc
 
-    labels = mixture.labels
-    by_class, strata = labels.means(ranks), len(labels.clusters)
+    design = mixture.design
+    by_class, strata = design.means(ranks), len(design.clusters)
     residuals, tested = ranks - mixture.known @ by_class, others - mixture.unknown @ by_class
-    mean, weights = tested.mean(dim=0), mixture.priors / labels.counts
-    rows = labels.corrected(torch.cat([residuals * weights[labels.target].unsqueeze(1), (tested - mean) / len(tested)]))
-    unseen = UNSEEN * (weights.square() * labels.counts / (labels.counts - 1)).sum() / len(residuals)
-    sums = labels.sums(rows)
+    mean, weights = tested.mean(dim=0), mixture.priors / design.counts
+    rows = design.corrected(torch.cat([residuals * weights[design.target].unsqueeze(1), (tested - mean) / len(tested)]))
+    unseen = UNSEEN * (weights.square() * design.counts / (design.counts - 1)).sum() / len(residuals)
+    sums = design.sums(rows)
     covariance = sums.T @ sums + unseen * residuals.T @ residuals
     rank = int(torch.linalg.matrix_rank(covariance, hermitian=True))
     distance = float(mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean)
-    cells, places = (labels.codes * strata + labels.strata).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    cells, places = (design.codes * strata + design.strata).unique(return_inverse=True)  # type: ignore[no-untyped-call]
     squares = rows.new_zeros(len(cells), rows.shape[1]).index_add_(0, places, rows).square().sum(dim=1)
     traces = (cells % strata).bincount(squares, minlength=strata)
-    freedom = float(traces.sum().square() / (traces.square() / (labels.clusters - 1)).sum())
+    freedom = float(traces.sum().square() / (traces.square() / (design.clusters - 1)).sum())
     left = max(freedom - rank + 1, 1.0)
     return float(fdtrc(rank, left, distance * left / (rank * freedom)))

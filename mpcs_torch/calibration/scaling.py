@@ -23,14 +23,12 @@ ScalingMethod = Literal["temperature", "vector"]
 
 
 class TemperatureScaling(nn.Module):
-    r"""Divide logits by the temperature that minimises the cross entropy on held-out samples.
+    r"""Divide logits by the temperature that minimizes the cross entropy on held-out samples.
 
     .. math:: \min_{T > 0} -\frac{1}{N} \sum_n \log \mathrm{softmax}(z_n / T)_{y_n}
 
-    A temperature above 1 corrects overconfidence. The most probable class stays the same. Before `fit` the temperature
-    is 1, which changes nothing. Fit on samples that the classifier was not trained on.
-
-    For probabilities, use their logarithms as logits.
+    A temperature above 1 corrects overconfidence. The most probable class does not change. Before `fit` the temperature
+    is 1: the identity. Fit on samples unseen in training. For probabilities, use their logarithms as logits.
 
     References:
         Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017, Section 4.2.
@@ -85,22 +83,22 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
     centred = samples.logits - samples.logits.mean(dim=1, keepdim=True)
     spread = centred.abs().mean()
     if spread == 0:
-        return "the logits are the same for all classes: they carry no information"
+        return "the logits are the same for all classes: they are uninformative"
     unit = LabelledLogits(centred / spread, samples.target)
     true = unit.of_true_class(unit.logits)
     if (true >= unit.logits.amax(dim=1)).all():
-        return "every sample is classified right: the optimal temperature is 0"
+        return "every sample is classified correctly: the optimal temperature is 0"
     if true.mean() <= 0:
         reason = "the logits of the true classes are on average not above those of the other classes"
-        return f"{reason}: the scores are reversed or carry no information, and the optimal temperature is infinite"
+        return f"{reason}: the scores are reversed or uninformative, and the optimal temperature is infinite"
     inverse = minimize(lambda point: _expand_temperature(unit, point), centred.new_zeros(1))
     if inverse is None:
-        return f"{STEPS} Newton steps found no finite optimum: almost all samples are classified right"
+        return f"{STEPS} Newton steps found no finite optimum: almost all samples are classified correctly"
     return (spread / inverse).item()
 
 
 def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) -> Expansion:
-    """Expand the cross entropy in the inverse temperature, in which it is convex."""
+    """Expand the cross entropy, which is convex in the inverse temperature."""
     log_probs = (inverse_temperature * samples.logits).log_softmax(dim=1)
     probs, true = log_probs.exp(), samples.of_true_class(samples.logits)
     expected = (probs * samples.logits).sum(dim=1, keepdim=True)
@@ -110,13 +108,12 @@ def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) ->
 
 
 class VectorScaling(nn.Module):
-    r"""Multiply the logit of each class by a scale and add a bias; both minimise the cross entropy on held-out samples.
+    r"""Multiply the logit of each class by a scale and add a bias, to minimize the cross entropy on held-out samples.
 
     .. math:: \min_{w, b} -\frac{1}{N} \sum_n \log \mathrm{softmax}(w \odot z_n + b)_{y_n}
 
-    The biases can also correct other class frequencies than those of the training data, and decisions can change.
-    Before `fit` the scales are 1 and the biases 0, which changes nothing. With few samples of a class,
-    `TemperatureScaling` is safer.
+    The biases can also correct for class frequencies that differ from training, and decisions can change. Before `fit`
+    the scales are 1 and the biases 0: the identity. With few samples of a class, `TemperatureScaling` is safer.
 
     Args:
         num_classes: C, at least 2.
@@ -188,14 +185,14 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
     optimum = minimize(lambda point: _expand_vector(unit, point), logits.new_zeros(2 * classes))
     if optimum is None:
         reason = f"{STEPS} Newton steps found no finite optimum"
-        return f"{reason}: the labels can be told apart by scaled logits with no error, or almost so"
+        return f"{reason}: scaled logits separate the classes without error, or almost so"
     scale = optimum[:classes] / spread
     bias = optimum[classes:] - scale * centre
     return scale, bias - bias.mean()
 
 
 def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
-    """Expand the cross entropy in the scales and biases (2 C,), in which it is convex."""
+    """Expand the cross entropy, which is convex in the scales and biases (2 C,)."""
     logits, target = samples
     rows, classes = logits.shape
     log_probs = (logits * point[:classes] + point[classes:]).log_softmax(dim=1)
@@ -209,5 +206,5 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
 
 
 def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
-    """Make an unfitted scaling by its name."""
+    """Create an unfitted scaling by name."""
     return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

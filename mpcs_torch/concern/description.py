@@ -1,4 +1,4 @@
-"""A concern in tables and sentences for people: the cost of each error, and which errors are dangerous."""
+"""Describe a concern in tables and sentences: the cost of each error, and which errors are dangerous."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ MAX_ROWS = 40
 
 
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
-    """Return how many errors are dangerous, a table of costs or of released pairs, and sentences about the rest."""
+    """Return the number of dangerous errors, a table of costs or of released pairs, and sentences on the rest."""
     size = len(spec.classes)
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
@@ -40,22 +40,22 @@ def _released_table(spec: ConcernSpec) -> Table:
 def _facts(spec: ConcernSpec) -> list[str]:
     facts: list[str] = []
     if len(spec.classes) <= MAX_READABLE_CLASSES:
-        others = "; any others are released" if spec.weights is None else ""
-        facts.append(f"The cost of each error; ! marks the dangerous ones{others}.")
+        others = "; all others are released" if spec.weights is None else ""
+        facts.append(f"The cost of each error; ! marks dangerous errors{others}.")
     if spec.weights is None:
         facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
     elif isinstance(spec.dangerous, int | float):
         facts.append(f"Dangerous: errors with a weight of at least {spec.dangerous:g}.")
-    facts.append(_about(spec.refer, "Referral", "none, every sample is decided"))
+    facts.append(_fact(spec.refer, "Referral", "none, every sample is decided"))
     answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
     facts += [f"Coarse answers: {answers}, if the true class is in it."] if answers else []
     for group, members in spec.class_groups:
         facts.append(f"Group {group}: {', '.join(spec.classes[member] for member in members)}.")
-    facts.append(_about(spec.concession, "Concession", "MPCS's own, just below 0.005"))
+    facts.append(_fact(spec.concession, "Concession", "default of MPCS, just below 0.005"))
     return facts
 
 
-def _about(value: Any, title: str, otherwise: str) -> str:
+def _fact(value: Any, title: str, otherwise: str) -> str:
     if isinstance(value, tuple):
         return f"{title}: {', '.join(f'{cost:g}' for cost in value)}, by true class."
     return f"{title}: {otherwise if value is None else f'{value:g}'}."

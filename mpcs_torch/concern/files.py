@@ -1,4 +1,4 @@
-"""Read and write concern specs as YAML; all errors of a file are reported together, with their lines."""
+"""Read and write concern specs as YAML; all errors of a file are reported together, with line numbers."""
 
 import re
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """Read a concern spec from a YAML file whose keys are the arguments of `ConcernSpec`.
 
     Args:
-        path: The file, or the name of a concern of the package, such as ``"traffic-lights"``. Loading is safe: aliases,
-            merge keys and tags of YAML are refused, and so is a huge file.
+        path: The file, or the name of a packaged concern, ``"traffic-lights"`` for example. Loading is safe: YAML
+            aliases, merge keys and tags are refused, and so are huge files.
 
     Raises:
-        ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with its file, line
-            and column.
+        ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with file, line and
+            column.
         FileNotFoundError: If there is no such file or name.
         ImportError: If PyYAML is not installed.
 
@@ -41,30 +41,30 @@ def load_concern(path: str | Path) -> ConcernSpec:
     path, document = _read(path)
     problems = []
     if any(_ends_of(document.value.get(field), 0) != document.value.get(field) for field in WITH_RANGES):
-        problems = [Problem((), "has ranges of costs, which load_concern_range and mpcs score read")]
+        problems = [Problem((), "has ranges of costs: use load_concern_range or mpcs score")]
     return _spec_of(document.value, document, path, problems)
 
 
 def load_concern_range(*paths: str | Path) -> ConcernRange:
-    """Read costs of which ranges are known, or those of several people, from a YAML file for each person.
+    """Read ranges of costs, or the costs of several people, from one YAML file per person.
 
-    Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range such as ``5 to 20``. A file without
-    ranges is read as by `load_concern`, whose other rules and errors hold.
+    Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range, ``5 to 20`` for example. The
+    other rules and errors are those of `load_concern`.
 
     Args:
-        *paths: Files, or names of concerns of the package.
+        *paths: Files, or names of packaged concerns.
 
     Raises:
-        ConcernError: If a file breaks rules, a range does not go from the lower to the higher cost, or people's costs
-            do not fit together: see `ConcernRange`.
+        ConcernError: If a file breaks rules, a range is descending, or people's costs are inconsistent: see
+            `ConcernRange`.
 
     Example:
         >>> load_concern_range("traffic-lights").is_known
         True
     """
     ends = list[tuple[ConcernSpec, ConcernSpec]]()
-    for given in paths:
-        path, document = _read(given)
+    for source in paths:
+        path, document = _read(source)
         low, high = (
             {key: _ends_of(value, end) if key in WITH_RANGES else value for key, value in document.value.items()}
             for end in (0, 1)
@@ -73,14 +73,14 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
         problems = [
             Problem(steps, f"must go from the lower to the higher cost, but goes from {first:g} to {last:g}")
             for field in WITH_RANGES
-            for steps, first, last in _falling(low.get(field), high.get(field), (field,))
+            for steps, first, last in _descending(low.get(field), high.get(field), (field,))
         ]
         ends.append((_spec_of(low, document, path, problems), _spec_of(high, document, path, problems)))
     return ConcernRange(*zip(*ends, strict=True)) if ends else ConcernRange([], [])
 
 
 def _ends_of(value: Any, end: int) -> Any:
-    """Return a value with the low (0) or the high end (1) of each range in it."""
+    """Replace each range in a value by its low (0) or high (1) end."""
     if isinstance(value, list):
         return [_ends_of(each, end) for each in value]
     if isinstance(value, dict):
@@ -94,40 +94,40 @@ def _ends_of(value: Any, end: int) -> Any:
 
 
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Replace a weight from which on errors are dangerous by the pairs whose cost may reach it, in both ends."""
-    least, weights = high.get("dangerous"), high.get("weights")
-    if not is_number(least) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
+    """Replace a threshold of dangerous weights by the pairs whose cost may reach it, at both ends."""
+    threshold, weights = high.get("dangerous"), high.get("weights")
+    if not is_number(threshold) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
         return
     pairs = [
         [i, j]
         for i, row in enumerate(weights)
         for j, weight in enumerate(row)
-        if i != j and is_number(weight) and weight >= least
+        if i != j and is_number(weight) and weight >= threshold
     ]
     if pairs and low["weights"] != weights:
         low["dangerous"] = high["dangerous"] = pairs
 
 
-def _falling(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], float, float]]:
-    """Return the places of ranges that begin above their end, with both."""
+def _descending(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], float, float]]:
+    """Return the path and ends of each descending range."""
     if isinstance(low, float) and isinstance(high, float):
         return [(steps, low, high)] if low > high else []
     pairs = enumerate(low) if isinstance(low, list) else low.items() if isinstance(low, dict) else ()
-    return [found for key, value in pairs for found in _falling(value, high[key], (*steps, key))]
+    return [each for key, value in pairs for each in _descending(value, high[key], (*steps, key))]
 
 
-def _read(given: str | Path) -> "tuple[Path, Document]":
-    """Return the path of a file and what it holds.
+def _read(source: str | Path) -> "tuple[Path, Document]":
+    """Return the path and the content of a file.
 
     Raises:
-        ConcernError: If it does not hold a mapping.
+        ConcernError: If the content is not a mapping.
     """
     try:
         from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
 
-    path = _named(given) if isinstance(given, str) else given
+    path = _resolved(source) if isinstance(source, str) else source
     try:
         document = read_yaml_file(path)
     except YamlError as error:
@@ -138,13 +138,13 @@ def _read(given: str | Path) -> "tuple[Path, Document]":
     return path, document
 
 
-def _spec_of(value: dict[Any, Any], document: "Document", path: Path, known: Sequence[Problem]) -> ConcernSpec:
-    """Return the spec of a mapping of a file, of which some problems are known.
+def _spec_of(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
+    """Make the spec from the mapping in a file, unless problems were found before.
 
     Raises:
         ConcernError: If there is any problem.
     """
-    problems = [*known, *([] if "classes" in value else [Problem((), "must have the key classes")])]
+    problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"
     problems += [Problem((key,), rule) for key in islice(unknown, MAX_PROBLEMS + 1)]
@@ -165,10 +165,10 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
     Args:
         spec: The spec to write.
         path: A file that does not exist yet.
-        comment: Lines to write as a comment at the top of the file.
+        comment: Text of a comment at the top of the file.
 
     Raises:
-        FileExistsError: If the file exists; it is not changed.
+        FileExistsError: If the file exists; it is left unchanged.
     """
     import yaml
 
@@ -179,7 +179,7 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
-    """Return the arguments of a spec as lists, names and numbers, without those that it does not use."""
+    """Convert the arguments of a spec to lists, names and numbers, omitting unused ones."""
     names = spec.classes
 
     def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
@@ -205,13 +205,13 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     return plain
 
 
-def _named(given: str) -> Path:
-    """Return the file of the package that a word names, unless there is a file of that name; else the given path."""
-    path = Path(given)
-    if "." in given or path.name != given or path.is_file():
+def _resolved(name: str) -> Path:
+    """Return the path, or the packaged file if the name is a single word and not a file."""
+    path = Path(name)
+    if "." in name or path.name != name or path.is_file():
         return path
     names = packaged_names("concerns")
-    if given not in names:
-        known = did_you_mean(given, names) or f"the names are {', '.join(names)}."
-        raise FileNotFoundError(f"{shown(given)}: no such file, and no such name; {known}")
-    return packaged_file("concerns", given)
+    if name not in names:
+        hint = did_you_mean(name, names) or f"the names are {', '.join(names)}."
+        raise FileNotFoundError(f"{shown(name)}: no such file, and no such name; {hint}")
+    return packaged_file("concerns", name)

@@ -1,4 +1,4 @@
-"""Look through a valid `ConcernSpec` for what may be an oversight."""
+"""Check a valid `ConcernSpec` for likely oversights."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +7,11 @@ import numpy as np
 from mpcs_torch.concern.spec import ConcernSpec
 
 MAX_PAIRS = 10
-"""Nobody reads more at a time."""
+"""More would not be read."""
 
 
 def oversights(spec: ConcernSpec) -> Iterator[str]:
-    """Yield a sentence for everything that is allowed but rarely meant, such as a pair released in one direction only.
+    """Yield a sentence for each setting that is valid but rarely intended: a pair released in one direction only, etc.
 
     Raises:
         ValueError: If there are too many classes for a matrix of all pairs.
@@ -29,7 +29,7 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
     if spec.weights is None and spec.factor == 1 and count:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
-        # Costs are often meant to differ by direction, unless one of them is 0.
+        # Costs often differ by direction on purpose, unless one of them is 0.
         kind, free = ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.matrix_array() == 0)
         one_way = np.argwhere(free & released & ~released.T).tolist()
         yield from (

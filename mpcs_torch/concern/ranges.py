@@ -1,4 +1,4 @@
-"""`ConcernRange`: costs that are known as ranges, or that differ between the people who know them."""
+"""`ConcernRange`: costs known only as ranges, or that differ between people."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
 
 class UncertainCost(NamedTuple):
-    """A cost of which a range is known."""
+    """A cost that is only known as a range."""
 
     name: str
-    """As it stands in a sentence, such as "taking red for green"."""
+    """The name in sentences, "taking red for green" for example."""
     cells: tuple[Tensor, Tensor]
-    """Rows and columns of the costs, int64 (n,) each: a factor is that of all released errors."""
+    """Rows and columns of the costs, int64 (n,) each; a factor covers all released errors."""
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class ConcernRange:
-    """Describe a set of costs: ranges, several people's `ConcernSpec`, or several people's ranges.
+    """Describe a set of costs: ranges, the `ConcernSpec` of several people, or the ranges of several people.
 
-    The set holds all costs between the low and the high ones of each person, and all mixtures of people. Each range is
-    independent of the others, but a factor, or one cost of a referral for all classes, has one value at a time. With
-    coarse answers, some of whose costs follow from others, every cost varies on its own: what is said for all costs
-    holds, but may be said less often than it is true.
+    The set contains all costs between the low and high ones of each person, and all mixtures of people. Ranges are
+    independent, except that a factor, or one cost of a referral for all classes, is a single value. With coarse
+    answers, some of whose costs depend on others, every cost varies independently: statements for all costs are valid
+    but conservative.
 
-    People's costs must be in one unit. What is best at all costs does not depend on it, but whoever counts in cents
-    dominates the middle and the ranges. With released pairs and a factor, the unit is a dangerous error.
+    People's costs must have one unit. The best option at all costs does not depend on it, but costs in cents would
+    dominate the middle and the ranges. With released pairs and a factor, the unit is a dangerous error.
 
     Args:
         low: The lowest costs of each person.
         high: The highest costs of each person, with the same classes, released pairs and coarse answers.
 
     Raises:
-        ConcernError: If there is nobody, a low cost is above the high one, or specs differ in their classes, coarse
-            answers, concession, or in whether a referral has a cost.
+        ConcernError: If there are no specs, a low cost is above the high one, or specs differ in their classes, coarse
+            answers, concession, or whether a referral has a cost.
 
     Example:
         >>> low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -66,10 +66,10 @@ class ConcernRange:
 
     @classmethod
     def of_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
-        """Return the costs of several people, by their names, each with or without ranges.
+        """Combine the costs of several people, by name, each with or without ranges.
 
         Raises:
-            ConcernError: As the class.
+            ConcernError: As in the constructor.
 
         Example:
             >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -87,16 +87,15 @@ class ConcernRange:
 
     @property
     def is_known(self) -> bool:
-        """Whether no range has any width and people agree, so that there is nothing that `middle` does not say."""
+        """Whether all ranges have zero width and people agree, so that `middle` is the full information."""
         return all(spec == self.low[0] for spec in (*self.low, *self.high))
 
     @property
     def middle(self) -> ConcernSpec:
-        """The mean of the low and the high costs of all people, at which usual values are computed.
+        """The arithmetic mean of the low and high costs of all people, for values at a single cost.
 
-        It is the arithmetic mean. Expected costs are linear in costs, so that deciding at their mean is deciding by
-        what is expected of them. A geometric mean would be 0 for a range that begins at 0. An error is dangerous if
-        anybody says so.
+        Expected costs are linear in costs, so decisions at their mean minimize the expected cost. A geometric mean
+        would be 0 for a range that starts at 0. An error is dangerous if it is for anybody.
         """
         specs = [*self.low, *self.high]
         first = specs[0]
@@ -111,7 +110,7 @@ class ConcernRange:
         mean = np.mean([spec.matrix_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
         dangerous: Pairs | float | None = first.dangerous
-        is_number = isinstance(dangerous, int | float)  # a weight that the mean may miss, and an end reach
+        is_number = isinstance(dangerous, int | float)  # a threshold that an end may reach, but not the mean
         if is_number or any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
             dangerous = np.argwhere(np.any([spec.dangerous_array() for spec in specs], axis=0)).tolist()
         return ConcernSpec(
@@ -125,21 +124,21 @@ class ConcernRange:
         )
 
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """Return the lowest and the highest costs of V boxes, float64 (V, C, K) each, whose hull is the set of costs.
+        """Return the lower and upper costs of V boxes, float64 (V, C, K) each, whose hull is the set of costs.
 
-        They are what `mpcs_torch.functional.mean_cost_range` takes. A factor and a cost of a referral, which
-        have one value at a time, are at one of their ends in each box.
+        Pass them to `mpcs_torch.functional.mean_cost_range`. A factor and a single cost of a referral are at one of
+        their ends in each box.
         """
         import torch
 
         boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes_of(*pair)]
         low, high = (torch.stack([spec.costs() for spec in specs]) for specs in zip(*boxes, strict=True))
-        if self.low[0].answers:  # the worst of several costs is not linear in them
+        if self.low[0].answers:  # a maximum of costs is not linear in them
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
         return low, high
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
-        """Return the costs that are not known, of those that matter, bool (C, K), with their ranges over all people."""
+        """Return the uncertain costs among those that matter, bool (C, K), with their ranges over all people."""
         import torch
 
         low, high = self.bounds()
@@ -185,9 +184,9 @@ class ConcernRange:
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
-    """Return why specs are no ends of ranges of several people; empty if they are."""
+    """Return why specs are not valid ends of ranges of several people; empty if they are."""
     if not low or len(low) != len(high):
-        return f"low and high must hold a spec for each person, but hold {len(low)} and {len(high)}"
+        return f"low and high must have a spec for each person, but have {len(low)} and {len(high)}"
     parts: dict[str, Callable[[ConcernSpec], object]] = {
         "classes": lambda spec: list(spec.classes),
         "whether a referral has a cost": lambda spec: spec.refer is not None,
@@ -202,14 +201,14 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
     for lowest, highest in zip(low, high, strict=True):
         if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
             return "low and high must have the same released pairs, or both weights, but do not"
-        # Equal ones may have too many classes for a matrix.
+        # Equal specs may have too many classes for a matrix.
         if lowest != highest and (lowest.costs() > highest.costs()).any():
-            return "low must hold no cost above that of high, but does"
+            return "low must have no cost above that of high, but does"
     return ""
 
 
 def _boxes_of(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
-    """Return a box for each pair of ends of the factor and of the cost of a referral."""
+    """Return a box for each combination of ends of the factor and of the cost of a referral."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
     pairs = {(low.refer, low.refer), (high.refer, high.refer)} if is_one else {(low.refer, high.refer)}
@@ -224,9 +223,9 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _mean_refer(specs: Sequence[ConcernSpec]) -> tuple[float, ...] | float | None:
-    """Return the mean cost of a referral, by class if it is by class for anybody."""
+    """Return the mean cost of a referral, per class if any spec has it per class."""
     costs = [spec.refer for spec in specs if spec.refer is not None]
     if not any(isinstance(cost, Sequence) for cost in costs):
         return _mean([cost for cost in costs if not isinstance(cost, Sequence)]) if costs else None
     by_class = [cost if isinstance(cost, Sequence) else (cost,) * len(specs[0].classes) for cost in costs]
-    return tuple(_mean(of_class) for of_class in zip(*by_class, strict=True))
+    return tuple(_mean(costs_of_class) for costs_of_class in zip(*by_class, strict=True))

@@ -1,4 +1,4 @@
-"""The rules that a `ConcernSpec` must keep, and the places where it breaks them."""
+"""Validate the arguments of a `ConcernSpec`, and report each problem with its place."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from mpcs_torch.concern.spec import ConcernSpec
 
 OR = " or "
-"""Stands between the classes of a coarse answer."""
+"""The separator of classes in the name of a coarse answer."""
 REFERRAL = "refer"
-"""Stands for a referral among the names of decisions."""
+"""The name of a referral among decisions."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 MAX_READABLE_CLASSES = 30
-"""Matrices and tables of more classes are not shown."""
+"""Matrices and tables with more classes are not shown."""
 MAX_CLASSES = 10_000_000
-"""A larger number is probably a mistake."""
+"""More are probably a mistake."""
 MAX_MATRIX_CLASSES = 10_000
-"""The matrix of more classes would take more than a gigabyte."""
+"""A larger matrix would take more than a gigabyte."""
 MAX_NAME = 200
-"""Characters of a class name, which stands in tables, figures and messages."""
+"""Characters of a class name, which is shown in tables, figures and messages."""
 RESERVED = ("samples", "decided")
-"""Words that stand for rows where a class could be named, as in limits."""
+"""Words that mean sets of rows where a class name is possible, as in limits."""
 MAX_PROBLEMS = 20
-"""Nobody reads more at a time."""
+"""More would not be read."""
 
 
 class Problem(NamedTuple):
     """A rule that a concern spec breaks, and where."""
 
     path: tuple[str | int, ...]
-    """The name of a field, followed by list indices; empty if the whole spec breaks the rule."""
+    """A field name and list indices; empty if the problem is with the whole spec."""
     message: str
     place: str = ""
-    """File, line and column, if the spec was read from a file."""
+    """File, line and column of a spec from a file."""
 
     def __str__(self) -> str:
         steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
 
 class ConcernError(MpcsError, ValueError):
-    """A concern spec that breaks its rules; `problems` lists them, and the message the first 20."""
+    """An invalid concern spec; `problems` lists all rules that it breaks, the message the first 20."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -59,31 +59,31 @@ class ConcernError(MpcsError, ValueError):
         return ConcernError, (self.problems,)  # the default would pickle the text instead of the problems
 
 
-def names_of(classes: Sequence[str] | int) -> tuple[str, ...]:
-    """Return the names of the classes: of a number of classes, their indices."""
+def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
+    """Return the class names; for a number of classes, their indices as text."""
     return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
 
 
 def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
-    """Return the number of each decision by name: the classes, coarse answers with their costs, and last a referral.
+    """Return the number of each decision by name: classes, coarse answers (given with costs), and a referral, -1.
 
-    A class of that name is a class.
+    A class named like a referral takes precedence.
     """
     numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
     numbers.setdefault(REFERRAL, -1)
     return numbers
 
 
-def indices_of(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of classes that are given by their names or indices."""
+def class_indices(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Convert class names or indices to indices."""
     places = {name: i for i, name in enumerate(names)}
     return tuple(tuple(entry if isinstance(entry, int) else places[entry] for entry in entries) for entries in pairs)
 
 
 def without_arrays(value: Any) -> Any:
-    """Return arrays of NumPy, tensors and their numbers, also in lists and mappings, as lists and numbers of Python.
+    """Convert NumPy arrays and tensors, also within lists and mappings, to Python lists and numbers.
 
-    Data frames and series remain, and are refused: their names may stand in another order than the classes.
+    Data frames and series are left alone, and refused later: their labels may be in another order than the classes.
     """
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "detach"):
         return value.tolist()
@@ -93,10 +93,10 @@ def without_arrays(value: Any) -> Any:
 
 
 def find_problems(spec: ConcernSpec) -> Iterator[Problem]:
-    """Find every rule that the arguments of a spec break; their types are not known yet."""
+    """Yield every problem of the arguments of a spec, which may have any type."""
     class_problems = list(_class_problems(spec.classes))
     yield from class_problems
-    names = None if class_problems else names_of(spec.classes)
+    names = None if class_problems else class_names(spec.classes)
     yield from _pair_problems("releases", spec.releases, names)
     if not is_number(spec.factor) or not 0 < spec.factor <= 1:
         yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {quoted(spec.factor)}")
@@ -184,7 +184,7 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
             if not is_number(weight) or (i != j and weight < 0):
                 yield Problem(("weights", i, j), f"must be a finite number >= 0, but got {quoted(weight)}")
     if off_diagonal and all(weight == 0 for weight in off_diagonal):
-        yield Problem(("weights",), "must have a weight above 0 off the diagonal: errors without any cost need no spec")
+        yield Problem(("weights",), "must have a weight above 0 off the diagonal: otherwise no error has a cost")
 
 
 def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
@@ -198,7 +198,7 @@ def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Ite
             yield Problem(("dangerous",), "must list at least one pair: otherwise no error would be dangerous")
         elif not pair_problems and names is not None and _is_list(dangerous):
             free = {(i, j) for i, j, weight in _off_diagonal(spec.weights) if weight == 0}
-            for i, (true, *predicted) in enumerate(indices_of(dangerous, names)):
+            for i, (true, *predicted) in enumerate(class_indices(dangerous, names)):
                 for j, other in enumerate(predicted, start=1):
                     if (true, other) in free:
                         problem = "must have a weight above 0: decisions would not avoid this error"
@@ -213,7 +213,7 @@ def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Ite
 
 
 def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
-    """Yield row, column and value of the numbers off the diagonal, whatever else is there."""
+    """Yield row, column and value of the off-diagonal numbers, ignoring anything invalid."""
     for i, row in enumerate(weights if _is_list(weights) else []):
         for j, weight in enumerate(row if _is_list(row) else []):
             if i != j and is_number(weight):
@@ -239,15 +239,15 @@ def _answer_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterat
         yield Problem(("answers",), f"{rule}, but got {quoted(answers)}")
         return
     if spec.refer is None:
-        yield Problem(("answers",), "must come with the cost of a referral (refer), which is the coarsest answer")
+        yield Problem(("answers",), "must come with the cost of a referral (refer), the coarsest answer")
     ambiguous = [name for name in names or () if OR in name]
     if ambiguous:
-        yield Problem(("answers",), f"must not be given where a class name has {OR!r} in it, as {quoted(ambiguous[0])}")
+        yield Problem(("answers",), f"must not be given if a class name contains {OR!r}, as in {quoted(ambiguous[0])}")
     before = set[frozenset[str]]()
     for answer, cost in answers.items():
         members = str(answer).split(OR)
         if len(set(members)) < max(2, len(members)):
-            rule = f"must name different classes with {OR!r} between"
+            rule = f"must name different classes separated by {OR!r}"
             yield Problem(("answers",), f"{rule}, but got {quoted(answer)}")
         elif names is not None and not ambiguous and not set(members) <= set(names):
             unknown = next(member for member in members if member not in names)
@@ -255,7 +255,7 @@ def _answer_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterat
         elif len(members) == len(names or ()):
             yield Problem(("answers",), f"must leave out a class: {quoted(answer)} is a referral")
         if frozenset(members) in before:
-            yield Problem(("answers",), f"must differ, but {quoted(answer)} has the classes of another")
+            yield Problem(("answers",), f"must differ, but {quoted(answer)} has the same classes as another")
         before.add(frozenset(members))
         if not is_number(cost) or cost < 0:
             yield Problem(("answers",), f"must have a finite cost >= 0, but {quoted(answer)} has {quoted(cost)}")
@@ -279,7 +279,7 @@ def _group_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterato
         elif names is not None:
             unknown = [_unknown_class(member, names, frozenset(names)) for member in members]
             yield from (Problem(("class_groups", group, j), message) for j, message in enumerate(unknown) if message)
-            if not any(unknown) and len(set(indices_of([members], names)[0])) in {0, len(names)}:
+            if not any(unknown) and len(set(class_indices([members], names)[0])) in {0, len(names)}:
                 yield Problem(("class_groups", group), "must leave out a class")
 
 

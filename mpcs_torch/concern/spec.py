@@ -1,6 +1,6 @@
 """`ConcernSpec`: the costs of confusions of classes.
 
-PyTorch is imported where a tensor is asked for, so that commands which read a spec start without it.
+PyTorch is imported lazily, so that commands that only read a spec start fast.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mpcs_torch.concern.rules import (
     OR,
     ConcernError,
     Pairs,
+    class_indices,
+    class_names,
     find_problems,
-    indices_of,
-    names_of,
     without_arrays,
 )
 from mpcs_torch.tables import html_table
@@ -32,42 +32,42 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LARGEST_DENSE = 1024
-"""Up to this number of classes, MPCS takes a dense matrix (8 MB)."""
+"""The maximum number of classes for which MPCS uses a dense matrix (8 MB)."""
 
 
 @dataclass(frozen=True, init=False)
 class ConcernSpec:
-    """Describe what each error costs and which errors are dangerous.
+    """Describe the cost of each error, and which errors are dangerous.
 
-    Arrays and numbers of NumPy, and tensors, do wherever lists and numbers do.
+    NumPy arrays and numbers, and tensors, are accepted instead of lists and numbers.
 
     Args:
         classes: The class names in index order, or the number of classes (which are then named "0", "1", ...).
         releases: Lists ``[true, predicted, ...]`` of class names or indices: mistaking the first class for any of the
-            others is released, which means tolerable. Pairs are ordered: the opposite confusion is not released.
+            others is released, that is, tolerable. Pairs are ordered: the opposite confusion is not released.
         factor: The concern of a released pair, ``0 < factor <= 1``; every other pair has concern 1.
         weights: The concern of each pair, instead of releases and factor: C rows (true classes) of C columns (predicted
-            classes), finite and >= 0. The diagonal is ignored. Costs in any unit will do.
-        dangerous: Which errors are dangerous: lists ``[true, predicted, ...]``, or a number, the weight from which on
-            an error is dangerous. Every other error is released, and without ``weights`` it has the concern ``factor``.
+            classes), finite and >= 0, in any unit. The diagonal is ignored.
+        dangerous: The dangerous errors: lists ``[true, predicted, ...]``, or a number, the minimum weight of a
+            dangerous error. Every other error is released, and has the concern ``factor`` if there are no ``weights``.
             Default: every error that is not in ``releases`` and has a weight above 0.
-        refer: The cost of referring a sample to somebody else instead of deciding, on the scale of the concern and
-            >= 0: one number, or one for each true class. Default: decisions refer no sample.
-        answers: Coarse answers, such as ``{"red or yellow": 0.3}``: sets of classes, by their names with " or "
-            between, and the cost of each if the true class is in the set. Otherwise it costs as much as the worst of
-            its classes. They are finer than a referral, whose cost must be given too. Default: none.
-        class_groups: Classes that are reported together, too, such as ``{"referable": ["moderate", "severe"]}``, by
-            names or indices. Default: none.
-        concession: How far a confidence may fall short of certainty without being punished by MPCS, from 2e-9 to below
-            1/2. Default: MPCS uses 200 intervals, which is a concession of just below 0.005.
+        refer: The cost of referring a sample instead of deciding, on the scale of the concern and >= 0: one number, or
+            one for each true class. Default: no sample is referred.
+        answers: Coarse answers, ``{"red or yellow": 0.3}`` for example: sets of classes, by names separated by " or ",
+            with the cost if the true class is in the set. Otherwise an answer costs as much as the worst of its
+            classes. The cost of a referral, which is coarser, must be given too. Default: none.
+        class_groups: Classes that are also reported jointly, by names or indices:
+            ``{"referable": ["moderate", "severe"]}`` for example. Default: none.
+        concession: The maximum distance of a confidence from 0 or 1 that MPCS does not penalize, from 2e-9 to below
+            1/2. Default: 200 intervals, a concession of just below 0.005.
 
     Raises:
-        ConcernError: If the arguments break rules; the message lists each of them with its place.
+        ConcernError: If arguments break rules; the message lists each problem with its place.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 8 (release list and factor) and Section II
-        (concession). Deviation: a separate weight for each pair, which the introduction of the paper mentions and its
-        equations leave out.
+        (concession). Deviation: a separate weight for each pair, which the paper mentions in its introduction, but not
+        in its equations.
 
     Example:
         >>> spec = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
@@ -106,7 +106,7 @@ class ConcernSpec:
         answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
         class_groups: Mapping[str, Sequence[str | int]] | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
-        # As the fields, for dataclasses.replace.
+        # Tuples as in the fields, for dataclasses.replace.
         answers = dict(answers) if isinstance(answers, tuple) else answers
         class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
         given = {name: without_arrays(value) for name, value in locals().items() if name != "self"}
@@ -114,17 +114,17 @@ class ConcernSpec:
         problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
-        names, refer, dangerous = names_of(given["classes"]), given["refer"], given["dangerous"]
+        names, refer, dangerous = class_names(given["classes"]), given["refer"], given["dangerous"]
         groups = given["class_groups"]
         self._set(
             {
                 "classes": names,
-                "releases": indices_of(given["releases"], names),
+                "releases": class_indices(given["releases"], names),
                 "weights": None if weights is None else tuple(tuple(map(float, row)) for row in given["weights"]),
-                "dangerous": indices_of(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
+                "dangerous": class_indices(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
                 "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
                 "answers": tuple((answer, float(cost)) for answer, cost in given["answers"].items()),
-                "class_groups": tuple(zip(groups, indices_of(list(groups.values()), names), strict=True)),
+                "class_groups": tuple(zip(groups, class_indices(list(groups.values()), names), strict=True)),
             }
         )
 
@@ -133,13 +133,13 @@ class ConcernSpec:
             object.__setattr__(self, name, value)
 
     def matrix(self) -> Tensor:
-        """Return the concern of each true class (row) predicted as each class (column), float64 (C, C), diagonal 1."""
+        """Return the concern of each pair of true (row) and predicted class (column), float64 (C, C), diagonal 1."""
         import torch
 
         return torch.from_numpy(self.matrix_array())
 
     def matrix_array(self) -> NDArray[np.float64]:
-        """Return the `matrix` as an array of NumPy."""
+        """Return the `matrix` as a NumPy array."""
         if self.weights is None:
             return np.where(self.released_array(), self.factor, 1.0)
         matrix = np.array(self.weights, dtype=np.float64)
@@ -150,7 +150,7 @@ class ConcernSpec:
         """Return the concern of released pairs, for MPCS with many classes.
 
         Returns:
-            A coalesced sparse tensor, float64 (C, C), whose elements are concerns of pairs, 1 for those it leaves out.
+            A coalesced sparse tensor, float64 (C, C); missing elements mean a concern of 1.
 
         Raises:
             ValueError: If the spec does not list its releases.
@@ -162,21 +162,21 @@ class ConcernSpec:
         size = (len(self.classes),) * 2
         places = torch.unique(torch.from_numpy(np.stack(_places(self.releases))), dim=1)
         factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
-        # torch 2.11 warns where the argument check_invariants alone says it.
+        # torch 2.11 warns if only the argument check_invariants is used.
         with torch.sparse.check_sparse_tensor_invariants(True):  # type: ignore[no-untyped-call]
             return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True)
 
     def compact_matrix(self) -> Tensor:
-        """Return the `matrix`, or the `sparse_matrix` of more than 1024 classes whose releases are listed."""
+        """Return the `sparse_matrix` for more than 1024 classes with listed releases, otherwise the `matrix`."""
         lists_releases = self.weights is None and self.dangerous is None
         return self.sparse_matrix() if lists_releases and len(self.classes) > LARGEST_DENSE else self.matrix()
 
     def costs(self) -> Tensor:
-        """Return the cost of each decision (column) for each true class (row), for decisions with the minimum cost.
+        """Return the cost of each decision (column) for each true class (row).
 
         Returns:
-            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): the costs of the
-            coarse answers follow, and that of a referral in the last column.
+            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1), with the costs of
+            coarse answers and, in the last column, of a referral.
         """
         import torch
 
@@ -187,7 +187,7 @@ class ConcernSpec:
         return torch.cat([self.with_answers(errors), referral.unsqueeze(1)], dim=1)
 
     def with_answers(self, errors: Tensor, *, scale: float = 1.0) -> Tensor:
-        """Return costs of errors (C, C) with those of coarse answers, whose prices are scaled: (C, C + A)."""
+        """Append the costs of coarse answers, whose prices are scaled, to costs of errors (C, C): (C, C + A)."""
         import torch
 
         members, prices = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
@@ -195,7 +195,7 @@ class ConcernSpec:
         return torch.cat([errors, torch.where(members.T, scale * prices, costs[:, len(errors) :])], dim=1)
 
     def members(self) -> Tensor:
-        """Return which classes each coarse answer holds: bool (A, C)."""
+        """Return the members of each coarse answer: bool (A, C)."""
         import torch
 
         answers = [answer.split(OR) for answer, _ in self.answers]
@@ -203,9 +203,9 @@ class ConcernSpec:
         return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Return values of errors (C, C), at least 0 with a diagonal of 0, for coarse answers, too: (C, C + A).
+        """Extend values of errors (C, C), >= 0 with a diagonal of 0, to coarse answers: (C, C + A).
 
-        A coarse answer without the true class has the highest value of its classes, and one with it has 0.
+        A coarse answer has the value 0 if it contains the true class, otherwise the maximum over its classes.
         """
         import torch
 
@@ -216,13 +216,13 @@ class ConcernSpec:
         return torch.cat([pairs, *(column.unsqueeze(1) for column in columns)], dim=1) if columns else pairs
 
     def dangerous_pairs(self) -> Tensor:
-        """Return the dangerous confusions, bool (C, C): rows true classes, columns predicted ones, diagonal False."""
+        """Return the dangerous errors, bool (C, C): rows true classes, columns predicted classes, diagonal False."""
         import torch
 
         return torch.from_numpy(self.dangerous_array())
 
     def dangerous_array(self) -> NDArray[np.bool_]:
-        """Return the `dangerous_pairs` as an array of NumPy."""
+        """Return the `dangerous_pairs` as a NumPy array."""
         if isinstance(self.dangerous, Sequence):
             dangerous = self._mask(self.dangerous)
         elif self.weights is None:
@@ -234,19 +234,19 @@ class ConcernSpec:
         return dangerous
 
     def released(self) -> Tensor:
-        """Return the confusions that are not dangerous, bool (C, C), diagonal False."""
+        """Return the errors that are not dangerous, bool (C, C), diagonal False."""
         import torch
 
         return torch.from_numpy(self.released_array())
 
     def released_array(self) -> NDArray[np.bool_]:
-        """Return what is `released` as an array of NumPy."""
+        """Return the `released` errors as a NumPy array."""
         released = ~self.dangerous_array()
         np.fill_diagonal(released, False)
         return released
 
     def _repr_html_(self) -> str:
-        """Return the concern of each pair as an HTML table, which a notebook shows; dangerous pairs are in bold."""
+        """Return an HTML table of the concern of each pair for notebooks; dangerous pairs are bold."""
         names = self.classes
         if len(names) > MAX_READABLE_CLASSES:
             return f"<pre>{escape(repr(self))}</pre>"
@@ -273,7 +273,7 @@ class ConcernSpec:
 
 
 def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows and the columns of pairs of class indices."""
+    """Return row and column indices of pairs of classes."""
     places = [(int(true), int(other)) for true, *others in pairs for other in others]
     rows, columns = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return rows, columns

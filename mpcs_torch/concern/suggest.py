@@ -1,4 +1,4 @@
-"""Drafts of a `ConcernSpec` from what is known about the classes: a hierarchy, costs, an order or an embedding."""
+"""Draft a `ConcernSpec` from a class hierarchy, costs, an order of classes or an embedding."""
 
 import math
 from collections import Counter
@@ -20,11 +20,11 @@ def spec_from_tree(
     Args:
         tree: Nested mappings whose leaves are lists of class names, or lists of lists, as read from YAML.
         classes: All classes in index order. Default: the order of the tree.
-        max_distance: Release pairs of classes that are at most this many edges apart; siblings are 2 apart.
+        max_distance: The maximum number of edges between released classes; siblings have a distance of 2.
         factor: The concern of a released pair.
 
     Raises:
-        ValueError: If the tree contains anything else or a class twice, or ``classes`` differ from its leaves.
+        ValueError: If the tree is invalid or contains a class twice, or ``classes`` differ from its leaves.
 
     Example:
         >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
@@ -62,8 +62,8 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
 
     Args:
         classes: The C class names, from the lowest to the highest.
-        under: The cost of each step by which the predicted class is lower than the true one, finite and >= 0.
-        over: The cost of each step by which the predicted class is higher than the true one, finite and >= 0.
+        under: The cost per step of predicting a class below the true one, finite and >= 0.
+        over: The cost per step of predicting a class above the true one, finite and >= 0.
 
     Raises:
         ValueError: If ``under`` or ``over`` is not a finite number >= 0, or both are 0.
@@ -87,7 +87,7 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each class with the branches that lead to it."""
+    """Yield each class with its path of branches."""
     if isinstance(tree, str):
         yield tree, above
     elif isinstance(tree, Mapping):
@@ -102,22 +102,22 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
-    """Count the edges between two leaves: up from one to the last shared branch, and down to the other."""
+    """Count the edges between two leaves, through their last shared branch."""
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False))))
     return len(path) + len(other) - 2 * shared + 2
 
 
 def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute how much the classes overlap in an embedding such as t-SNE: the classes of the nearest neighbours.
+    """Compute the overlap of classes in an embedding (t-SNE, for example) from the classes of nearest neighbours.
 
     Args:
         embedding: ``(N, D)`` floating-point positions.
         labels: ``(N,)`` integer class indices.
         num_classes: The number of classes, C.
-        neighbours: The number of nearest neighbours of each sample to count.
+        neighbours: The number of nearest neighbours per sample.
 
     Returns:
-        ``(C, C)`` float64 in [0, 1]: of the neighbours of the row's samples, the share in the column's class.
+        ``(C, C)`` float64 in [0, 1]: the share of neighbours in the column's class, for samples of the row's class.
 
     Raises:
         ValueError: If there are not more samples than ``neighbours``.
@@ -141,17 +141,17 @@ def spec_from_neighbours(
     pairs: int | None = None,
     factor: float = 0.5,
 ) -> ConcernSpec:
-    """Release the pairs of classes that are neighbours, in both directions: those with enough or the most neighbours.
+    """Release pairs of neighbouring classes in both directions: above a minimum share, or a number of nearest pairs.
 
-    The paper released the pairs that are adjacent in a t-SNE projection, that is, classes that are hard to separate.
-    This describes the data; only you can say whether such an error does harm.
+    The paper released the pairs that are adjacent in a t-SNE projection: classes that are hard to separate. This
+    describes the data; only you can say whether such an error does harm.
 
     Args:
-        shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`, or the mean of several. Each pair
-            of classes counts with the larger of its two shares.
+        shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`, or the mean of several. The share of
+            a pair is the larger of its two directions.
         classes: The C class names.
         min_share: The smallest share of neighbours that releases a pair, above 0 and at most 1. Default: 0.01.
-        pairs: Instead of ``min_share``: how many ordered pairs to release, an even number.
+        pairs: Instead of ``min_share``: the number of ordered pairs to release, even.
         factor: The concern of a released pair.
 
     Raises:
@@ -171,10 +171,10 @@ def spec_from_neighbours(
 
 
 def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int | None = None) -> Tensor:
-    """Count the runs of an embedding, such as t-SNE with several seeds, that alone would release each pair of classes.
+    """Count how many runs of an embedding (t-SNE with several seeds, for example) would release each pair of classes.
 
     Args:
-        shares: ``(R, C, C)`` shares of neighbours in [0, 1] in each of R runs, from `neighbour_shares`.
+        shares: ``(R, C, C)`` shares of neighbours in [0, 1] of R runs, from `neighbour_shares`.
         min_share: As in `spec_from_neighbours`.
         pairs: As in `spec_from_neighbours`; a run with fewer neighbours releases fewer pairs.
 
@@ -194,13 +194,13 @@ def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int
 
 
 def _adjacent(shares: Tensor, min_share: float | None, pairs: int | None) -> Tensor:
-    """Return the pairs that the rule releases, bool (C, C) and symmetric; never a pair without common neighbours."""
+    """Return the released pairs, bool (C, C) and symmetric; never pairs with a share of 0."""
     mutual = torch.maximum(shares, shares.t())
     if pairs is None:
-        least = 0.01 if min_share is None else min_share
-        if not 0 < least <= 1:
-            raise ValueError(f"min_share must be above 0 and at most 1, but got {least}.")
-        return (mutual >= least).fill_diagonal_(False)
+        threshold = 0.01 if min_share is None else min_share
+        if not 0 < threshold <= 1:
+            raise ValueError(f"min_share must be above 0 and at most 1, but got {threshold}.")
+        return (mutual >= threshold).fill_diagonal_(False)
     if min_share is not None:
         raise ValueError(f"pairs cannot be combined with min_share, but got {pairs} and {min_share}.")
     if pairs < 2 or pairs % 2:

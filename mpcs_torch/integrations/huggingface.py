@@ -1,7 +1,7 @@
-"""Parts for the Trainer of Hugging Face: metrics that it ranks the right way, a loss, and the checkpoint selector.
+"""Parts for the Hugging Face Trainer: metrics with the right direction, a loss, and the checkpoint selector.
 
-The Trainer takes a metric for better when higher unless its name ends in "loss", and steps `MPCSLR` with the metric
-that ``metric_for_best_model`` names::
+The Trainer assumes that higher is better unless the name of a metric ends in "loss", and steps `MPCSLR` with
+``metric_for_best_model``::
 
     arguments = TrainingArguments(..., eval_strategy="epoch", metric_for_best_model="mpcs_loss")
     trainer = Trainer(
@@ -30,30 +30,30 @@ from mpcs_torch.learning import CheckpointSelector
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
 
 IGNORED = -100
-"""The label that the Trainer and its collators leave out."""
+"""The label that the Trainer and its collators ignore."""
 
 
 class HuggingFaceError(MpcsError, ValueError):
-    """Metrics, a loss or a selector do not fit the Trainer."""
+    """A metric, a loss or a selector is incompatible with the Trainer."""
 
 
 def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callable[..., dict[str, float]]:
     """Make the ``compute_metrics`` of a Trainer from torchmetrics metrics over logits and labels.
 
-    A metric that is better when lower is reported under its name followed by ``_loss``, so that the Trainer's
-    ``metric_for_best_model`` and ``load_best_model_at_end`` pick the right epoch without ``greater_is_better``. With
-    ``batch_eval_metrics=True`` in the `TrainingArguments`, the logits of all batches are never held together.
+    Names of lower-is-better metrics get the suffix ``_loss``, so that the Trainer's ``metric_for_best_model`` and
+    ``load_best_model_at_end`` pick the right epoch without ``greater_is_better``. With ``batch_eval_metrics=True`` in
+    the `TrainingArguments`, logits are never concatenated over batches.
 
-    Logits ``(N, C)`` or ``(N, ..., C)``, such as those of tokens ``(N, L, C)``, and labels ``(N,)`` or ``(N, ...)`` are
-    flattened as in `loss_function`, and labels of -100, which collators and the Trainer pad with, are left out.
+    Logits ``(N, C)`` or ``(N, ..., C)``, for example of tokens ``(N, L, C)``, and labels ``(N,)`` or ``(N, ...)`` are
+    flattened as in `loss_function`, and the padding label -100 is ignored.
 
     Args:
-        metrics: The metrics by name, made for logits; each computes a scalar. They are copied. If the model returns
-            several outputs, the first one holds the logits.
+        metrics: The metrics by name, created for logits; each computes a scalar. They are copied. If the model returns
+            several outputs, the first one must be the logits.
 
     Raises:
-        HuggingFaceError: If the name of a metric that is better when higher ends in "loss"; in evaluation, if a value
-            is not a scalar, or if the shapes of logits and labels do not fit.
+        HuggingFaceError: If the name of a higher-is-better metric ends in "loss"; in evaluation, if a value is not a
+            scalar, or the shapes of logits and labels do not match.
 
     Example:
         >>> import numpy as np
@@ -70,11 +70,11 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
         metric.reset()
 
     def compute(prediction: EvalPrediction, compute_result: bool = True) -> dict[str, float]:
-        is_over = True  # also after an error: the next evaluation must not count this one
+        is_over = True  # also after an error, so that metrics are reset for the next evaluation
         try:
             outputs = prediction.predictions
-            given = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
-            logits, target = _rows(given, torch.as_tensor(prediction.label_ids))
+            scores = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
+            logits, target = _rows(scores, torch.as_tensor(prediction.label_ids))
             if target.ndim == 1:
                 logits, target = logits[target != IGNORED], target[target != IGNORED]
             for metric in named.values() if len(target) else ():
@@ -91,15 +91,15 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
 def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
     """Make the ``compute_loss_func`` of a Trainer from a loss over logits and labels.
 
-    Gradient accumulation is accounted for: each batch counts by its number of labels other than -100.
+    With gradient accumulation, each batch is weighted by its number of labels other than -100.
 
     Args:
-        loss: Called with logits ``(M, C)`` and labels ``(M,)``, to which logits ``(N, C)`` or ``(N, ..., C)`` and
-            labels ``(N,)`` or ``(N, ...)`` are flattened; soft labels have the shape of the logits. It returns the mean
-            over samples, as `SoftmaxMarginLoss` does, and leaves out labels of -100.
+        loss: Called with logits ``(M, C)`` and labels ``(M,)``, flattened from logits ``(N, C)`` or ``(N, ..., C)`` and
+            labels ``(N,)`` or ``(N, ...)``; soft labels have the shape of the logits. It must return the mean over
+            samples and ignore labels of -100, as `SoftmaxMarginLoss` does.
 
     Raises:
-        HuggingFaceError: In training, if the shapes of logits and labels do not fit.
+        HuggingFaceError: In training, if the shapes of logits and labels do not match.
 
     Example:
         >>> import torch
@@ -110,8 +110,8 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
     """
 
     def compute(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        given = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
-        logits, target = _rows(given, labels.to(given.device))
+        scores = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
+        logits, target = _rows(scores, labels.to(scores.device))
         if num_items_in_batch is None:
             return loss(logits, target)
         share = (target != IGNORED).sum() / num_items_in_batch
@@ -121,22 +121,23 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
 
 
 class SelectCheckpoint(TrainerCallback):
-    """Offer the model's state dict to a `CheckpointSelector` after each evaluation of the training.
+    """Pass the model's state dict to a `CheckpointSelector` after each evaluation during training.
 
-    Load the best with ``model.load_state_dict(selector.load_best())``. Epochs are counted from 1 with
-    ``eval_strategy="epoch"``, also one that ``max_steps`` ends early; otherwise the number is that of the optimizer
-    step. Of several processes, the first writes while the others wait.
+    Load the best with ``model.load_state_dict(selector.load_best())``. With ``eval_strategy="epoch"``, epochs are
+    numbered from 1, including one that ``max_steps`` ends early; otherwise the number is the optimizer step. In a
+    distributed run, rank 0 writes while the others wait.
 
-    The Trainer's own checkpoints serve to resume. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the
-    Trainer saves the last step of an epoch before it evaluates, and a resumed run would miss this evaluation and with
-    it a step of `MPCSLR` or `ReduceLROnPlateau`. This callback makes it save such a step afterwards.
+    Use the Trainer's checkpoints to resume. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
+    saves the last step of an epoch before the evaluation, so a resumed run would skip it and a step of `MPCSLR` or
+    `ReduceLROnPlateau`. This callback defers such a checkpoint until after the evaluation.
 
     Args:
-        selector: The selector; its rule names metrics as ``compute_metrics`` returns them, or with ``eval_`` before.
+        selector: The selector, with a rule on metrics as named by ``compute_metrics``, with or without the prefix
+            ``eval_``.
 
     Raises:
-        HuggingFaceError: From ``Trainer.train``, if an evaluation lacks a metric of the rule, as each of several
-            evaluation sets does.
+        HuggingFaceError: From ``Trainer.train``, if an evaluation lacks a metric of the rule, as with several
+            evaluation sets.
 
     Example:
         >>> import tempfile
@@ -147,25 +148,25 @@ class SelectCheckpoint(TrainerCallback):
 
     def __init__(self, selector: CheckpointSelector) -> None:
         self.selector = selector
-        self._trains = self._saves_later = False
+        self._is_training = self._is_save_deferred = False
 
     def on_train_begin(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002  # a hook
-        """Heed evaluations from now on."""
-        self._trains = True
+        """Start to record evaluations."""
+        self._is_training = True
 
     def on_train_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Heed no later evaluations, which may be those of a test set."""
-        self._trains = False
+        """Stop recording evaluations; later ones may be on a test set."""
+        self._is_training = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Put off a checkpoint that belongs after the evaluation of the epoch."""
+        """Defer a checkpoint at the end of an epoch until after its evaluation."""
         ends = control.should_training_stop or float(state.epoch or 0).is_integer()
-        self._saves_later = args.eval_strategy == "epoch" and ends and control.should_save
-        control.should_save = control.should_save and not self._saves_later
+        self._is_save_deferred = args.eval_strategy == "epoch" and ends and control.should_save
+        control.should_save = control.should_save and not self._is_save_deferred
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
-        """Ask for the checkpoint that was put off."""
-        control.should_save = control.should_save or self._saves_later
+        """Request the deferred checkpoint."""
+        control.should_save = control.should_save or self._is_save_deferred
 
     def on_evaluate(
         self,
@@ -174,15 +175,15 @@ class SelectCheckpoint(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **kwargs: Any,
     ) -> None:
-        """Offer the epoch, or the step if evaluations do not follow epochs."""
-        if not self._trains or state.global_step == 0:  # eval_on_start
+        """Update the selector with the epoch, or with the step if evaluations do not follow epochs."""
+        if not self._is_training or state.global_step == 0:  # eval_on_start
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
         logged = {**metrics, **{name.removeprefix("eval_"): value for name, value in metrics.items()}}
         missing = [name for name in self.selector.rule.metrics if name not in logged]
         if missing:
             raise HuggingFaceError(
-                f"the selector needs {', '.join(missing)}, but the evaluation gave {', '.join(metrics)}."
+                f"the selector needs {', '.join(missing)}, but the evaluation only has {', '.join(metrics)}."
             )
         if state.is_world_process_zero:
             values = {name: logged[name] for name in self.selector.rule.metrics}
@@ -192,7 +193,7 @@ class SelectCheckpoint(TrainerCallback):
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Flatten logits (N, ..., C), and labels (N, ...) or soft labels (N, ..., C), to one row for each label."""
+    """Flatten logits (N, ..., C), and labels (N, ...) or soft labels (N, ..., C), to one row per label."""
     shape = logits.shape[:-1]
     if logits.ndim > 1 and labels.shape in (shape, (*shape, 1)):
         return logits.flatten(0, -2), labels.flatten()
@@ -205,17 +206,17 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _is_never_distributed() -> bool:
-    """Tell torchmetrics to gather no states: the Trainer gives every process the samples of all."""
+    """Keep torchmetrics from gathering states: the Trainer gathers the samples of all processes."""
     return False
 
 
 def _ranked_name(name: str, metric: Metric) -> str:
-    """Return a name from whose end the Trainer tells which way is better."""
+    """Return a name whose suffix gives the Trainer the right direction."""
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):
         raise HuggingFaceError(
-            f"{name!r} must not end in 'loss': the Trainer would take it for better when lower, "
+            f"{name!r} must not end in 'loss': the Trainer would assume that lower is better, "
             f"but {type(metric).__name__} has higher_is_better={metric.higher_is_better}."
         )
     return name

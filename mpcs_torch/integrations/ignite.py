@@ -1,6 +1,6 @@
-"""Parts for Ignite: torchmetrics metrics on an evaluator, and the checkpoint selector as its handler.
+"""Parts for Ignite: torchmetrics metrics for an evaluator, and a handler for the checkpoint selector.
 
-`MPCSLR` needs no part of its own::
+`MPCSLR` works without an adapter::
 
     TorchMetric(MetaPatternConcernScore(3)).attach(evaluator, "mpcs")
     selector = CheckpointSelector("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
@@ -29,26 +29,25 @@ __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
 class IgniteError(MpcsError, ValueError):
-    """An evaluator lacks a metric that a selector needs, or a state is that of another metric."""
+    """An evaluator lacks a metric that a selector needs, or a state belongs to another metric."""
 
 
 class TorchMetric(IgniteMetric):
-    """A torchmetrics metric for an Ignite engine, whose output holds predictions and labels.
+    """A torchmetrics metric for an Ignite engine that outputs predictions and labels.
 
-    The value stands in ``engine.state.metrics`` under the attached name; a `MetricCollection` gives one value under
-    each of its own names too. States of several processes are gathered by torchmetrics, so every process must compute.
-    ``state_dict`` and ``load_state_dict`` are those of Ignite's metrics, with the states of the metric or of each one
-    in the collection.
+    The value is ``engine.state.metrics[name]`` for the attached name; a `MetricCollection` also adds a value under each
+    of its names. Torchmetrics gathers the states of several processes, so every process must compute. ``state_dict``
+    and ``load_state_dict`` have Ignite's interface, with the states of the metric or of each one in the collection.
 
     Args:
         metric: The metric, or a collection of metrics.
-        output_transform: Turns the output of the engine into ``(preds, target)``, or a dictionary of ``y_pred`` and
-            ``y``. Default: it is so already.
-        device: Where the metric accumulates; the predictions must be there.
+        output_transform: Converts the output of the engine to ``(preds, target)``, or a dictionary of ``y_pred`` and
+            ``y``. Default: the identity.
+        device: The device of the states and of the predictions.
 
     Raises:
-        ValueError: From ``load_state_dict``, if the state comes from another class of metric, or has other shapes or
-            another number of processes. Settings of torchmetrics' own metrics are not part of their states.
+        ValueError: From ``load_state_dict``, if the state is of another class of metric, or has other shapes or another
+            number of processes. It does not include settings of torchmetrics metrics.
 
     Example:
         >>> import torch
@@ -70,23 +69,23 @@ class TorchMetric(IgniteMetric):
         device: str | torch.device = "cpu",
     ) -> None:
         self.metric = metric.to(device)
-        super().__init__(output_transform, device, skip_unrolling=True)  # lists of numbers are not ours to unroll
+        super().__init__(output_transform, device, skip_unrolling=True)  # keep lists of numbers whole
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Reset the states."""
         self.metric.reset()
 
     def update(self, output: Sequence[Tensor]) -> None:
-        """Add a batch."""
+        """Update the states with a batch."""
         self.metric.update(*output)
 
     def compute(self) -> Any:
-        """Return the value of the metric, or the values of a collection by name."""
+        """Compute the value of the metric, or the values of a collection by name."""
         return self.metric.compute()
 
     def _by_path(self) -> dict[str, Metric]:
         if isinstance(self.metric, MetricCollection):
-            self.metric.items()  # metrics that share their states get them
+            self.metric.items()  # copies the states that metrics share
         return {path: part for path, part in self.metric.named_modules() if isinstance(part, Metric)}
 
     def _kinds(self) -> dict[str, str]:
@@ -102,29 +101,29 @@ class TorchMetric(IgniteMetric):
     def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
         Serializable.load_state_dict(self, state_dict)
         expected = self._state_dict_per_rank()["states"]
-        shapes, given = (_shapes(states) for states in (expected, state_dict["states"]))
-        if shapes != given or state_dict["kinds"] != self._kinds():
-            problem = f"those of {state_dict['kinds']}, {given}" if shapes != given else state_dict["kinds"]
-            raise IgniteError(f"state_dict must hold the states of {self._kinds()}, {shapes}, but holds {problem}.")
+        shapes, saved = (_shapes(states) for states in (expected, state_dict["states"]))
+        if shapes != saved or state_dict["kinds"] != self._kinds():
+            problem = f"those of {state_dict['kinds']}, {saved}" if shapes != saved else state_dict["kinds"]
+            raise IgniteError(f"state_dict must have the states of {self._kinds()}, {shapes}, but has {problem}.")
         self.metric.load_state_dict(deepcopy(state_dict["states"]))
-        for path, part in self._by_path().items():  # neither is a state
+        for path, part in self._by_path().items():  # not part of the states
             part._update_count, part._computed = state_dict["update_counts"][path], None
         self.metric.to(self._device)
 
 
 def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the shape of each state that is a tensor; lists of samples grow."""
+    """Return the shape of each tensor state; None for lists, which grow."""
     return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 
 class SelectCheckpoint:
-    """Offer each evaluation to a `CheckpointSelector`: a handler for ``Events.COMPLETED`` of the evaluator.
+    """Update a `CheckpointSelector` after each evaluation: a handler for ``Events.COMPLETED`` of the evaluator.
 
-    Of several processes, the first writes while the others wait.
+    In a distributed run, rank 0 writes while the others wait.
 
     Args:
-        selector: The selector; its rule names metrics as they are attached to the evaluator.
-        state: Called for what to save, such as ``model.state_dict``.
+        selector: The selector, with a rule on metrics attached to the evaluator.
+        state: A function that returns the state to save, ``model.state_dict`` for example.
         trainer: The engine whose epochs number the checkpoints.
 
     Raises:
@@ -146,7 +145,7 @@ class SelectCheckpoint:
         self.selector, self.state, self.trainer = selector, state, trainer
 
     def __call__(self, evaluator: Engine) -> None:
-        """Offer the epoch of the trainer with the metrics of the evaluator."""
+        """Update the selector with the epoch of the trainer and the metrics of the evaluator."""
         measured = evaluator.state.metrics
         missing = [name for name in self.selector.rule.metrics if name not in measured]
         if missing:

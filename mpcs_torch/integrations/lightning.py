@@ -1,7 +1,7 @@
 """Callbacks for Lightning: `SelectCheckpoint` keeps the best epochs, `LogFigures` sends plots of metrics to loggers.
 
-`pytorch_lightning` is used if it is installed, `lightning` otherwise. The learning rate needs no part of its own, as
-Lightning passes a monitored metric to `MPCSLR`::
+`pytorch_lightning` is used if it is installed, otherwise `lightning`. `MPCSLR` works without an adapter, as Lightning
+passes it the monitored metric::
 
     def configure_optimizers(self):
         optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
@@ -35,27 +35,27 @@ __all__ = ["LightningError", "LogFigures", "SelectCheckpoint"]
 
 
 LOGGED = "mpcs_torch.callback_metrics"
-"""The key of a checkpoint for the values that were logged."""
+"""The checkpoint key of the logged values."""
 
 
 class LightningError(MpcsError, ValueError):
-    """A callback does not fit the module or the loggers of its Trainer."""
+    """A callback is incompatible with the module or the loggers of its Trainer."""
 
 
 class SelectCheckpoint(Checkpoint):
-    """Keep the Trainer's checkpoints of the best epochs, by a `CheckpointSelector`, while `Trainer.fit` runs.
+    """Keep the Trainer's checkpoints of the best epochs with a `CheckpointSelector` during `Trainer.fit`.
 
-    The selector is its attribute ``selector``, which records all that the validation of the epoch logs. The kept files
-    are complete Lightning checkpoints: pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)``
-    or ``load_from_checkpoint``, both with ``weights_only=True``, or take ``selector.load_best()["state_dict"]``. Of
-    several processes, the first writes while the others wait. The Trainer adds no `ModelCheckpoint` of its own.
+    The attribute ``selector`` is the selector, which records all values logged in validation. The files are complete
+    Lightning checkpoints: pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or
+    ``load_from_checkpoint``, both with ``weights_only=True``, or use ``selector.load_best()["state_dict"]``. In a
+    distributed run, rank 0 writes while the others wait. The Trainer adds no default `ModelCheckpoint`.
 
-    Lightning writes checkpoints before it steps schedulers with a monitor, and does not make up for that step when it
-    resumes. With this callback a resumed run has the learning rates of an unbroken one.
+    Lightning saves checkpoints before it steps schedulers with a monitor, and skips that step on resume. With this
+    callback, a resumed run has the learning rates of an uninterrupted one.
 
     Args:
         folder: As in `CheckpointSelector`.
-        rule: Names metrics as the module logs them in validation.
+        rule: The rule, on metrics that the module logs in validation.
         **options: The other arguments of `CheckpointSelector`.
 
     Raises:
@@ -76,7 +76,7 @@ class SelectCheckpoint(Checkpoint):
     def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
         self.selector = CheckpointSelector(folder, rule, **options)
         self._logged: dict[str, float] = {}
-        """Values that schedulers may monitor, from the checkpoint that is resumed."""
+        """The logged values in the resumed checkpoint, which schedulers may monitor."""
 
     def on_save_checkpoint(
         self,
@@ -84,7 +84,7 @@ class SelectCheckpoint(Checkpoint):
         pl_module: "LightningModule",  # noqa: ARG002  # a hook
         checkpoint: dict[str, Any],
     ) -> None:
-        """Add what schedulers may monitor, which Lightning leaves out."""
+        """Add the logged values that schedulers may monitor, which Lightning does not save."""
         checkpoint[LOGGED] = {name: float(value) for name, value in trainer.callback_metrics.items()}
 
     def on_load_checkpoint(
@@ -93,34 +93,34 @@ class SelectCheckpoint(Checkpoint):
         pl_module: "LightningModule",  # noqa: ARG002
         checkpoint: dict[str, Any],
     ) -> None:
-        """Take it over; the Trainer forgets what was logged until it starts to train."""
+        """Load the logged values; the Trainer resets its own before training starts."""
         self._logged = checkpoint.get(LOGGED, {})
 
     def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Let schedulers of a resumed run monitor what was logged before."""
+        """Restore the logged values for schedulers of a resumed run."""
         trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._logged.items()})
-        if trainer.fit_loop.resumed_on_epoch_end:  # from a file that ModelCheckpoint has saved then
+        if trainer.fit_loop.resumed_on_epoch_end:  # from a checkpoint that ModelCheckpoint saved at an epoch end
             progress = trainer.fit_loop.epoch_progress.current
-            progress.completed -= 1  # the steps belong to the epoch before
+            progress.completed -= 1  # these scheduler steps belong to the previous epoch
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
             progress.completed += 1
 
     def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Step the schedulers that Lightning leaves out at the end of the epoch in which it has resumed."""
+        """Step the schedulers that Lightning skips at the end of the epoch in which it resumed."""
         if trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached():
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Offer the epoch, unless this is a sanity check or a validation outside of training."""
+        """Update the selector, except in a sanity check or a validation outside training."""
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        logged = trainer._logger_connector.metrics["callback"]  # callback_metrics has training's of the epoch before
+        logged = trainer._logger_connector.metrics["callback"]  # callback_metrics has the previous epoch's in training
         missing = [name for name in self.selector.rule.metrics if name not in logged]
         if missing:
             raise LightningError(
                 f"the selector needs {', '.join(missing)}: log it in validation_step; logged are {', '.join(logged)}."
             )
-        # As `Trainer.save_checkpoint`, in all processes, because a sharded model is gathered here.
+        # As in `Trainer.save_checkpoint`: in all processes, because this gathers sharded models.
         checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
         if trainer.is_global_zero:
             values = {name: float(value) for name, value in logged.items() if name not in ("epoch", "state")}
@@ -129,14 +129,14 @@ class SelectCheckpoint(Checkpoint):
 
 
 class LogFigures(Callback):
-    """Send figures of metrics to the Trainer's loggers after each validation: TensorBoard and MLflow take them.
+    """Send figures of metrics to the Trainer's loggers (TensorBoard and MLflow) after each validation.
 
     Args:
-        *names: Attributes of the module that hold torchmetrics metrics, such as ``"confusion"``. Their ``plot()`` is
-            called before Lightning resets them; needs matplotlib.
+        *names: Module attributes that are torchmetrics metrics, ``"confusion"`` for example. Their ``plot()`` is called
+            before Lightning resets them; needs matplotlib.
 
     Raises:
-        LightningError: From `Trainer.fit`, if no logger takes figures, or if an attribute is not a metric.
+        LightningError: From `Trainer.fit`, if no logger supports figures, or an attribute is not a metric.
 
     Example:
         >>> from mpcs_torch.integrations.lightning import LogFigures
@@ -147,14 +147,16 @@ class LogFigures(Callback):
         self.names = names
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
-        """Check the attributes and the loggers."""
+        """Validate the attributes and the loggers."""
         modules = dict(pl_module.named_modules())
-        wrong = [name for name in self.names if not isinstance(modules.get(name), Metric)]
-        if wrong:
-            raise LightningError(f"{wrong[0]} must be a torchmetrics Metric of {type(pl_module).__name__}.")
-        if stage == "fit" and trainer.is_global_zero and not any(map(_takes_figures, trainer.loggers)):
-            given = ", ".join(type(logger).__name__ for logger in trainer.loggers) or "none"
-            raise LightningError(f"LogFigures needs a TensorBoardLogger or MLFlowLogger, but the loggers are: {given}.")
+        invalid = [name for name in self.names if not isinstance(modules.get(name), Metric)]
+        if invalid:
+            raise LightningError(f"{invalid[0]} must be a torchmetrics Metric of {type(pl_module).__name__}.")
+        if stage == "fit" and trainer.is_global_zero and not any(map(_supports_figures, trainer.loggers)):
+            loggers = ", ".join(type(logger).__name__ for logger in trainer.loggers) or "none"
+            raise LightningError(
+                f"LogFigures needs a TensorBoardLogger or MLFlowLogger, but the loggers are: {loggers}."
+            )
 
     def on_validation_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
         """Draw the metrics and send the figures."""
@@ -165,14 +167,14 @@ class LogFigures(Callback):
         for name in self.names:
             metric = pl_module.get_submodule(name)
             assert isinstance(metric, Metric)
-            figure, _ = metric.plot()  # in all processes, because this gathers their states
+            figure, _ = metric.plot()  # in all processes, because this gathers states
             if trainer.is_global_zero:
-                for logger in filter(_takes_figures, trainer.loggers):
+                for logger in filter(_supports_figures, trainer.loggers):
                     _log(logger, name, figure, trainer.global_step)
             pyplot.close(figure)
 
 
-def _takes_figures(logger: Any) -> bool:
+def _supports_figures(logger: Any) -> bool:
     return hasattr(logger.experiment, "add_figure") or hasattr(logger.experiment, "log_figure")
 
 

@@ -1,4 +1,4 @@
-"""`DecisionRuleClassifier`: a scikit-learn classifier that decides by a rule with a guarantee, or refers the sample.
+"""`DecisionRuleClassifier`: a scikit-learn classifier that decides with guaranteed limits, or refers the sample.
 
 ::
 
@@ -24,53 +24,52 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.integrations.sklearn import class_indices, classes_of
+from mpcs_torch.integrations._sklearn_labels import class_indices, classes_of
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.decision_rule import CalibrationMethod
 
 __all__ = ["DecisionRuleClassifier"]
 
 FLOOR = float(torch.finfo(torch.float32).eps)
-"""Lowest probability: a vote that no tree or neighbour gives to a class is no evidence that it is impossible, and one
-logarithm near that of 0 decides the calibration of all samples."""
+"""The lower bound of probabilities: zero votes of trees or neighbours do not make a class impossible, and a logarithm
+near that of 0 would dominate the calibration."""
 
 
 class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Decide by a `DecisionRule` on the probabilities of a classifier, or refer the sample to somebody else.
+    """Decide by a `DecisionRule` on the probabilities of a classifier, or refer the sample.
 
-    `fit` trains the classifier on a random part of the samples and fits the rule to the held-out rest, so the limits
-    have the guarantee of `DecisionRule`. For this, nothing else may be chosen by the held-out samples: put scaling and
-    searches inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this classifier, or a
-    transformer fitted before it, sees the held-out samples, and the guarantee is lost.
+    `fit` trains the classifier on a random part of the samples and fits the rule on the hold-out rest, so the limits
+    have the guarantee of `DecisionRule`. Nothing else may be chosen on the hold-out samples: put scaling and searches
+    inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this classifier, or a transformer
+    fitted before it, uses the hold-out samples and voids the guarantee.
 
-    With ``cv``, the classifier is trained on all samples, and the rule is fitted to the probabilities that clones of it
-    give to the samples that they were not trained on. Both then have more samples, but **without a guarantee**: the
-    rule was fitted to the errors of other models than the one that it is used with.
+    With ``cv``, the classifier is trained on all samples, and the rule is fitted on out-of-fold probabilities of its
+    clones. Both then use more samples, but there is **no guarantee**: the rule is fitted to the errors of other models
+    than the final one.
 
-    A classifier that is trained already is given as ``FrozenEstimator(classifier)``: then all samples, which it must
-    not have seen, fit the rule, with the guarantee.
+    Pass a trained classifier as ``FrozenEstimator(classifier)``: then all samples, which must be unseen in its
+    training, fit the rule, with the guarantee.
 
-    The logits of the rule are the logarithms of the probabilities; those below 1.2e-7 (the resolution of float32) are
-    raised to it.
+    The logits of the rule are the logarithms of the probabilities, clamped to at least 1.2e-7 (the resolution of
+    float32).
 
     Args:
         estimator: A classifier or pipeline with ``predict_proba``. A clone is trained.
-        concern: What errors and referrals cost, with all classes of the labels, as for `concern_scorer`. Default: every
-            error costs 1 and is dangerous.
+        concern: The costs of errors and referrals, with all classes of the labels, as in `concern_scorer`. Default:
+            every error costs 1 and is dangerous.
         limits: The limits to guarantee: one `Limit`, or several.
         calibration: As in `DecisionRule`.
-        cv: The number of folds of cross-fitting. Default: hold samples out.
-        held_out: The share or number of samples, or of clusters, that fit the rule instead of the classifier.
-        refer_value: What `predict` returns for a referral, of the type of the labels. Default: ``"refer"`` for text,
-            and for numbers -1, or the lowest label minus 1 if that is less.
-        random_state: Of the draws of parts and of the samples that calibrate. Fix it beforehand: the best of several
-            breaks the guarantee.
+        cv: The number of folds of cross-fitting. Default: use a hold-out set.
+        held_out: The size of the hold-out set for the rule: a share or number of samples, or of clusters.
+        refer_value: The return value of `predict` for a referral, of the type of the labels. Default: ``"refer"`` for
+            text, and for numbers -1, or the lowest label minus 1 if that is lower.
+        random_state: The seed of the splits. Fix it in advance: choosing the best of several voids the guarantee.
 
     Attributes:
         classes_ (ndarray): The labels, sorted, ``(C,)``.
         estimator_ (object): The trained classifier.
         rule_ (DecisionRule): The fitted rule; its classes are in the order of the concern.
-        refer_value_ (str | int | float): What `predict` returns for a referral.
+        refer_value_ (str | int | float): The return value of `predict` for a referral.
         n_features_in_ (int): The number of features.
 
     Example:
@@ -118,10 +117,9 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Args:
             X: Samples.
             y: Their labels, ``(N,)``.
-            clusters: ``(N,)`` names of what samples share, such as the patient. All samples of a cluster train the
-                classifier, or all fit the rule.
-            groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column: a mapping or a
-                table of pandas. They are not the ``groups`` of scikit-learn's splitters; those are the clusters.
+            clusters: ``(N,)`` cluster names (the patient, for example). The samples of a cluster either all train the
+                classifier or all fit the rule. These are the ``groups`` of scikit-learn's splitters.
+            groups: ``(N,)`` group names by column, for limits ``by`` a column: a mapping or a pandas DataFrame.
 
         Raises:
             ValueError: If the labels or the settings break a rule above, or as `DecisionRule.fit`.
@@ -143,9 +141,9 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             self.estimator_ = clone(self.estimator).fit(X, y)
         places = np.concatenate([held_out for _, held_out in splits])
         self.rule_ = DecisionRule(concern, self.limits, calibration=self.calibration, seed=seed)
-        given = {} if groups is None else groups
-        columns = {limit.by for limit in self.rule_.limits if limit.by is not None and limit.by in given}
-        by_column = {column: np.asarray(given[column], dtype=object) for column in columns}
+        groups = {} if groups is None else groups
+        columns = {limit.by for limit in self.rule_.limits if limit.by is not None and limit.by in groups}
+        by_column = {column: np.asarray(groups[column], dtype=object) for column in columns}
         check_consistent_length(y, *by_column.values())
         self.rule_.fit(
             logits[places],
@@ -156,7 +154,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the class of each sample, a coarse answer of the concern by name, or ``refer_value_``: ``(N,)``."""
+        """Return for each sample ``(N,)`` a class, the name of a coarse answer, or ``refer_value_``."""
         check_is_fitted(self)
         answers = [answer for answer, _ in self.rule_.concern.answers]
         labels = np.append(self.classes_[np.argsort(self._place)], [*answers, self.refer_value_])
@@ -164,7 +162,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return predicted
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the calibrated probabilities by which the rule decides, in the order of ``classes_``: ``(N, C)``."""
+        """Return the calibrated probabilities of the rule in the order of ``classes_``: ``(N, C)``."""
         check_is_fitted(self)
         calibrated = self.rule_.calibration(self._logits(X)).softmax(dim=1).numpy()
         return np.ascontiguousarray(calibrated[:, self._place])
@@ -175,10 +173,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return tags
 
     def _set_classes(self) -> ConcernSpec:
-        """Check the labels; set the place of each class in the concern and the value of referrals."""
+        """Validate the labels; set the index of each class in the concern and the value of referrals."""
         labels = self.classes_.tolist()
         if len(labels) < 2:
-            raise ValueError(f"y must hold at least two classes, but has one class, {quoted(labels)}.")
+            raise ValueError(f"y must have at least two classes, but has one class, {quoted(labels)}.")
         if self.concern is None:
             concern, self._place = ConcernSpec([str(label) for label in labels]), np.arange(len(labels))
         else:
@@ -186,10 +184,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             concern, self._place = self.concern, class_indices(self.classes_, names).numpy()
             absent = [name for place, name in enumerate(names) if place not in self._place]
             if absent:
-                raise ValueError(f"y must hold every class of the concern, but has no {', '.join(absent)}.")
+                raise ValueError(f"y must contain every class of the concern, but has no {', '.join(absent)}.")
         is_text = isinstance(labels[0], str)
         if concern.answers and not is_text:
-            raise ValueError("concern must have no coarse answers, which have names, for labels that are numbers.")
+            raise ValueError("concern must have no coarse answers, which are named by text, if labels are numbers.")
         default = "refer" if is_text else min(-1, labels[0] - 1)
         refer_value = default if self.refer_value is None else self.refer_value
         if isinstance(refer_value, str) != is_text or refer_value in labels:
@@ -203,22 +201,22 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _splits(
         self, y: NDArray[Any], clusters: NDArray[Any] | None, seed: int
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Return the places of samples that train, and of those that fit the rule: once, or for each fold."""
+        """Return the indices that train the classifier and those that fit the rule, for each split."""
         if isinstance(self.estimator, FrozenEstimator):
             return [(np.arange(len(y)), np.arange(len(y)))]
         if self.cv is not None:
             folds = StratifiedKFold if clusters is None else GroupKFold
             return list(folds(self.cv, shuffle=True, random_state=seed).split(y, y, clusters))
-        # Not stratified: held-out samples must be drawn as new ones are.
+        # Not stratified: hold-out samples must be drawn like new ones.
         part = ShuffleSplit if clusters is None else GroupShuffleSplit
         return list(part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters))
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
-        """Return the logarithms of the classifier's probabilities in the order of the concern, float64: (N, C)."""
+        """Return the log probabilities of the classifier in the order of the concern, float64: (N, C)."""
         probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
         seen = self.estimator_.classes_
         if not np.isin(seen, self.classes_).all():
-            raise ValueError(f"y must hold every class of the estimator, {quoted(seen.tolist())}, but has not all.")
+            raise ValueError(f"y must contain every class of the estimator, {quoted(seen.tolist())}, but lacks some.")
         by_class = np.zeros((len(probabilities), len(self.classes_)))
         by_class[:, self._place[np.searchsorted(self.classes_, seen)]] = probabilities
         return torch.from_numpy(np.log(np.maximum(by_class, FLOOR)))

@@ -1,1 +1,1 @@
-"""Files on disk: written whole or not at all, locked, within limits, and never run as code."""
+"""Files on disk: atomic writes, locks, size limits, and loading without running code."""

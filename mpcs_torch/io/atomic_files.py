@@ -1,7 +1,6 @@
 """Write files atomically: a file is complete or absent, even if the process dies.
 
-Files are flushed to disk, which takes milliseconds, so that they also survive a power failure; ``flush=False`` is for
-those that nobody needs after one.
+Files are flushed to disk, which takes milliseconds, to survive a power failure; ``flush=False`` skips that.
 """
 
 import hashlib
@@ -12,7 +11,7 @@ from typing import BinaryIO
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> str:
-    """Let ``write`` fill a new file, and return its SHA-256; after an error no file remains."""
+    """Create a file with the content that ``write`` writes, and return its SHA-256; after an error no file remains."""
     try:
         with path.open("w+b") as file:
             write(file)
@@ -23,7 +22,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
             return hashlib.file_digest(file, "sha256").hexdigest()
     except RuntimeError as error:
         path.unlink(missing_ok=True)
-        first = error.__context__  # torch raises a second error when it closes the file
+        first = error.__context__  # torch raises a second error on closing the file
         if isinstance(first, OSError) or not isinstance(first, Exception | None):  # an interrupt
             raise first from None
         raise
@@ -33,12 +32,12 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
 
 
 def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
-    """Let ``write`` fill a file that replaces ``path``, or creates it, in one step; after an error nothing changes."""
+    """Replace or create ``path`` atomically with the content that ``write`` writes; after an error nothing changes."""
     replace_together({path: write}, flush=flush)
 
 
 def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, flush: bool = True) -> None:
-    """Replace or create files as `replace_whole` does, but only after all could be written."""
+    """Replace or create files as `replace_whole` does, but only after all have been written."""
     temporaries = {path: path.with_name(f".{path.name}.tmp") for path in writers}
     try:
         for path, write in writers.items():
@@ -52,12 +51,12 @@ def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, fl
 
 
 def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
-    """Replace the text of a file, or create the file, in one step."""
+    """Replace or create a text file atomically."""
     replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
 
 
 def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
-    """Put a text behind the first bytes of a file; return its new size. Whoever reads it must bear half a text."""
+    """Truncate a file to a size, append text, and return the new size; a crash may leave incomplete text."""
     with path.open("r+b") as file:
         file.truncate(size)
         file.seek(size)
@@ -69,14 +68,14 @@ def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
 
 
 def rename(source: Path, target: Path, *, flush: bool = True) -> None:
-    """Rename a file; with ``flush``, the new name is on disk when this returns."""
+    """Rename a file; with ``flush``, the new name is on disk on return."""
     os.replace(source, target)
     if flush:
         flush_paths([target.parent])
 
 
 def flush_paths(paths: Iterable[Path]) -> None:
-    """Wait until files, and the names in folders, are on disk; Windows flushes only what is open for writing."""
+    """Flush files, and the names in folders, to disk; not on Windows, which flushes only files open for writing."""
     for path in paths if os.name == "posix" else ():
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""One writing process for each folder: a lock that dies with its holder."""
+"""Lock a folder for one writing process; the lock is released when the process ends."""
 
 import os
 from collections import Counter
@@ -10,7 +10,7 @@ from mpcs_torch.errors import MpcsError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks; there nobody is refused
+except ImportError:  # Windows has no such locks: never refuse
     fcntl = None  # type: ignore[assignment]
 
 
@@ -19,30 +19,30 @@ class FolderInUseError(MpcsError, RuntimeError):
 
 
 _handles: dict[tuple[int, Path], int] = {}
-"""Of the folders that are held themselves, so that a lock leaves no file behind.
+"""File descriptors of the locked folders themselves, so that a lock leaves no file behind.
 
-By process, because a forked child inherits this and does not hold the folder.
+Keyed by process, because a forked child inherits this dictionary but not the lock.
 """
-_holds: Counter[tuple[int, Path]] = Counter()
-"""The number of times that this process holds each of them."""
+_counts: Counter[tuple[int, Path]] = Counter()
+"""The number of times that this process has acquired each lock."""
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Keep other processes, but not this one, from writing to a folder, which is made if it does not exist.
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against writes of other processes, but not of this one; create it if it does not exist.
 
     Raises:
-        FolderInUseError: If another process holds the folder.
+        FolderInUseError: If another process has locked the folder.
     """
-    take(folder)
+    acquire(folder)
     try:
         yield
     finally:
         release(folder)
 
 
-def take(folder: Path) -> None:
-    """Hold a folder until `release`, or until this process ends, whatever ends it; see `held`."""
+def acquire(folder: Path) -> None:
+    """Lock a folder until `release`, or until this process ends for any reason; see `locked`."""
     if fcntl is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,16 +55,16 @@ def take(folder: Path) -> None:
             os.close(handle)
             message = f"{folder} is being written by another process: wait for it, or choose another folder"
             raise FolderInUseError(message) from None
-        except OSError:  # some file systems have no locks; there nobody is refused
+        except OSError:  # some file systems have no locks: never refuse
             pass
         _handles[key] = handle
-    _holds[key] += 1
+    _counts[key] += 1
 
 
 def release(folder: Path) -> None:
-    """Take back one `take` of this process."""
+    """Undo one `acquire` of this process."""
     key = (os.getpid(), folder.resolve())
     if key in _handles:
-        _holds[key] -= 1
-        if not _holds[key]:
+        _counts[key] -= 1
+        if not _counts[key]:
             os.close(_handles.pop(key))

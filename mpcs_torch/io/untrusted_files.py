@@ -1,4 +1,4 @@
-"""Limits on files that others wrote: they are data, so reading one runs no code and fills no memory or disk."""
+"""Read untrusted files safely: without running code or exhausting memory or disk."""
 
 import stat
 import warnings
@@ -12,12 +12,12 @@ from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
 Restored = TypeVar("Restored")
 
 FREE_BYTES = 2**30
-"""Files that unpack to no more than this may be packed as tightly as they like: machines with torch have the memory."""
+"""Files that unpack to at most this size may have any compression: machines with torch have the memory."""
 MAX_EXPANSION = 200
-"""Of larger data. Probabilities shrink to about a half, and bombs to 1/1000. So do rows of zeros and a single one for
-many classes, which can be saved uncompressed."""
+"""The maximum compression of larger data. Probabilities compress to about a half, zip bombs to 1/1000. So do one-hot
+rows of many classes, which can be saved uncompressed."""
 MAX_DATA_BYTES = 2**31
-"""Of a file of a data set, which is held in memory: those that we know have at most 150 MB."""
+"""The maximum size of a data set file, which is read into memory: known ones have at most 150 MB."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -28,44 +28,44 @@ _KINDS = {
 
 
 class FileRuleError(MpcsError, ValueError):
-    """A rule that a file breaks; the message does not name the file."""
+    """A file breaks a rule; the message does not name the file."""
 
 
-def check_regular(path: Path, *, most_bytes: int | None = None) -> None:
-    """Refuse a path that is no regular file, before it is opened: a pipe would block, and a device may never end.
+def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
+    """Raise if a path is not a regular file, before it is opened: a pipe would block, and a device may never end.
 
-    Links are followed. A file that is read at once has a limit on its size.
+    Links are followed.
 
     Raises:
-        FileRuleError: If it is something else or too large.
-        FileNotFoundError: If there is nothing.
+        FileRuleError: If it is not a regular file, or larger than ``max_bytes``.
+        FileNotFoundError: If it does not exist.
     """
-    found = path.stat()
-    kind = stat.S_IFMT(found.st_mode)
+    status = path.stat()
+    kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise FileRuleError(f"must be a regular file, but is {_KINDS.get(kind, 'something else')}")
-    if most_bytes is not None and found.st_size > most_bytes:
-        raise FileRuleError(f"must have at most {most_bytes} bytes, but has {found.st_size}")
+    if max_bytes is not None and status.st_size > max_bytes:
+        raise FileRuleError(f"must have at most {max_bytes} bytes, but has {status.st_size}")
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Read a regular file at once.
+    """Read a whole regular file.
 
     Raises:
-        FileRuleError: If it is something else, or has more bytes than the limit.
-        FileNotFoundError: If there is nothing.
+        FileRuleError: If it is not a regular file, or larger than the limit.
+        FileNotFoundError: If it does not exist.
     """
-    check_regular(path, most_bytes=limit)
+    check_regular(path, max_bytes=limit)
     with path.open("rb") as file:
-        return file.read(limit)  # no more, should the file grow meanwhile
+        return file.read(limit)  # the file may have grown
 
 
 def check_member(member: zipfile.ZipInfo) -> None:
-    """Refuse a member of a zip file that expands far beyond its bytes; a smaller one can be read as a stream.
+    """Raise for a zip member that may be a zip bomb.
 
     Raises:
-        FileRuleError: If it expands more than `MAX_EXPANSION` times, to more than `FREE_BYTES`, or is packed by a
-            method whose steps have no limit.
+        FileRuleError: If it expands more than `MAX_EXPANSION` times to more than `FREE_BYTES`, or is neither stored nor
+            deflated.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FileRuleError(f"{quoted(member.filename)} must be stored or deflated, but has another compression")
@@ -77,13 +77,13 @@ def check_member(member: zipfile.ZipInfo) -> None:
 
 
 def load_tensors(path: Path, *, mmap: bool = False) -> Any:
-    """Load a file of `torch.save` as tensors and plain values, to the CPU; pickles that would run code are refused.
+    """Load a file of `torch.save` to the CPU as tensors and plain values; pickles that would run code are refused.
 
     With ``mmap``, tensors stay on disk until they are read.
 
     Raises:
-        FileRuleError: If it is no regular file, or is packed: `torch.save` packs nothing.
-        FileNotFoundError: If there is no such file.
+        FileRuleError: If it is not a regular file, or is compressed, which `torch.save` never does.
+        FileNotFoundError: If it does not exist.
         Exception: Of many kinds, if the file is damaged.
     """
     import torch
@@ -95,20 +95,20 @@ def load_tensors(path: Path, *, mmap: bool = False) -> Any:
         if unpacked > path.stat().st_size:
             raise FileRuleError(f"must not be packed, but {path.stat().st_size} bytes expand to {unpacked}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about what the file holds, which its reader checks
+        warnings.simplefilter("ignore")  # about the content, which the caller validates
         return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
 
 
 def load_fitted(
     path: Path, kind: str, restore: Callable[[Any], Restored], *, source: str, subject: str, error: type[MpcsError]
 ) -> Restored:
-    """Load a fitted module from a file of `torch.save` whose field ``kind`` says what it holds, and restore it.
+    """Load and restore a fitted module from a file of `torch.save` with the field ``kind``.
 
-    Any other problem of the file raises the error, whose message begins with its name, and tells the source (the
-    command or class that writes such files) and the subject (their content).
+    Any other problem raises ``error``, with a message that names the file, the source (the command or class that writes
+    such files) and the subject (their content).
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If it does not exist.
     """
     place = printable(str(path))
     try:
@@ -130,10 +130,10 @@ def load_fitted(
 
 
 def check_whole_tensors(values: Iterable[object]) -> None:
-    """Refuse tensors that declare more values than their file holds; other values are ignored.
+    """Raise for tensors with more values than are stored in their file; other values are ignored.
 
     Raises:
-        FileRuleError: If a tensor is not dense, or repeats values that are stored once.
+        FileRuleError: If a tensor is not dense, or repeats stored values.
     """
     import torch
 
@@ -145,5 +145,5 @@ def check_whole_tensors(values: Iterable[object]) -> None:
         if value.numel() * value.element_size() > value.untyped_storage().nbytes():
             shape = quoted(tuple(value.shape))
             raise FileRuleError(
-                f"tensors must hold all of their values, but one of shape {shape} does not (contiguous)"
+                f"tensors must store all of their values, but one of shape {shape} does not (contiguous)"
             )

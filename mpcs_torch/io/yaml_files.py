@@ -1,7 +1,7 @@
-"""Read YAML as plain data: mappings, lists, text and numbers, whose place in the text is known.
+"""Read YAML as plain data (mappings, lists, text and numbers) with line and column of each value.
 
-Files may come from others. What lets a short text stand for a long one or for a Python object (aliases, merge keys,
-tags) is refused, and so is what is too large, nested too deeply, or repeats a key.
+Files may be untrusted. Aliases, merge keys and tags, which can expand a short text or create Python objects, are
+refused, and so are texts that are too large or too deeply nested, and repeated keys.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.untrusted_files import read_limited
 
 MAX_BYTES = 10_000_000
-"""The weights of 1000 classes take about 5 MB, and PyYAML half a minute."""
+"""The weights of 1000 classes take about 5 MB, and half a minute in PyYAML."""
 MAX_DEPTH = 50
-"""The parser is recursive; class trees are the deepest of our files."""
+"""The parser is recursive; class trees are the deepest documents."""
 MAX_NUMBER = 100
-"""Characters of a number: Python needs quadratic time for long ones."""
+"""Characters of a number: Python takes quadratic time to parse it."""
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 Place = tuple[int, int]
@@ -28,7 +28,7 @@ Steps = tuple[str | int, ...]
 
 
 class YamlError(MpcsError, ValueError):
-    """Text that is not valid YAML, or not plain; the message is one line."""
+    """Text that is not valid or not plain YAML; the message is one line."""
 
     def __init__(self, problem: str, place: Place | None) -> None:
         self.problem = f"not valid YAML: {shown(problem)}"
@@ -40,14 +40,14 @@ class YamlError(MpcsError, ValueError):
 
 @dataclass(frozen=True)
 class Document:
-    """The value of a YAML document and its nodes, which know their place in the text."""
+    """The value of a YAML document, and its nodes with their place in the text."""
 
     value: Any
     root: yaml.Node | None
     """None if the document is empty."""
 
     def place(self, steps: Steps) -> Place:
-        """Return line and column, from 1, of the value at a path of keys and indices, or of its nearest parent."""
+        """Return line and column of the value at a path of keys and indices, or of its nearest parent."""
         node = self.root
         for step in steps:
             if isinstance(node, yaml.MappingNode):
@@ -58,7 +58,7 @@ class Document:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """PyYAML's safe loader without what plain data do not need."""
+    """PyYAML's safe loader, restricted to plain data."""
 
     depth = 0
 
@@ -78,16 +78,16 @@ class _PlainLoader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Refuse a repeated key, which would replace the earlier value."""
-        found = set()
+        """Construct a mapping; raise for a repeated key, which would overwrite the first value."""
+        keys = set()
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
                 raise _refused("merge keys (<<) are not supported", key.start_mark)
             if not isinstance(key, yaml.ScalarNode):
                 raise _refused("a key must be text, not a list or a mapping", key.start_mark)
-            if key.value in found:
+            if key.value in keys:
                 raise _refused(f"{key.value} appears twice", key.start_mark)
-            found.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -103,8 +103,7 @@ def read_yaml(text: str) -> Document:
     """Parse a YAML document.
 
     Raises:
-        YamlError: If the text is not valid, is too large or too deep, repeats a key, or has an alias, a merge key or a
-            tag.
+        YamlError: If the text is invalid, too large or too deep, repeats a key, or has an alias, a merge key or a tag.
     """
     if len(text) > MAX_BYTES:
         raise YamlError(f"more than {MAX_BYTES} characters", None)
@@ -119,7 +118,7 @@ def read_yaml(text: str) -> Document:
         before = text[: error.position]
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise YamlError(f"the character U+{int(error.character):04X} is not allowed", place) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # such as the date 2024-02-30
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the date 2024-02-30, for example
         raise YamlError(str(error), None) from None
 
 
@@ -128,7 +127,7 @@ def read_yaml_file(path: Path) -> Document:
 
     Raises:
         YamlError: As `read_yaml`, or if the file is too large or not UTF-8 text.
-        OSError: If it cannot be read.
+        OSError: If the file cannot be read.
     """
     try:
         text = read_limited(path, MAX_BYTES).decode("utf-8")

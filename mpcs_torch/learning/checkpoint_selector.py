@@ -9,20 +9,20 @@ from dataclasses import asdict, replace
 from errno import ENOENT
 from itertools import chain, count
 from pathlib import Path
-from re import sub
 from typing import Any, Self, SupportsFloat, SupportsIndex
 from warnings import warn
 from weakref import finalize
 
+import torch
 from torch import distributed, nn
 
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import rename
-from mpcs_torch.io.locks import FolderInUseError, release, take
+from mpcs_torch.io.locks import FolderInUseError, acquire, release
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
-from mpcs_torch.learning.state_files import FileFormat, StateFiles
+from mpcs_torch.learning.state_files import save_state
 from mpcs_torch.tables import Table
 
 SETTINGS = (
@@ -32,47 +32,43 @@ SETTINGS = (
     "keep_best_by",
     "keep_at_most",
     "patience",
-    "file_format",
-    "name_values",
 )
-"""The settings that the manifest keeps beside the rule, for `CheckpointSelector.open`."""
+"""The settings that the manifest records in addition to the rule, for `CheckpointSelector.open`."""
 
 
 class CheckpointSelector:
-    """Save the checkpoints of the best epochs, and only those, in a folder; usable in any training loop.
+    """Save only the checkpoints of the best epochs in a folder; works in any training loop.
 
-    ``manifest.json`` in the folder records the metrics of all epochs. To go on with it, create a selector on the same
-    folder with ``resume=True``; to read it later, `open` it.
+    ``manifest.json`` in the folder records the metrics of all epochs. To resume, create a selector on the same folder
+    with ``resume=True``; to read the folder later, `open` it.
     A checkpoint is written to a temporary file, flushed and recorded before others are deleted, so a process that dies
     at any moment loses neither the best checkpoint nor the record. Files that are not in the manifest are not touched.
 
-    Of several processes (``torch.distributed``), the first one writes. The others may call `update` too, with the same
-    values: they call ``state``, if it is a function, whenever the first one does, and know the same `best`. They find
-    the files of checkpoints once the first one has written them.
+    In a distributed run (``torch.distributed``), only rank 0 writes. The other ranks may call `update` with the same
+    values: they call ``state``, if it is a function, whenever rank 0 does, and agree on `best`. They see a checkpoint
+    file once rank 0 has written it.
 
     Args:
-        folder: The folder of the checkpoints, which must be empty without ``resume``; created if it does not exist.
+        folder: The folder of the checkpoints, created if it does not exist; must be empty unless ``resume`` is set.
         rule: The rule that ranks the epochs.
         top_k: The number of best epochs to keep.
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep every n-th epoch; 0 for none.
-        keep_best_by: Metrics whose own best epochs are kept too, to compare with.
-        keep_at_most: The largest number of checkpoints that are kept for the rule, at least ``top_k``. Default: all
-            that a later best value of a metric in ``within`` could make the best. With it, the pick of the rule may be
-            an epoch whose checkpoint is gone (`explain` names it), and `best` is the best one that still has a file.
-        patience: The number of updates without another `best` after which `should_stop` is true.
-        file_format: ``"safetensors"`` takes dictionaries of tensors alone, and needs that package.
-        name_values: Whether the names of files tell the value of the ranking metric.
+        keep_best_by: Metrics whose best epochs are also kept, for comparison.
+        keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. Default: all that could
+            still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
+            the epoch that the rule picks may be deleted (`explain` names it); `best` is the best one that has a file.
+        patience: The number of updates without a new `best` after which `should_stop` is true.
         weights_only: Whether checkpoints can, and must, be loaded with ``weights_only=True``, which runs no code.
-        resume: Whether to go on with the epochs of the folder, if it has any.
-        flush: Whether updates wait for the disk, so that not even a power failure loses files.
+        resume: Whether to continue from the epochs in the folder, if it has any.
+        flush: Whether updates are flushed to disk, so that they survive a power failure.
 
     Raises:
-        FolderNotEmptyError: A FileExistsError, if the folder holds files and ``resume`` is not set.
+        FolderNotEmptyError: A FileExistsError, if the folder contains files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
-        ValueError: If a number is too small, or ``keep_best_by`` lacks a direction.
-        FolderInUseError: From `update`, if another process that still runs, or a child that it has forked, has made
-            updates in the folder, or, without ``resume``, if another selector has.
+        ValueError: If a number is too small, or a metric in ``keep_best_by`` has no direction.
+        FolderInUseError: From `update`, if a running process (or a forked child of it) holds the lock of the folder,
+            or, without ``resume``, if another selector has written there.
 
     Example:
         >>> import tempfile, torch
@@ -96,8 +92,6 @@ class CheckpointSelector:
         keep_best_by: Sequence[str] = (),
         keep_at_most: int | None = None,
         patience: int | None = None,
-        file_format: FileFormat = "pt",
-        name_values: bool = False,
         weights_only: bool = True,
         resume: bool = False,
         flush: bool = True,
@@ -114,38 +108,38 @@ class CheckpointSelector:
         self.folder, self.rule, self.keep_best_by = Path(folder).absolute(), rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
         self.keep_at_most, self.patience = keep_at_most, patience
-        self.file_format, self.name_values = file_format, name_values
-        self._states = StateFiles(file_format, weights_only)
+        self.weights_only = weights_only
         self.epochs: list[SavedEpoch] = []
         """In the order of the updates."""
-        self._resumes, self._holds = resume, False
-        """Whether other processes are kept out, as they are from the first update on."""
+        self._resumes, self._has_lock = resume, False
+        """The folder is locked on the first update."""
         self._is_writing = False
-        """Whether an update has begun, or was interrupted: the folder, not this object, tells how far it came."""
+        """Whether an update is in progress or was interrupted: then only the folder shows how far it got."""
         self._garbage: list[SavedEpoch] = []
+        """Epochs whose checkpoints are still to be deleted."""
         self._size = 0
-        """Bytes of the manifest that count."""
+        """Bytes of the manifest up to its last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
-        if files and not resume and not _follows():
+        if files and not resume and not _is_follower():
             content = f"{shown(files[0])}: pass another folder."
             if manifest.NAME in files:
-                content = "the checkpoints of an earlier run: pass resume=True to go on with them, or another folder."
-            raise FolderNotEmptyError(f"folder must be empty, but {self.folder} holds {content}")
-        self._take_over([])
-        self._seen: object = None
+                content = "the checkpoints of an earlier run: pass resume=True to continue it, or another folder."
+            raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
+        self._load_epochs([])
+        self._last_stamp: object = None
         if resume:
             self._read()
 
     @classmethod
     def open(cls, folder: str | Path, **settings: Any) -> Self:
-        """Open the folder of an earlier run, with the rule and the settings that its manifest holds.
+        """Open the folder of an earlier run, with the rule and the settings in its manifest.
 
-        Whether loading may run code (``weights_only=False``) is not for a folder to say: pass it again.
+        ``weights_only`` is not read from the manifest, because a folder must not decide that loading may run code.
 
         Args:
             folder: The folder.
-            **settings: Arguments of the constructor that shall differ.
+            **settings: Constructor arguments to override.
 
         Raises:
             FileNotFoundError: If the folder has no manifest.
@@ -153,43 +147,43 @@ class CheckpointSelector:
         """
         path = Path(folder) / manifest.NAME
         if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist: {folder} is no folder of a CheckpointSelector.")
+            raise FileNotFoundError(f"{path} does not exist: {folder} is not the folder of a CheckpointSelector.")
         saved = Manifest.read(Path(folder))
         try:
             kept = {name: value for name, value in saved.settings.items() if name in SETTINGS}
             return cls(folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings})
         except (TypeError, AttributeError) as error:
             raise ManifestError(
-                f"{path} has no rule and settings of a CheckpointSelector: {shown(str(error))}."
+                f"{path} lacks the rule and settings of a CheckpointSelector: {shown(str(error))}."
             ) from None
 
     def __repr__(self) -> str:
-        """Return the folder, the rule, and what was picked."""
+        """Return the folder, the rule and the best epoch."""
         best = "none" if self.best is None else f"epoch {self.best.number}"
         rule = f"{self.rule.directions[self.rule.by]} {self.rule.by}"
         return f"CheckpointSelector({str(self.folder)!r}, {rule}, {len(self.epochs)} epochs, best: {best})"
 
     @property
     def best(self) -> SavedEpoch | None:
-        """Return the best epoch so far that has a file; None if no such epoch is within the limits of the rule."""
+        """Return the best epoch with a checkpoint file; None if no such epoch is within the limits of the rule."""
         pick = self._contenders.pick
         return None if pick is None else self.epochs[pick]
 
     @property
     def best_path(self) -> Path | None:
-        """Return the file of the best epoch; in processes that do not write, once the first one has written it."""
+        """Return the file of the best epoch; on ranks that do not write, once rank 0 has written it."""
         best = self._on_disk().best
         return None if best is None or best.file is None else self.folder / best.file
 
     @property
     def last_epoch(self) -> int | None:
-        """Return the number of the latest epoch, after which a resumed loop continues; None before the first."""
+        """Return the number of the last epoch, after which a resumed loop continues; None before the first."""
         return self.epochs[-1].number if self.epochs else None
 
     @property
     def should_stop(self) -> bool:
-        """Return whether the last ``patience`` updates have changed no `best`; a resumed selector goes on counting."""
-        return self.patience is not None and self._contenders.waited >= self.patience
+        """Return whether the last ``patience`` updates left `best` unchanged; the count survives a resume."""
+        return self.patience is not None and self._contenders.epochs_since_pick >= self.patience
 
     def update(
         self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
@@ -198,51 +192,50 @@ class CheckpointSelector:
 
         Args:
             state: An object that `torch.save` writes and ``weights_only=True`` loads, or a function that returns one,
-                which is called only if the state is saved. Of sharded models, give a function that gathers the state,
-                such as ``get_model_state_dict`` with ``full_state_dict=True``, and call `update` in every process.
-            epoch: The whole number of the epoch, of any library. Repeating an epoch with the same values after a
-                restart changes nothing, unless its checkpoint was lost; otherwise, an epoch of the same number is
-                another candidate beside the first, and the better one counts.
-            **values: The metrics of the epoch, at least those of the rule: single numbers of any library. NaN is
-                allowed and never wins.
+                called only if the state is saved. For sharded models, pass a function that gathers the state,
+                ``get_model_state_dict`` with ``full_state_dict=True`` for example, and call `update` on every rank.
+            epoch: The epoch number, an integer of any library. Repeating an epoch with the same values after a restart
+                changes nothing, unless its checkpoint was lost; with other values it is a second candidate.
+            **values: The metrics of the epoch, at least those of the rule: scalars of any library. NaN is allowed and
+                never wins.
 
         Raises:
-            ValueError: If a metric of the rule is missing, or if a number is none.
+            ValueError: If a metric of the rule is missing, or a value is not a number.
             StateError: A ValueError, if the state could not be loaded again; the message names the entry. Nothing on
-                disk is changed.
-            OSError: If the checkpoint cannot be written; the record and the kept checkpoints stay unchanged.
+                disk changes.
+            OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
         missing = [name for name in self.rule.metrics if name not in values]
         if missing:
             raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
         entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
-        if not _follows():
+        if not _is_follower():
             self._prepare()
-        seen, recorded = self._seen, self._recorded.get(entry.key, [])
+        stamp, recorded = self._last_stamp, self._recorded.get(entry.key, [])
         place = recorded[0] if recorded else len(self.epochs)
         if recorded and place not in self._lost:
             recorded.pop(0)
             return
-        keepers = self._fold(self.epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
-        kept = self._kept(keepers, len(self.epochs) + (not recorded))
+        keepers = self._replay(self.epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
+        kept = self._places_to_keep(keepers, len(self.epochs) + (not recorded))
         is_kept = place in kept or self._is_nth(entry)
         if recorded and not is_kept:
             return
         dropped = {at: old for at, old in self._files.items() if at not in kept and not self._is_nth(old)}
         content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
         self._is_writing = True
-        if not _follows():
-            self._check_unchanged(seen)  # an update within that of the state
+        if not _is_follower():
+            self._check_unchanged(stamp)  # state() may have called update
             again = place if recorded else None
             entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
-        self._enter(entry, place, dropped, keepers)
+        self._commit(entry, place, dropped, keepers)
         self._garbage = manifest.delete_files(self.folder, self._garbage)
         self._is_writing = False
 
     def load_best(self, map_location: Any = "cpu") -> Any:
-        """Load the best checkpoint whose file is intact, without running code unless ``weights_only`` is off.
+        """Load the best intact checkpoint, without running code unless ``weights_only`` is off.
 
-        If a file is damaged or missing, a warning says so and the next best checkpoint is loaded.
+        If a file is damaged or missing, warn and load the next best checkpoint.
 
         Raises:
             FileNotFoundError: If no checkpoint is intact.
@@ -251,30 +244,33 @@ class CheckpointSelector:
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
-                return self._states.load(self.folder / entry.file, map_location)
+                return self._load_file(entry.file, map_location)
             warn(f"{self.folder / entry.file} is missing or damaged; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of one epoch, the latest of several with this number, as `load_best` does.
+        """Load the checkpoint of one epoch as `load_best` does; the latest, if several have this number.
 
         Raises:
             FileNotFoundError: If the epoch was not kept, or its file is damaged.
         """
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
-                return self._states.load(self.folder / str(entry.file), map_location)
+                return self._load_file(str(entry.file), map_location)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
 
-    def explain(self) -> Table:
-        """Return a table of the epoch that the rule picks and those that each metric alone would have picked.
+    def _load_file(self, name: str, map_location: Any) -> Any:
+        return torch.load(self.folder / name, map_location=map_location, weights_only=self.weights_only)
 
-        If the checkpoint of the pick is gone, the best epoch that has one follows.
+    def explain(self) -> Table:
+        """Return a table of the epoch that the rule picks and the epoch that each metric alone would pick.
+
+        If the checkpoint of the picked epoch is gone, the table also lists the best epoch with a checkpoint.
         """
         return explain(self.rule, self.epochs, best=self.best)
 
     def rerank(self, rule: SelectionRule) -> list[SavedEpoch]:
-        """Return the epochs that another rule allows, best first; ``file`` is None where the checkpoint is gone.
+        """Rank the epochs by another rule, best first; ``file`` is None where the checkpoint is gone.
 
         Raises:
             ValueError: If an epoch lacks a metric of the rule.
@@ -287,8 +283,8 @@ class CheckpointSelector:
         return rule.ranking(self._on_disk().epochs)
 
     def _on_disk(self) -> Self:
-        """Return this selector; in processes that do not write, one that knows the files."""
-        if not _follows():
+        """Return this selector; on ranks that do not write, a copy refreshed from the manifest."""
+        if not _is_follower():
             return self
         reader = copy(self)
         reader._read()
@@ -297,59 +293,61 @@ class CheckpointSelector:
     def _is_nth(self, epoch: SavedEpoch) -> bool:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
 
-    def _kept(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the places of the epochs whose checkpoints stay, other than every n-th."""
+    def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
+        """Return the places of the epochs whose checkpoints are kept, except every n-th."""
         return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
 
     @property
     def _contenders(self) -> Contenders:
         return self._keepers[0]
 
-    def _fold(self, epochs: Sequence[SavedEpoch], returned: set[int]) -> list[Contenders]:
-        """Return the contenders of the rule, and of each metric in ``keep_best_by``, after these epochs in turn.
+    def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
+        """Return the contenders of the rule and of each metric in ``keep_best_by`` after adding these epochs in order.
 
-        Epochs that were lost take no place, except those at the places that have returned.
+        Epochs with lost checkpoints do not compete, except those at the restored places.
         """
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
         for place, epoch in enumerate(epochs):
-            competes = place not in self._lost or place in returned
+            competes = place not in self._lost or place in restored
             keepers = [each.add(epoch, competes=competes) for each in keepers]
         return keepers
 
-    def _take_over(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
-        """Start from these epochs, of which some checkpoints are lost."""
+    def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
+        """Replace the epochs; the checkpoints at the lost places are missing or damaged."""
         self.epochs, self._lost = epochs, set(lost)
         self._recorded: dict[object, list[int]] = {}
-        """The places of equal epochs that this process has not repeated yet."""
+        """The places of recorded epochs that this process has not repeated yet, by key."""
         for place, epoch in enumerate(epochs):
             self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
-        self._keepers = [each.among(self._files) for each in self._fold(epochs, set())]
+        self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
 
-    def _enter(
+    def _commit(
         self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
     ) -> None:
-        """Take over an update that is on disk, in one step, so that an interrupt finds all of it or none."""
+        """Apply an update that is on disk to this object in one step, so that an interrupt sees all of it or none."""
         epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
         files = {at: old for at, old in self._files.items() if at not in dropped}
         files |= {} if entry.file is None else {place: entry}
-        known = {"epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
-        self.__dict__.update(known, _garbage=[*self._garbage, *dropped.values()])
+        updated = {"epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
+        self.__dict__.update(updated, _garbage=[*self._garbage, *dropped.values()])
 
     def _write(
         self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
     ) -> SavedEpoch:
-        """Write an update to disk: the checkpoint to a temporary file, the record, then the checkpoint's name."""
+        """Write the checkpoint to a temporary file, append the update to the manifest, then rename the checkpoint."""
         temporary, has_begun = None, False
         try:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
-                temporary = manifest.temporary_of(self.folder, entry)
-                entry = replace(entry, sha256=self._states.save(state, temporary, flush=self.flush))
-            self._check_unchanged(self._seen)  # as by a signal handler
+                temporary = manifest.temporary_path(self.folder, entry)
+                entry = replace(
+                    entry, sha256=save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
+                )
+            self._check_unchanged(self._last_stamp)  # a signal handler may have called update
             if not self._size:
                 self._begin_manifest([])
             size, has_begun = self._size, True
@@ -365,24 +363,21 @@ class CheckpointSelector:
                     (self.folder / str(entry.file)).unlink(missing_ok=True)  # its name was free
             if not isinstance(error, OSError):
                 raise
-            message = f"the checkpoint of epoch {entry.number} cannot be saved; earlier checkpoints are kept"
+            message = f"cannot save the checkpoint of epoch {entry.number}; earlier checkpoints are kept"
             raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
-        self._seen = self._stamp()
+        self._last_stamp = self._stamp()
         return entry
 
     def _free_name(self, entry: SavedEpoch) -> str:
-        value = (
-            f"-{sub(r'[^A-Za-z0-9_]', '_', self.rule.by)}={entry.values[self.rule.by]:.4g}" if self.name_values else ""
-        )
-        endings = (f"{value}{again}.{self.file_format}" for again in chain([""], (f"-{n}" for n in count(2))))
-        names = (f"epoch-{entry.number:05}{ending}" for ending in endings)
+        suffixes = chain([""], (f"-{n}" for n in count(2)))
+        names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in suffixes)
         return next(name for name in names if not (self.folder / name).exists())
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SETTINGS}
 
     def _stamp(self) -> tuple[int, int] | None:
-        """Return what changes if somebody else writes the manifest."""
+        """Return inode and size of the manifest, to detect writes by others; None without a manifest."""
         try:
             status = (self.folder / manifest.NAME).stat()
         except OSError:
@@ -392,24 +387,24 @@ class CheckpointSelector:
     def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
         Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
         self._size, self._is_current = (self.folder / manifest.NAME).stat().st_size, True
-        self._seen = self._stamp()
+        self._last_stamp = self._stamp()
 
-    def _check_unchanged(self, seen: object) -> None:
-        """Refuse a manifest that somebody else has changed or removed since it was seen."""
-        if self._stamp() == seen:
+    def _check_unchanged(self, stamp: object) -> None:
+        """Raise if the manifest was changed or removed since the given stamp."""
+        if self._stamp() == stamp:
             return
         if self._stamp() is None:
             raise FileNotFoundError(ENOENT, "the manifest is gone: the folder was moved or emptied", str(self.folder))
         raise FolderInUseError(
-            f"{self.folder} holds epochs that another selector has written since this one was created: give each "
-            "run its own folder, or pass resume=True to go on with those epochs."
+            f"another selector has written epochs to {self.folder} since this one was created: give each run "
+            "its own folder, or pass resume=True to continue from those epochs."
         )
 
     def _read(self) -> None:
-        """Take over the manifest, if there is one."""
+        """Load the manifest, if there is one."""
         path = self.folder / manifest.NAME
-        self._seen = self._stamp()
-        if self._seen is None:
+        self._last_stamp = self._stamp()
+        if self._last_stamp is None:
             return
         saved = Manifest.read(self.folder)
         if saved.rule != json.loads(json.dumps(asdict(self.rule))):
@@ -417,42 +412,42 @@ class CheckpointSelector:
         for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
-                raise ManifestError(f"{path} lacks {missing[0]} of epoch {quoted(epoch.number)}.")
+                raise ManifestError(f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}.")
         epochs, lost = list(saved.epochs), []
         for place, epoch in enumerate(epochs):
             if epoch.file is not None and not epoch.is_whole_in(self.folder):
                 warn(f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost", stacklevel=3)
                 epochs[place] = replace(epoch, file=None, sha256="")
                 lost.append(place)
-        self._take_over(epochs, lost)
+        self._load_epochs(epochs, lost)
         names = {epoch.file for epoch in epochs}
         self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
         self._size = saved.size
-        self._is_current = saved.is_current and saved.settings == json.loads(json.dumps(self._settings()))
+        self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _prepare(self) -> None:
-        """See to it that nobody else writes, and finish the work of an update that did not come to its end."""
-        if not self._holds:
-            take(self.folder)
+        """Lock the folder, and finish or roll back an interrupted update."""
+        if not self._has_lock:
+            acquire(self.folder)
             finalize(self, release, self.folder)
-            self._holds = True
-        elif self._stamp() == self._seen and not self._is_writing:
+            self._has_lock = True
+        elif self._stamp() == self._last_stamp and not self._is_writing:
             return
-        if self._is_writing or (self._resumes and self._stamp() not in (None, self._seen)):
-            self._read()  # an interrupted update, or another process, may have gone on since
-        self._check_unchanged(self._seen)
+        if self._is_writing or (self._resumes and self._stamp() not in (None, self._last_stamp)):
+            self._read()  # an interrupted update, or another process, may have written since
+        self._check_unchanged(self._last_stamp)
         self._garbage = manifest.delete_files(self.folder, self._garbage)
         for temporary in self.folder.glob(".*.tmp"):
             if manifest.TEMPORARY.fullmatch(temporary.name):
                 temporary.unlink()
-        if self._seen is not None:
+        if self._last_stamp is not None:
             os.truncate(self.folder / manifest.NAME, self._size)
-            self._seen = self._stamp()
+            self._last_stamp = self._stamp()
             if not self._is_current:
                 self._begin_manifest(self.epochs)
         self._is_writing = False
 
 
-def _follows() -> bool:
-    """Return whether another process of the same training writes."""
+def _is_follower() -> bool:
+    """Return whether this is not rank 0, which writes."""
     return distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0

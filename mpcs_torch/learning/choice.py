@@ -1,15 +1,15 @@
-"""Choose a trained model and a decision factor: fewer harmful errors at an accuracy that one allows.
+"""Choose a trained model and a decision factor: fewer harmful errors within an allowed loss of accuracy.
 
-Counts of rare errors on validation samples are noisy, and models differ in them by less than their noise. So the model
-is chosen by a proper score of its calibrated probabilities, to which all samples contribute: the log score of the true
-class, and that of no harm. Then its own calibrated probabilities say what each decision factor changes. Counts only
-have a veto: an option that is clearly worse than the plain model by them is not chosen, however good its score is.
+Counts of rare errors on validation samples are noisier than the differences between models. So the model is chosen by
+a proper score of its calibrated probabilities, to which all samples contribute: the log score of the true class plus
+that of no harm. The effect of each decision factor is then estimated from the calibrated probabilities of that model.
+Counts only veto: an option that is significantly worse than the plain model by counts is not chosen.
 
-Where samples may be referred, a limit on dangerous errors refers them: fewer, if decisions avoid dangerous errors at
-the cost of harmless ones, which is what a small factor does. A limit holds for what is chosen only if other samples
-choose than those that judge the limit. So the choice is made by the samples that calibrate a rule. For the factor they
-are few: as many as judge are drawn from them, half the time with their own labels, which are noisy, and half the time
-with labels that the calibrated probabilities of the model draw, which are not, but believe in it.
+If samples may be referred, a limit on dangerous errors decides which. A small factor avoids dangerous errors at the
+cost of harmless ones, so fewer samples are referred. The limit holds for the chosen option only if the choice is made
+on other samples than the threshold, so it is made on the calibration samples of the rule. They are few, so they are
+resampled to the size of the threshold set: half of the time with their labels, which are noisy, and half of the time
+with labels sampled from the calibrated probabilities, which are not noisy but trust the model.
 """
 
 import warnings
@@ -33,19 +33,19 @@ from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.rule_limit import Limit
-from mpcs_torch.learning.rule_samples import calibrating
+from mpcs_torch.learning.rule_samples import draw_calibration_units
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
-"""The costs that are tried for a harmless error when deciding; the worst one costs 1. With 1 for all, the most probable
-class is the decision."""
-LEAST = 1e-12
-"""The least probability that a score counts."""
+"""The candidate costs of a harmless error in decisions; the worst error costs 1. With 1, the most probable class is the
+decision."""
+MIN_PROBABILITY = 1e-12
+"""Log scores clamp probabilities to this."""
 RIGHT, HARM = 0, 1
-"""The two numbers that are measured of each decision, by their place."""
+"""Indices of the two outcomes of a decision."""
 
 
 class Option(NamedTuple):
-    """A trained model, and a way of deciding by it."""
+    """A trained model and a decision factor."""
 
     model: int
     factor: float
@@ -53,66 +53,60 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """The options on validation samples, each against the first model decided by its most probable class."""
+    """The options on validation samples, each relative to the plain model with the first factor."""
 
     options: tuple[Option, ...]
     counted: Tensor
-    """``(O, 2, N)``: the change of correct decisions and of harm, by the labels."""
+    """``(O, 2, N)``: the change in correct decisions and in harm, by labels."""
     estimated: Tensor
-    """``(O, 2, N)``: the change against the same model decided by its most probable class, as its probabilities say."""
+    """``(O, 2, N)``: the expected change relative to the same model with the first factor, by its probabilities."""
     scores: Tensor
-    """``(M, N)``: the log score of each model, in nats; less is better."""
-
-    @classmethod
-    def of(cls, logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Self:
-        """Compare models by their logits (N, C) on the same samples, the plain model first, and try factors, 1 first.
-
-        The harm (C, C) of each error, rows true classes, is from 0 to 1, such as 1 for dangerous errors alone.
-        """
-        method = calibration_for(harm)
-        return cls.of_probs([calibrated(each, target, method) for each in logits], target, harm, factors)
+    """``(M, N)``: the log score of each model, in nats; lower is better."""
 
     @classmethod
     def of_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
-        """Compare models by their `calibrated` probabilities.
+        """Compare models by `calibrated` probabilities (N, C) on the same samples, the plain model first.
 
-        With the factor 0 alone, harm may be the costs of a concern with a referral, (C, C + A + 1), at most 1.
+        The factors begin with 1. The harm (C, C) of each error, rows true classes, is in [0, 1], for example 1 for
+        dangerous errors and 0 otherwise. If 0 is the only factor, it may be the costs of a concern with a referral,
+        (C, C + A + 1), at most 1.
         """
         harm = harm.double()
         plain = decide(probs[0], harm, factors[0])
         options, counted, estimated = [], [], []
-        for model, own in enumerate(probs):
-            usual = decide(own, harm, factors[0])
+        for model, each in enumerate(probs):
+            default = decide(each, harm, factors[0])
             for factor in factors:
-                decision = decide(own, harm, factor)
+                decision = decide(each, harm, factor)
                 options.append(Option(model, factor))
-                counted.append(_of_labels(decision, target, harm) - _of_labels(plain, target, harm))
-                estimated.append(_of_belief(decision, own, harm) - _of_belief(usual, own, harm))
-        scores = torch.stack([log_score(own, target, harm) for own in probs])
+                counted.append(_outcomes(decision, target, harm) - _outcomes(plain, target, harm))
+                expected = _expected_outcomes(decision, each, harm) - _expected_outcomes(default, each, harm)
+                estimated.append(expected)
+        scores = torch.stack([log_score(each, target, harm) for each in probs])
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
     @classmethod
     def pooled(cls, parts: Sequence["Options"]) -> "Options":
-        """Join the options of models that were trained in the same way, under several seeds."""
+        """Pool the options of models trained in the same way with different seeds."""
         names = ("counted", "estimated", "scores")
         return cls(parts[0].options, *(torch.cat([getattr(part, name) for part in parts], dim=-1) for name in names))
 
     def estimates(self) -> list[list[float]]:
-        """Estimate the gain of accuracy and the change of harm by the factor of each option, for its model."""
+        """Estimate the gain in accuracy and the change in harm by the factor of each option."""
         return self.estimated.mean(dim=2).tolist()
 
     def ranking(self) -> list[int]:
-        """Return the models, the one with the best score first."""
+        """Return the models, best score first."""
         return self.scores.mean(dim=1).argsort(stable=True).tolist()
 
     def choose(self, max_accuracy_loss: float, clusters: Tensor | None = None) -> int:
-        """Return the place of the least harmful option of the best model.
+        """Return the index of the least harmful admissible option of the best model.
 
-        Options count that are expected to cost no more accuracy than allowed, and are not clearly worse than the plain
-        model by counts. If a model has none, the next best one follows; the plain model always has one. The loss of
-        accuracy is a share of samples; codes (N,) tell the clusters of samples that are not independent.
+        An option is admissible if its expected loss of accuracy, a share of samples, is allowed and counts do not show
+        it to be worse than the plain model. If a model has none, try the next best one; the plain model always has one.
+        Clusters are codes (N,) of samples that are not independent.
         """
         estimates = self.estimates()
         for model in self.ranking():
@@ -121,31 +115,31 @@ class Options:
             for place in sorted(expected, key=lambda place: estimates[place][HARM]):
                 if place == 0 or not self._is_worse(place, max_accuracy_loss, clusters):
                     return place
-        raise AssertionError("the plain model changes nothing with a factor of 1")
+        raise AssertionError("the plain model with a factor of 1 is always admissible")
 
     def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
-        """Return whether an option clearly loses more accuracy than allowed, or clearly does more harm, by counts."""
-        right, harm = (change_of(self.counted[place, part], clusters) for part in (RIGHT, HARM))
+        """Return whether counts show that an option loses more accuracy than allowed, or does more harm."""
+        right, harm = (mean_change(self.counted[place, part], clusters) for part in (RIGHT, HARM))
         return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
 
 
-def change_of(change: Tensor, clusters: Tensor | None) -> Mean:
-    """Return the mean of changes (N,), each in [-1, 1]."""
+def mean_change(change: Tensor, clusters: Tensor | None) -> Mean:
+    """Return the mean of changes (N,), each in [-1, 1], with its interval."""
     return mean_of(change, (-1.0, 1.0), clusters)
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
-    """Decide (N,) by probabilities (N, C), where a harmless error costs the factor, and the worst one 1."""
+    """Decide (N,) by probabilities (N, C); a harmless error costs the factor, the worst error 1."""
     return least_risk(probs, softened(harm, factor))
 
 
 def softened(harm: Tensor, factor: float) -> Tensor:
-    """Return the costs by which a factor decides, (C, C), from the harm of errors in [0, 1]."""
+    """Return the costs (C, C) of decisions with a factor, from the harm of errors in [0, 1]."""
     return (factor + (1 - factor) * harm).fill_diagonal_(0)
 
 
 def harm_of(concern: ConcernSpec) -> Tensor:
-    """Return the harm of each error, float64 (C, C): its share of the highest weight; released pairs have 0."""
+    """Return the harm of each error, float64 (C, C): its weight divided by the highest; 0 for released pairs."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
     weights = concern.matrix().fill_diagonal_(0)
@@ -153,7 +147,7 @@ def harm_of(concern: ConcernSpec) -> Tensor:
 
 
 def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
-    """Return the concern by whose costs a factor decides; the same errors are dangerous. None changes nothing."""
+    """Return the concern with the costs of a factor and the same dangerous errors; None changes nothing."""
     if factor is None:
         return concern
     pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
@@ -161,70 +155,70 @@ def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
     return replace(concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1))
 
 
-def _of_labels(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
-    """Return whether each decision is right, and its harm: (2, N)."""
+def _outcomes(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
+    """Return whether each decision is correct, and its harm: (2, N)."""
     return torch.stack([(decision == target).double(), harm[target, decision]])
 
 
 def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
-    """Return the log score of the true class, and that of the weight of the classes that do no harm: (N,)."""
+    """Return the sum of two log scores (N,): of the true class, and of the expected absence of harm."""
     unharmed = 1 - (probs * harm[target, : probs.shape[1]]).sum(dim=1)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
-    return -right.clamp(min=LEAST).log() - unharmed.clamp(min=LEAST).log()
+    return -right.clamp(min=MIN_PROBABILITY).log() - unharmed.clamp(min=MIN_PROBABILITY).log()
 
 
-def _of_belief(decision: Tensor, belief: Tensor, harm: Tensor) -> Tensor:
-    """Return the probability that each decision is right, and its expected harm: (2, N)."""
-    right = torch.nn.functional.pad(belief, (0, harm.shape[1] - len(harm)))  # no other answer than a class is right
-    return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (right, belief @ harm)])
+def _expected_outcomes(decision: Tensor, probs: Tensor, harm: Tensor) -> Tensor:
+    """Return the probability that each decision is correct, and its expected harm: (2, N)."""
+    right = torch.nn.functional.pad(probs, (0, harm.shape[1] - len(harm)))  # only a class can be correct
+    return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (right, probs @ harm)])
 
 
 def calibration_for(harm: Tensor) -> ScalingMethod:
-    """Return the method that calibrates models which were trained with margins for the harm of errors (C, C).
+    """Return the calibration method for models trained with margins for the harm of errors (C, C).
 
-    Where one direction of a confusion does more harm than the other, margins shift the odds of the classes. A
-    temperature cannot undo that, and accuracy would be spent without the estimates noticing.
+    Margins for asymmetric harm shift the class odds. A temperature cannot undo that, so the estimates would miss the
+    loss of accuracy.
     """
     return "temperature" if torch.equal(harm, harm.T) else "vector"
 
 
 def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperature") -> Tensor:
-    """Return probabilities (N, C), of which those of each fold are calibrated by the other samples."""
+    """Return cross-calibrated probabilities (N, C): each fold is calibrated on the others."""
     order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
     logits = logits.double()
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)  # no error among the others: nothing is changed
-        for fold in order.tensor_split(5):  # its calibration is fitted on the other folds
-            others = torch.ones(len(target), dtype=torch.bool)
-            others[fold] = False
+        warnings.simplefilter("ignore", CalibrationWarning)  # a fold without errors stays as it is
+        for fold in order.tensor_split(5):
+            is_fit = torch.ones(len(target), dtype=torch.bool)
+            is_fit[fold] = False
             calibration = make_scaling(method, logits.shape[1])
-            if others.any():
-                calibration.fit(logits[others], target[others])
+            if is_fit.any():
+                calibration.fit(logits[is_fit], target[is_fit])
             probs[fold] = calibration(logits[fold]).softmax(dim=1)
     return probs
 
 
 REFERRING_FACTORS = (None, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02)
-"""The costs that are tried for a harmless error, where the worst one costs 1. None: the costs of the concern."""
-DRAWN = 3000
-"""At least so many samples are drawn, in as many fits as it takes, but not more than `FITS`."""
-FITS = 5
+"""The candidate costs of a harmless error; the worst error costs 1. None: the costs of the concern."""
+MIN_RESAMPLED = 3000
+"""Fits are repeated until this many samples are drawn, but at most `MAX_FITS` times."""
+MAX_FITS = 5
 
 
 class ReferralOption(NamedTuple):
-    """A trained model and a way of deciding by it, with what it is expected to do under the limits."""
+    """A trained model and a decision factor, with their expected outcomes under the limits."""
 
     model: int
     factor: float | None
     right: float
-    """The share of samples that are decided rightly."""
+    """The share of samples that are decided correctly."""
     dangerous: float
-    """The share of samples that are decided with a dangerous error."""
+    """Dangerous errors per sample."""
     cost: float
     """The cost per sample by the concern; a referral without a price costs nothing."""
     referred: float
-    """The share of samples that are not decided."""
+    """The share of samples that are referred."""
 
 
 def choose_referring(
@@ -237,29 +231,29 @@ def choose_referring(
     clusters: Groups | None = None,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[ReferralOption, list[ReferralOption]]:
-    """Return the option that decides most samples, but not fewer rightly than allowed against the plain model, and all.
+    """Return the option that refers fewest samples within the allowed loss of correct decisions, and all options.
 
-    Of options that decide equally many, it is the one that decides most of them rightly.
+    Ties go to the option with most correct decisions.
 
     Args:
-        logits: ``(N, C)`` of each model on the same samples, the plain model first; it is the first option, with the
-            costs of the concern.
-        target: ``(N,)`` class indices. Those of samples that will judge the limits are not read.
-        concern: The costs. With a cost of referral, and under limits on costs, no factor is tried.
+        logits: ``(N, C)`` of each model on the same samples, the plain model first; with the costs of the concern, it
+            is the first option.
+        target: ``(N,)`` class indices. Labels of samples that choose the thresholds are not read.
+        concern: The costs. With a cost of referral, or under limits on costs, no factor is tried.
         limits: To be guaranteed by a `DecisionRule` with temperature scaling and the seed 0.
-        max_accuracy_loss: The share of samples that may be lost as right decisions.
-        clusters: Of each sample, if samples of a cluster are not independent.
-        groups: Of each sample, by the columns of the limits.
+        max_accuracy_loss: The allowed loss of correct decisions against the plain model, a share of samples.
+        clusters: The cluster of each sample, if samples of a cluster are not independent.
+        groups: The group of each sample, by column of the limits.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
-    chosen = calibrating(int(units.max()) + 1, seed=0)
-    chooses, judging = chosen[units], max(int((~chosen).sum()), 1)
-    own_units = units[chooses]
-    sizes = own_units.bincount()
-    members = torch.split(own_units.argsort(stable=True), sizes[sizes > 0].tolist())
-    own_groups = {column: each.codes[chooses] for column, each in (groups or {}).items()}
-    labels, harm = target[chooses], harm_of(concern)
-    probs = [calibrated(each[chooses], labels) for each in logits]
+    is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)
+    rows, num_units = is_calibration[units], max(int((~is_calibration).sum()), 1)
+    units = units[rows]
+    sizes = units.bincount()
+    members = torch.split(units.argsort(stable=True), sizes[sizes > 0].tolist())
+    group_codes = {column: each.codes[rows] for column, each in (groups or {}).items()}
+    labels, harm = target[rows], harm_of(concern)
+    probs = [calibrated(each[rows], labels) for each in logits]
     log_probs = [each.log() for each in probs]
     best = min(range(len(probs)), key=lambda model: log_score(probs[model], labels, harm).mean().item())
     has_factors = concern.refer is None and all(limit.errors != "cost" for limit in limits)
@@ -268,30 +262,30 @@ def choose_referring(
     rules = {factor: DecisionRule(with_factor(concern, factor), limits, calibration=None) for factor in factors}
     counts = torch.nn.functional.one_hot(labels, len(concern.classes)).to(probs[0])
     generator = torch.Generator().manual_seed(0)
-    fits = min(FITS, -(-DRAWN // judging))
-    found = {(model, factor): torch.zeros(4, dtype=torch.float64) for model in tried for factor in tried[model]}
+    fits = min(MAX_FITS, -(-MIN_RESAMPLED // num_units))
+    sums = {(model, factor): torch.zeros(4, dtype=torch.float64) for model in tried for factor in tried[model]}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of samples that nobody has seen
+        warnings.simplefilter("ignore")  # resampled data
         for _ in range(fits):
-            drawn_members = [members[at] for at in torch.randint(len(members), (judging,), generator=generator)]
-            drawn = torch.cat(drawn_members)
-            drawn_units = torch.arange(judging).repeat_interleave(torch.tensor(list(map(len, drawn_members))))
-            chance = torch.rand(judging, 1, generator=generator, dtype=torch.float64)[drawn_units]  # one for a unit
-            known: dict[str, Any] = {"clusters": None if clusters is None else drawn_units}
-            known["groups"] = {column: codes[drawn] for column, codes in own_groups.items()}
-            for model, factor in found:
+            resampled = [members[at] for at in torch.randint(len(members), (num_units,), generator=generator)]
+            places = torch.cat(resampled)
+            place_units = torch.arange(num_units).repeat_interleave(torch.tensor(list(map(len, resampled))))
+            quantile = torch.rand(num_units, 1, generator=generator, dtype=torch.float64)[place_units]  # one per unit
+            structure: dict[str, Any] = {"clusters": None if clusters is None else place_units}
+            structure["groups"] = {column: codes[places] for column, codes in group_codes.items()}
+            for model, factor in sums:
                 for truth in (counts, probs[model]):
-                    believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
-                    fit = partial(rules[factor].fit, log_probs[model][drawn], believed, **known)
-                    found[model, factor] += _shares(fit, log_probs[model], truth, concern) / (2 * fits)
-    options = [ReferralOption(*option, *shares.tolist()) for option, shares in found.items()]
-    least = options[0].right - max_accuracy_loss
-    allowed = (each for each in options if each.right >= least)
+                    sampled = (truth[places].cumsum(dim=1) <= quantile).sum(dim=1).clamp(max=truth.shape[1] - 1)
+                    fit = partial(rules[factor].fit, log_probs[model][places], sampled, **structure)
+                    sums[model, factor] += _mean_losses(fit, log_probs[model], truth, concern) / (2 * fits)
+    options = [ReferralOption(*option, *shares.tolist()) for option, shares in sums.items()]
+    min_right = options[0].right - max_accuracy_loss
+    allowed = (each for each in options if each.right >= min_right)
     return min(allowed, key=lambda each: (each.referred, -each.right)), options
 
 
-def _shares(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Fit a rule to samples that were drawn; return its mean losses on all by the truth (N, C): (4,)."""
+def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
+    """Fit a rule to resampled data; return its mean losses (4,) on all samples under class probabilities (N, C)."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:
@@ -300,9 +294,9 @@ def _shares(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, conce
 
 
 def losses_of(concern: ConcernSpec) -> Tensor:
-    """Return for each decision whether it is right, whether it is a dangerous error, its cost, and whether it refers.
+    """Return whether each decision is correct, is a dangerous error, its cost, and whether it is a referral.
 
-    float64 (4, C, C + A + 1). The last column is that of a referral, and -1 finds it; without a price it costs nothing.
+    float64 (4, C, C + A + 1). The last column, index -1, is the referral; without a price it costs nothing.
     """
     costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
     is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)

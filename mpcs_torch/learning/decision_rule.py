@@ -1,4 +1,4 @@
-"""`DecisionRule`: from logits to a class or a referral, with a guarantee; saved to a file that runs no code."""
+"""`DecisionRule`: decide by cost or refer the sample, with guaranteed limits; save and load without running code."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,75 +25,74 @@ from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 from mpcs_torch.learning.rule_samples import (
     FitSamples,
-    calibrating,
     checked_logits,
     choose_thresholds,
     class_frequencies,
+    draw_calibration_units,
     needs_path,
 )
 
 KIND = "mpcs_torch decision rule"
-"""Names the kind of the file in its field ``kind``."""
+"""The value of the field ``kind`` in files."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
-"""Why a sample is decided or referred. From the last number on: which limit its risk is too high for."""
+"""Reasons for a decision or referral; ``IS_LIMITED + j`` if the risk is too high for limit j."""
 
 
 class DecisionFileError(MpcsError, ValueError):
-    """A file that does not hold a decision rule."""
+    """A file that is not a valid decision rule."""
 
 
 class AllReferredWarning(UserWarning):
-    """A fit whose limits allow no decision."""
+    """The limits of a fitted rule allow no decision."""
 
 
 class UnfittedRuleWarning(UserWarning):
-    """A rule that has something to fit decides or is saved before it was fitted."""
+    """A rule that needs a fit is used or saved before it."""
 
 
 class Assessment(NamedTuple):
-    """The decision for each sample, and the best class, its risk and why it is not the decision, for all samples."""
+    """The decision for each sample; the best class with its risk and cost; and the reason if they differ."""
 
     decision: Tensor
-    """(N,), int64: a class, C + a for the coarse answer a of the concern, or -1 for a referral."""
+    """(N,), int64: a class, C + a for coarse answer a of the concern, or -1 for a referral."""
     best: Tensor
     """(N,), int64: the class with the minimum expected cost."""
     risk: Tensor
     """(N,): the estimated probability that the best class is a dangerous error; 0 where it cannot be one."""
     cost: Tensor
-    """(N,): the expected cost of the best class, on the scale of the concern: the order for reviewers."""
+    """(N,): the expected cost of the best class, on the scale of the concern; sort reviews by it."""
     reason: Tensor
-    """(N,), int64: 0 if the best class is the decision. Else why not: 1 if something else costs less, 2 if the logits
-    are not sound, 3 + j if its risk is too high for the limit j."""
+    """(N,), int64: 0 if the best class is the decision. Otherwise the reason: 1 if another answer costs less, 2 if the
+    logits are not finite, 3 + j if its risk is too high for limit j."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
 
 
 class DecisionRule(nn.Module):
-    """Decide for the class with the minimum expected cost, or refer the sample to somebody else.
+    """Decide for the class with the minimum expected cost, or abstain and refer the sample.
 
-    `fit` calibrates the logits on validation samples. A decision is referred (-1) if a referral costs less
-    (``ConcernSpec.refer``), or if its estimated risk is too high for a limit that was asked for (`Limit`). If the
-    concern has coarse answers, the sample gets the cheapest answer whose risk is low enough. Limits hold
-    for new samples, whatever the model: with a probability of at least their ``confidence`` over the samples of the
-    fit. Several limits hold together with the lowest confidence of them. For this, a fifth of the samples of the fit go
-    to the calibration, and the others choose the thresholds.
+    `fit` calibrates the logits on validation samples. A sample is referred (-1) if a referral costs less than any
+    answer (``ConcernSpec.refer``), or if the estimated risk is too high for a `Limit`. If the concern has coarse
+    answers, the decision is the cheapest answer with an acceptable risk. Limits hold for new samples whatever the
+    model, with at least their ``confidence`` over the draw of the validation samples; several limits hold jointly with
+    the lowest of their confidences. For this, a fifth of the validation samples fits the calibration, and the rest
+    chooses the thresholds.
 
-    New samples must be like those of the fit (exchangeable), and these must be independent of each other, but for those
-    of a cluster if clusters are given; nothing else may have been chosen by them, not even the ``seed``. A limit of all
-    samples or of decided ones says nothing about a rare class, and does not hold where classes are more or less
-    frequent than in the fit.
+    New samples must be exchangeable with the validation samples, which must be independent except within clusters, if
+    clusters are given. Nothing else may be chosen on them, not even the ``seed``. A limit on all or on decided samples
+    implies nothing about a rare class, and does not hold under other class frequencies than those of the fit.
 
     Args:
-        concern: What errors and referrals cost, and which errors are dangerous.
+        concern: The costs of errors and referrals, and which errors are dangerous.
         limits: The limits to guarantee: one `Limit`, or several.
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
-            whose softmax is calibrated.
-        priors: ``(C,)`` class frequencies of the deployment, if they differ from those of the samples of the fit; a
-            tensor or a list. With them, limits must be of true classes, which hold at any frequencies: also if the
-            priors are wrong, as long as they do not depend on the samples of the fit. Costs rest on them entirely.
-        seed: Of the draw of the samples that fit the calibration; the report shows it. Fix it beforehand: with the one
-            of 16 seeds that decides most, 13 % of fits to 500 samples exceeded a limit with confidence 95 %.
+            whose softmax is already calibrated.
+        priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
+            validation samples. Limits must then be on true classes. They hold even if the priors are wrong, as long as
+            the priors do not depend on the validation samples; expected costs are only as good as the priors.
+        seed: The seed that draws the calibration samples; the report shows it. Fix it in advance: with the best of 16
+            seeds, 13 % of fits to 500 samples exceeded a limit with confidence 95 %.
 
     Raises:
         ValueError: If a setting breaks its rule.
@@ -114,16 +113,16 @@ class DecisionRule(nn.Module):
     """
 
     costs: Tensor
-    """``(C, C)`` or ``(C, C + A + 1)``, float32: `ConcernSpec.costs`, divided by the highest."""
+    """``(C, C)`` or ``(C, C + A + 1)``, float32: `ConcernSpec.costs` divided by the highest cost."""
     dangerous: Tensor
     """``(C, C)``, float32: 1 for dangerous errors, rows true classes."""
     losses: Tensor
-    """``(J, C, C + A)``, float32: for each limit the loss of an answer (column), at most 1."""
+    """``(J, C, C + A)``, float32: the loss of each answer (column) under each limit, at most 1."""
     prior_ratio: Tensor
-    """``(C,)``, float32: priors of the deployment by those of the samples of the fit."""
+    """``(C,)``, float32: priors of the deployment divided by those of the validation samples."""
     thresholds: Tensor
-    """``(J,)``, float32: samples whose estimated loss is not below that of each limit are referred. From 0 on, answers
-    that a limit counts no error of are allowed; before a fit, thresholds are minus infinity."""
+    """``(J,)``, float32: an answer is allowed if its estimated loss is below the threshold of each limit, or always 0
+    with a threshold >= 0. Before a fit, thresholds are -inf."""
 
     def __init__(
         self,
@@ -140,31 +139,32 @@ class DecisionRule(nn.Module):
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
         self.limits = tuple(limits) if isinstance(limits, list | tuple) else (limits,)
-        wrong = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
-        if wrong is not None:
-            raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(wrong)}.")
-        is_alone = len(self.limits) < 2 or not any(limit.is_budget for limit in self.limits)
-        rule = "limits must not have others beside a budget of referrals"
-        require(is_alone, rule, quoted(list(map(str, self.limits))))
+        invalid = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
+        if invalid is not None:
+            raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(invalid)}.")
+        is_valid = len(self.limits) < 2 or not any(limit.is_budget for limit in self.limits)
+        rule = "limits must not combine a budget of referrals with other limits"
+        require(is_valid, rule, quoted(list(map(str, self.limits))))
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
-            are_marginal = [
-                not each.is_of_true_class or len(each.classes_of(concern) or ()) > 1 for each in self.limits
+            marginal = [
+                str(each)
+                for each in self.limits
+                if not each.is_of_true_class or len(each.classes_of(concern) or ()) > 1
             ]
-            marginal = [str(limit) for limit, is_marginal in zip(self.limits, are_marginal, strict=True) if is_marginal]
-            rule = "priors must only be given with limits of single true classes, which hold at any frequencies"
+            rule = "priors must only be given with limits on single true classes, which hold at any class frequencies"
             require(not marginal, rule, quoted(marginal))
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
             self.calibration = make_scaling(calibration, classes)
         self.report: RuleReport | None = None
-        """The findings of `fit`; None before."""
+        """The results of `fit`; None before."""
         self.is_fitted = False
-        """Whether `fit` was called, here or before the rule was saved."""
+        """Whether `fit` was called, on this object or before it was saved."""
         self.known_rows = torch.zeros(0, dtype=torch.int64)
-        """Hashes by which rows of the fit are recognized."""
+        """Hashes of rows of the fit, to detect them in later data."""
         costs = concern.costs()
         self.highest_cost = float(costs.max())
         losses = [limit.losses(concern) for limit in self.limits]
@@ -172,7 +172,7 @@ class DecisionRule(nn.Module):
         for limit, highest in zip(self.limits, highest_losses, strict=True):
             if limit.at_most >= highest:
                 rule = f"limits must be below the highest possible loss, but that of '{limit}' is {highest:g}"
-                raise ValueError(f"{rule}: no decision can break it.")
+                raise ValueError(f"{rule}: no decision can exceed the limit.")
         scaled = [loss / highest for loss, highest in zip(losses, highest_losses, strict=True)]
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
@@ -184,15 +184,15 @@ class DecisionRule(nn.Module):
     def forward(self, preds: Tensor) -> Tensor:
         """Decide for each row of logits (N, C): int64 (N,) class indices, C and above for coarse answers, -1 to refer.
 
-        Values are not checked: a sample whose logits hold NaN or +inf is referred.
+        Values are not validated: samples with NaN or +inf logits are referred.
         """
         return self.assess(preds).decision
 
     def assess(self, preds: Tensor) -> Assessment:
-        """Return the decision for logits (N, C), and the best class, its risk, and why it is not the decision.
+        """Return the decision for logits (N, C), with the best class, its risk and cost, and the reason.
 
         Raises:
-            ValueError: If the logits have another shape.
+            ValueError: If the shape of the logits is wrong.
 
         Warns:
             UnfittedRuleWarning: If the rule has no limits, but a calibration or priors, and was not fitted.
@@ -201,7 +201,7 @@ class DecisionRule(nn.Module):
         require(len(shape) == 2 and shape[1] == classes, f"preds must have shape (N, {classes})", shape)
         self._warn_if_unfitted()
         (answers, is_worth), probs = self._choices(preds)
-        best = answers.amin(dim=1, keepdim=True)  # coarse answers follow the classes
+        best = answers.amin(dim=1, keepdim=True)  # coarse answers have higher numbers than classes
         is_best = answers == best
         is_allowed, reason = is_worth, torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
@@ -221,15 +221,15 @@ class DecisionRule(nn.Module):
         return Assessment(decision, best, risk, cost, reason)
 
     def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
-        """Return the answers that samples may get, and their probabilities (N, C)."""
-        with torch.autocast(preds.device.type, enabled=False):  # a guarantee must not depend on the caller's precision
-            # Log-probabilities, because logits that differ by a constant in each row mean the same.
+        """Return the candidate answers, cheapest first, and the class probabilities (N, C)."""
+        with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on precision
+            # Log-probabilities, because a constant added to the logits of a row has no meaning.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
             probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
             return cheapest(probs, self.costs.float()), probs
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
-        """Return the expected loss of answers: (N, K). Each row is added up alone, so that batches do not matter."""
+        """Return the expected loss (N, K) of answers, summed row-wise, so that the batch size does not matter."""
         with torch.autocast(probs.device.type, enabled=False):
             return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
@@ -243,37 +243,37 @@ class DecisionRule(nn.Module):
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
         weights: Sequence[float] | Tensor | None = None,
     ) -> Self:
-        """Fit the calibration, the priors and the thresholds on validation samples that the model was not trained on.
+        """Fit the calibration, the priors and the thresholds on validation samples unseen in training.
 
         Args:
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
-            clusters: ``(N,)`` names of what samples share, such as the patient: samples of a cluster are not
-                independent. Limits then hold over the samples of new clusters, none of them larger than the largest, or
-                per cluster (`Limit`), of any size. A fifth of the clusters fixes the bets of their test.
-            groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column.
-            weights: ``(N,)`` 1 by the chance with which each sample was kept, where only some of those of a cluster
-                are: its size by the number kept (Horvitz and Thompson). Without, limits would be of kept samples.
+            clusters: ``(N,)`` cluster names (the patient, for example): samples of a cluster are not independent.
+                Limits then hold over the samples of new clusters that are no larger than the largest here, or per
+                cluster (`Limit`) of any size. A fifth of the clusters fixes the bets of the test of a limit.
+            groups: ``(N,)`` group names by column, for limits ``by`` a column.
+            weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept: its size
+                divided by the number kept (Horvitz and Thompson). Without weights, limits are on the kept samples.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above, or, an `UnattainableLimitError`, if so few
-                samples (of the class and group of the limit) or clusters cannot guarantee a limit; the message says
-                which limit they can guarantee, and how many it takes.
+            ValueError: If a shape, a dtype or a value breaks its rule above, or, an `UnattainableLimitError`, if there
+                are too few samples (of the class and group of the limit) or clusters to guarantee a limit; the message
+                has the lowest limit that they can guarantee and the number that is needed.
 
         Warns:
-            CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
+            CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.
             ProbabilitiesWarning: If the logits look like probabilities.
             AllReferredWarning: If the limits allow no decision.
-            EvaluationWarning: E4, if a class that is dangerous to miss has no limit and fewer than 59 samples; given
-                clusters, they count.
+            EvaluationWarning: E4, if a class that is dangerous to miss has no limit and fewer than 59 samples, or
+                clusters if given.
         """
         preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
         columns = {limit.by for limit in self.limits if limit.by is not None}
         codes = codes_by_column(groups, len(target))
         if not columns <= set(codes):
-            raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")
-        of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
-        counts = None if weights is None else row_weights(weights, len(target))
+            raise ValueError(f"groups must have the columns of the limits, {quoted(sorted(columns))}, but lacks some.")
+        cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
+        weights = None if weights is None else row_weights(weights, len(target))
         per_cluster = next((str(limit) for limit in self.limits if limit.per == CLUSTER), None)
         require(
             per_cluster is None or clusters is not None, "clusters must be given for limits per cluster", per_cluster
@@ -281,17 +281,17 @@ class DecisionRule(nn.Module):
         before, was_fitted = {name: value.clone() for name, value in self.state_dict().items()}, self.is_fitted
         self.is_fitted = True
         try:
-            self._fit(preds, target, codes, of_clusters, counts)
+            self._fit(preds, target, codes, cluster_codes, weights)
         except BaseException:
             self.is_fitted = was_fitted
-            self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
+            self.load_state_dict(before)  # never leave a rule whose limits are not guaranteed
             raise
         self.known_rows = known_rows(hash_rows(preds))
-        self._warn_of_rare_classes(target, of_clusters)
+        self._warn_of_rare_classes(target, cluster_codes)
         if self.limits and (self.thresholds <= 0).all():
             warnings.warn(
-                "every sample is referred, unless no limit counts its decision: no other decision keeps the limits so "
-                "surely, by these samples.",
+                "all samples are referred, except those whose decision no limit counts: with these samples, no other "
+                "threshold guarantees the limits.",
                 AllReferredWarning,
                 stacklevel=2,
             )
@@ -306,40 +306,40 @@ class DecisionRule(nn.Module):
         weights: Tensor | None,
     ) -> None:
         clusters = torch.arange(len(target)) if clusters is None and weights is not None else clusters
-        calibrating, judging = self._split(target, clusters)
+        calibration_rows, threshold_rows = self._split(target, clusters)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
-            self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
+            self.calibration.fit(preds[calibration_rows].log_softmax(dim=1), target[calibration_rows])
         if self.priors is not None:
-            frequencies = class_frequencies(target[calibrating], self.concern.classes)  # not of those that judge
+            frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
             (answers, is_worth), probs = self._choices(preds)
             risk = torch.stack([self._expected(probs, losses, answers) for losses in self.losses], dim=2)
             risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf).cpu().double()
-            given = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
-            chosen = choose_thresholds(self.limits, self.concern, given, calibrating.cpu(), judging.cpu())
-            self.thresholds.copy_(chosen.to(self.thresholds))
-        is_drawn = len(judging) < len(target)
-        calibrated_by = len(calibrating) if is_drawn or self.calibration_method else 0
+            samples = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
+            rows = calibration_rows.cpu(), threshold_rows.cpu()
+            self.thresholds.copy_(choose_thresholds(self.limits, self.concern, samples, *rows).to(self.thresholds))
+        is_split = len(threshold_rows) < len(target)
+        calibrated_by = len(calibration_rows) if is_split or self.calibration_method else 0
         report = report_on(
-            self(preds[judging]),
-            target[judging],
+            self(preds[threshold_rows]),
+            target[threshold_rows],
             self.concern,
             priors=self.priors,
             is_clustered=clusters is not None,
-            weights=None if weights is None else weights[judging.cpu()],
+            weights=None if weights is None else weights[threshold_rows.cpu()],
         )
-        self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_drawn else None)
+        self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_split else None)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the places of samples that calibrate and fix the path, and of those that judge: all, without need."""
+        """Return the indices of the calibration samples and of the threshold samples: all for both, unless needed."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
-        needs_others = self.calibration_method is not None or self.priors is not None or clusters is not None
-        if not self.limits or not (needs_others or needs_path(self.limits, self.concern)):
+        needs_split = self.calibration_method is not None or self.priors is not None or clusters is not None
+        if not self.limits or not (needs_split or needs_path(self.limits, self.concern)):
             every = torch.arange(len(target), device=target.device)
             return every, every
-        chosen = calibrating(int(units.max()) + 1, self.seed).to(target.device)[units]
-        return chosen.nonzero().squeeze(1), (~chosen).nonzero().squeeze(1)
+        is_calibration = draw_calibration_units(int(units.max()) + 1, self.seed).to(target.device)[units]
+        return is_calibration.nonzero().squeeze(1), (~is_calibration).nonzero().squeeze(1)
 
     def _warn_if_unfitted(self) -> None:
         if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):
@@ -358,24 +358,24 @@ class DecisionRule(nn.Module):
             warnings.warn(caution, stacklevel=3)
 
     def warn_of_fitted(self, preds: Tensor) -> None:
-        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were in the fit."""
+        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were used in the fit."""
         for caution in warn_of_known(self.known_rows, hash_rows(preds), "the fit of the rule"):
             warnings.warn(caution, stacklevel=3)
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Measure coverage, dangerous errors and cost on samples, at their own class frequencies and at the priors.
+        """Measure coverage, dangerous errors and cost on samples, at their class frequencies and at the priors.
 
         Arguments and errors are those of `fit`.
 
         Warns:
-            EvaluationWarning: E1, if samples were in the fit.
+            EvaluationWarning: E1, if samples were used in the fit.
         """
         self.warn_of_fitted(preds)
         return report_on(self(preds), target, self.concern, priors=self.priors)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the rule to a file that `load` reads, in one step.
+        """Write the rule atomically to a file that `load` reads.
 
         Raises:
             FileExistsError: If the file exists, unless ``overwrite``.
@@ -399,22 +399,22 @@ class DecisionRule(nn.Module):
         """Read a rule that `save` wrote, with ``weights_only=True``, to the CPU.
 
         Raises:
-            DecisionFileError: If the file holds something else or is damaged.
-            FileNotFoundError: If there is no such file.
+            DecisionFileError: If the file is not a decision rule or is damaged.
+            FileNotFoundError: If the file does not exist.
         """
         source, subject = "a decision rule", "the decision rule"
         return load_fitted(Path(path), KIND, cls._restored, source=source, subject=subject, error=DecisionFileError)
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        """Make the rule of a file; refuse what would take much more memory than the file, or is no part of a rule."""
+        """Restore a rule from the content of a file; refuse tensors much larger than the file, or invalid content."""
         classes, state, report = content["concern"]["classes"], content["state"], content["report"]
         check_whole_tensors([*state.values(), *content["settings"].values()])
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):
-            raise ValueError("the costs must have a row for each class")
+            raise ValueError("costs must have a row for each class")
         limits = [Limit(**limit) for limit in content["limits"]]
         if len(state["losses"]) != len(limits):
-            raise ValueError("the losses must have a matrix for each limit")
+            raise ValueError("losses must have a matrix for each limit")
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
         rule.load_state_dict(state)
         check_whole_tensors([content["known_rows"]])

@@ -1,4 +1,4 @@
-"""Losses as modules: by the concern of errors, generalized means and soft F1."""
+"""Losses as modules: concern-weighted, generalized means and soft F1."""
 
 from math import isfinite
 from typing import Any
@@ -35,7 +35,7 @@ from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, score_of, sof
 
 
 class _LossOfLogits(nn.CrossEntropyLoss):
-    """A `torch.nn.CrossEntropyLoss` whose weights are checked, and are settings, no part of a checkpoint."""
+    """A `torch.nn.CrossEntropyLoss` with validated weights that are not saved in checkpoints."""
 
     def __init__(self, num_classes: int | None, weight: Tensor | None, **settings: Any) -> None:
         super().__init__(check_class_weight(weight, num_classes), **settings)
@@ -56,7 +56,7 @@ class ConcernLoss(_LossOfLogits):
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors matter equally.
         concern_share: The share of the loss that penalizes wrong classes, from 0 (cross entropy) to 1; 1/2 is MPCS.
         weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
-        ignore_index: The label of samples that are ignored.
+        ignore_index: The label of ignored samples.
         label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
@@ -106,16 +106,16 @@ class ConcernLoss(_LossOfLogits):
 
 
 class SoftmaxMarginLoss(_LossOfLogits):
-    """`functional.softmax_margin_loss` as a module: cross entropy with margins by concern; lower is better.
+    """`functional.softmax_margin_loss` as a module: cross entropy with concern-dependent margins; lower is better.
 
-    The true class must win by a larger margin over a class where the error matters more.
+    The more an error matters, the larger the margin by which the true class must win.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
-        margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy. It is kept as ``full_margin``, of which
-            a `MarginRamp` sets the share that is in force; the attribute ``margin`` is their product, and to set it is
-            to set the full margin.
-        weight: As in `ConcernLoss`, and so are ``ignore_index``, ``label_smoothing`` and ``reduction``.
+        margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy. It is stored as ``full_margin``, and
+            `MarginRamp` scales it by ``margin_share``. The attribute ``margin`` is their product; assigning to it sets
+            ``full_margin``.
+        weight: As in `ConcernLoss`, as are ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
@@ -133,7 +133,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
     costs: Tensor
     full_margin: float
     margin_share: float
-    """The share of the full margin that is in force, from 0 to 1."""
+    """The current share of the full margin, from 0 to 1."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
 
     @property
     def margin(self) -> float:
-        """The margin in force, in nats for a concern of 1."""
+        """The current margin, in nats for a concern of 1."""
         return self.full_margin * self.margin_share
 
     @margin.setter
@@ -164,7 +164,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         self.full_margin = margin
 
     def extra_repr(self) -> str:
-        """Return the margin in force and the full one."""
+        """Return the current and the full margin."""
         return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -174,17 +174,16 @@ class SoftmaxMarginLoss(_LossOfLogits):
 
 
 class MarginRamp:
-    """Raise the margin of a `SoftmaxMarginLoss` from 0 to its full value while training.
+    """Raise the margin of a `SoftmaxMarginLoss` linearly from 0 to its full value during training.
 
-    The loss keeps its full margin, so a ramp made again starts anew, for another seed as well as in a notebook. Between
-    two shares of the steps the margin rises linearly. A full margin from the first step costs more accuracy
-    (``python -m examples.benchmark``).
+    The loss keeps its full margin, so a new ramp, for another seed or in a notebook, starts from 0 again. The full
+    margin from the first step costs more accuracy (``python -m examples.benchmark``).
 
     Args:
-        loss: Its ``margin_share`` is set, and its ``full_margin`` is left alone.
-        steps: The number of calls of `step` in the whole training: epochs or optimizer steps.
+        loss: The loss, whose ``margin_share`` is set; its ``full_margin`` does not change.
+        steps: The total number of calls of `step`: epochs or optimizer steps.
         begin: The share of the steps after which the margin starts to rise.
-        end: The share of the steps after which it is full.
+        end: The share of the steps after which it reaches its full value.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -208,15 +207,15 @@ class MarginRamp:
         self.load_state_dict({"step": 0})
 
     def step(self) -> None:
-        """Take a step, and set the margin."""
+        """Advance one step and set the margin."""
         self.load_state_dict({"step": self._step + 1})
 
     def state_dict(self) -> dict[str, int]:
-        """Return the number of steps that were taken."""
+        """Return the number of steps taken."""
         return {"step": self._step}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on after so many steps."""
+        """Resume after the saved number of steps."""
         self._step = state["step"]
         share = (self._step / self._steps - self._begin) / (self._end - self._begin)
         self._loss.margin_share = min(max(share, 0.0), 1.0)
@@ -229,8 +228,8 @@ def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
 class ConcernLossScale:
     """Multiply the loss of each batch by a score, as the paper did with the MPCS of the training set.
 
-    Use it to repeat the paper's runs. It is not recommended: over 20 seeds (`mpcs reproduce figure6`) training with it
-    makes 1.7 % more dangerous errors than training without. `SoftmaxMarginLoss` helps (`python -m examples.benchmark`).
+    Use it only to reproduce the paper: over 20 seeds (`mpcs reproduce figure6`), training with it makes 1.7 % more
+    dangerous errors than training without. `SoftmaxMarginLoss` reduces them (`python -m examples.benchmark`).
 
     Example:
         >>> import torch
@@ -245,10 +244,10 @@ class ConcernLossScale:
         self.score = 1.0
 
     def update(self, score: float | Tensor) -> None:
-        """Set the score, a finite number >= 0; before the first update it is 1.
+        """Set the score, a finite number >= 0; it starts at 1.
 
         Raises:
-            ValueError: If the score is negative or not finite; the old score stays.
+            ValueError: If the score is negative or not finite; the score is then unchanged.
         """
         value = float(score)
         require(0 <= value < torch.inf, "score must be finite and >= 0", value)
@@ -263,7 +262,7 @@ class ConcernLossScale:
         return {"score": self.score}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a saved score."""
+        """Restore the saved score."""
         self.update(state["score"])
 
 
@@ -271,9 +270,9 @@ class GeneralizedMeanLoss(_LossOfLogits):
     """`functional.generalized_mean_loss` as a module: -log of the mean of a batch; in nats, lower is better.
 
     Args:
-        power: -2/3 is the loss of robustness, 0 cross entropy, and 1 the loss of decisiveness.
+        power: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness.
         weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
-        ignore_index: The label of samples that are ignored.
+        ignore_index: The label of ignored samples.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
@@ -303,16 +302,16 @@ class SoftF1Loss(nn.Module):
 
     Args:
         average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
-        from_logits: Whether scores are logits rather than probabilities. Never guessed.
+        from_logits: Whether scores are logits rather than probabilities; never guessed.
         multilabel: Whether several classes may be true at once: probabilities are then the sigmoid of each logit, as
-            they are for scores ``(N,)``, instead of the softmax over classes.
+            for scores ``(N,)``, instead of the softmax over classes.
         weight: ``(C,)`` weights >= 0 of the classes in the sums (``"micro"``, ``"weighted"``) or in the mean
             (``"macro"``).
-        ignore_index: The class index of samples that are ignored.
+        ignore_index: The label of ignored samples.
 
     Raises:
         ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Probabilities
-            and labels outside [0, 1] raise no error; they are clamped.
+            and labels outside [0, 1] are clamped.
 
     Example:
         >>> import torch
@@ -354,9 +353,9 @@ class SoftF1Loss(nn.Module):
 
         Args:
             logits: ``(N,)``, ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
-            target: Labels from 0 to 1 of that shape; or class indices ``(N,)`` or ``(N, ...)``, integers.
+            target: Labels in [0, 1] of that shape; or integer class indices ``(N,)`` or ``(N, ...)``.
             sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of samples. Default: 1.
-            ignore: The shape of ``logits``, bool: elements to leave out.
+            ignore: Bool, of the shape of ``logits``: True for elements to ignore.
         """
         if not logits.is_floating_point():
             raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
@@ -393,7 +392,7 @@ class SoftF1Loss(nn.Module):
         return scores.softmax(dim=1)
 
     def _indicators(self, scores: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return class indices (N, ...) as labels (N, C, ...), and the elements that are ignored."""
+        """Convert class indices (N, ...) to labels (N, C, ...), and return the ignored elements."""
         check_target(target, scores.shape[:1] + scores.shape[2:])
         labels = target.long().unsqueeze(1)
         check_labels(labels, scores.shape[1], self.ignore_index)

@@ -1,4 +1,4 @@
-"""A learning rate that follows a score."""
+"""A learning-rate scheduler driven by a score."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -16,16 +16,16 @@ from mpcs_torch.errors import MpcsError, require
 
 
 class RepeatedStepError(MpcsError, RuntimeError):
-    """A scheduler would be stepped with the same score more than once."""
+    """A scheduler would be stepped more than once with the same score."""
 
 
 SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "multiply", "min_lrs")
 PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
-"""With the settings, what ``state_dict`` holds; the base rates are ``initial_lr`` in the state of the optimizer."""
+"""The state besides the settings; the base rates are ``initial_lr`` in the optimizer's state."""
 
 
 class MPCSLR(ReduceLROnPlateau):
-    r"""Set the learning rate from a score such as MPCS: high while the score is high, low once it is low.
+    r"""Scale the learning rate with a score where lower is better, such as MPCS.
 
     .. math::
         \eta = \max\bigl(\eta_0 \cdot f,\ \min(\eta_0, \eta_{\min})\bigr), \quad
@@ -33,34 +33,35 @@ class MPCSLR(ReduceLROnPlateau):
 
     with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, the number :math:`n` of scheduler
     steps so far and the number :math:`w` of warmup steps. Call ``scheduler.step(score)`` after each evaluation. In a
-    distributed run, call it in every process: all of them use the score of the first one.
+    distributed run, call it on every rank: all ranks use the score of rank 0.
 
-    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``, which all schedulers of torch share: the
-    rate that the group had when its first scheduler was made, or when it was added. With ``multiply=True``, it is the
-    rate that the group has at each optimizer step, so that warmup, cosine and rates set by hand keep their effect.
+    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``, shared by all torch schedulers: the rate of
+    the group when its first scheduler was created, or when the group was added. With ``multiply=True``, it is the
+    current rate of the group at each optimizer step, so warmup, cosine and manually set rates stay in effect.
 
-    It is a `ReduceLROnPlateau` because frameworks pass a metric only to schedulers of that class; like every one of
-    them it is refused by `SequentialLR` and `ChainedScheduler`: step it beside them. (Accelerate steps a prepared
-    scheduler once for each process: do not prepare it, but call ``accelerator.register_for_checkpointing``, or pass
-    ``step_scheduler_with_optimizer=False`` to the `Accelerator`.)
+    It subclasses `ReduceLROnPlateau` because frameworks pass a metric only to schedulers of that class. `SequentialLR`
+    and `ChainedScheduler` refuse any such scheduler: step it separately. Accelerate steps a prepared scheduler once for
+    each process: do not prepare it, but call ``accelerator.register_for_checkpointing``, or pass
+    ``step_scheduler_with_optimizer=False`` to the `Accelerator`.
 
     Args:
         optimizer: The optimizer.
         power: a >= 0; 1 is the paper's proposal, 0 disables everything except the warmup.
-        reference: :math:`s_0 > 0`; None uses the first score.
-        lowest: l >= 0, the lowest factor of the score.
-        highest: h, the highest factor of the score.
-        smoothing: The weight of past scores in the running mean, from 0 (no smoothing) to below 1.
+        reference: :math:`s_0 > 0`. Default: the first score.
+        lowest: l >= 0, the lower bound of the factor.
+        highest: h, the upper bound of the factor.
+        smoothing: The weight of past scores in the exponential moving average, from 0 (no smoothing) to below 1.
         warmup_steps: w; the warmup starts before the first step.
-        min_lr: :math:`\eta_{\min} >= 0`, the lowest learning rate: one number, or one for each parameter group, as in
-            `ReduceLROnPlateau`. It never raises a rate above its base; groups that are added later than a list have 0.
-        multiply: Whether to multiply the rates that others set, during each ``optimizer.step()`` alone. The rates in
-            ``optimizer.param_groups`` are then those of the others, and ``get_last_lr()`` tells the product.
-        last_epoch: One less than the number of steps that an earlier scheduler of the same optimizer has taken, as
-            torch's schedulers count them; skorch passes it.
+        min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or one for each parameter
+            group, as in `ReduceLROnPlateau`. It never raises a rate above its base, and is 0 for groups added later
+            than a list.
+        multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Then
+            ``optimizer.param_groups`` has the rates of the others, and ``get_last_lr()`` returns the product.
+        last_epoch: The number of steps of an earlier scheduler of the same optimizer, minus 1, as in torch's
+            schedulers; skorch passes it.
 
     Attributes:
-        factor: The factor f in force.
+        factor: The current factor f.
         score: The smoothed score; None before the first.
         reason: The reason for the current learning rate, as text.
 
@@ -69,9 +70,8 @@ class MPCSLR(ReduceLROnPlateau):
         RepeatedStepError: From ``step`` if Accelerate prepared the scheduler and would repeat the step in each of
             several processes.
 
-    In our trials on MNIST, no variant made fewer dangerous errors than a cosine schedule with warmup. It is there for
-    loops that need a schedule without a known end; ``examples/benchmark`` tries plateau rules by MPCS, loss and
-    accuracy.
+    In our trials on MNIST, no variant made fewer dangerous errors than a cosine schedule with warmup. Use it if the
+    number of steps is not known in advance; ``examples/benchmark`` compares plateau rules by MPCS, loss and accuracy.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section IV-C2. Deviations: reference, power,
@@ -119,13 +119,13 @@ class MPCSLR(ReduceLROnPlateau):
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
         self._has_set, self._warned = False, set[str]()
-        self._others: list[float] = []
-        """During an optimizer step, the rates that others have set."""
+        self._unscaled_rates: list[float] = []
+        """The rates set by other schedulers, saved during an optimizer step."""
         self._attach()
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
-        """Set the learning rate from the score of an evaluation; a score that is not finite changes nothing."""
+        """Set the learning rate from the score of an evaluation; a score that is not finite leaves it unchanged."""
         score = self._score_of_first_rank(float(metrics))
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
@@ -133,35 +133,35 @@ class MPCSLR(ReduceLROnPlateau):
         if score < 0:
             self._warn(
                 "direction",
-                f"the score {score:g} is below 0: MPCSLR takes scores that are better when lower, 0 at best",
+                f"the score {score:g} is below 0: MPCSLR needs scores where lower is better and 0 is the best",
             )
         if not isfinite(score):
-            self.reason = f"score {score:g} is not finite: kept"
+            self.reason = f"score {score:g} is not finite: unchanged"
             return
         self.score = score if self.score is None else self.smoothing * self.score + (1 - self.smoothing) * score
         if self.reference is None:
             if score <= 0:
-                self.reason = f"score {score:g} cannot be the reference: kept"
+                self.reason = f"score {score:g} cannot be the reference: unchanged"
                 return
             self.reference = score
         factor = min(max((max(self.score, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
         self.reason = f"score {self.score:g} of reference {self.reference:g}: factor {factor:g}"
-        self._warn_of_others()
+        self._warn_of_overwritten_rates()
         self._set_factor(factor)
         self._has_set = True
 
     @property
-    def base_lrs(self) -> list[float]:  # type: ignore[override]  # torch's holds them; ours are read where they are kept
-        """The ``initial_lr`` of each parameter group; a group without one, such as a new one, gets its rate."""
+    def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
+        """The ``initial_lr`` of each parameter group; a group without one gets its current rate as such."""
         return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
     @property
     def total_steps(self) -> int:
-        """Refuse repeated steps: only Accelerate asks for this number, before it steps once for each process.
+        """Refuse repeated steps: only Accelerate reads this attribute, before it steps once for each process.
 
         Raises:
             RepeatedStepError: If there are several processes.
-            AttributeError: Otherwise, because a metric-driven scheduler has no such number.
+            AttributeError: Otherwise, because a metric-driven scheduler has no total.
         """
         if _has_other_ranks():
             raise RepeatedStepError(
@@ -175,10 +175,10 @@ class MPCSLR(ReduceLROnPlateau):
         return {name: getattr(self, name) for name in (*SETTINGS, *PROGRESS)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a saved state; groups that were added since keep their rates until the next step.
+        """Restore a saved state; groups added since keep their rates until the next step.
 
-        If this was the first scheduler of its optimizer, whose own state was not loaded, the saved rates are set too;
-        but the base rates are part of the optimizer's state.
+        If this is the first scheduler of an optimizer whose state was not loaded, also set the saved rates; the base
+        rates are part of the optimizer's state.
 
         Raises:
             ValueError: If it is not the state of an `MPCSLR`, or has more parameter groups than the optimizer.
@@ -205,10 +205,10 @@ class MPCSLR(ReduceLROnPlateau):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._attach()  # optimizers lose theirs when they are copied
+        self._attach()  # a copied optimizer has no hooks
 
     def _set_factor(self, factor: float) -> None:
-        """Take a factor of the score into force, times that of the warmup."""
+        """Apply a factor of the score, multiplied by that of the warmup."""
         if self.last_epoch < self.warmup_steps:
             warmup = (self.last_epoch + 1) / (self.warmup_steps + 1)
             factor *= warmup
@@ -219,40 +219,40 @@ class MPCSLR(ReduceLROnPlateau):
             self._last_lr = [*self._products(map(_rate, groups))]
             return
         bases = self.base_lrs
-        if factor != 1 or self.score is not None:  # a new scheduler leaves the warmup of others alone
+        if factor != 1 or self.score is not None:  # a new scheduler does not touch the warmup of another
             for group, lr in zip(groups, self._products(bases), strict=True):
                 _set_rate(group, lr)
         self._last_lr = [_rate(group) for group in groups]
 
     def _products(self, bases: Iterable[float]) -> list[float]:
-        """Return the rate of each group from its base."""
+        """Return the scaled rate of each group, bounded below."""
         limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """Take over the optimizer's steps from earlier schedulers of this class, or leave them alone."""
+        """Hook into the optimizer's steps, replacing an earlier scheduler of this class, or detach from them."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
             optimizer.register_step_pre_hook(_before_step)
             optimizer.register_step_post_hook(_after_step)
-            optimizer.step = MethodType(_restoring(optimizer.step), optimizer)  # type: ignore[method-assign]
+            optimizer.step = MethodType(_with_restore(optimizer.step), optimizer)  # type: ignore[method-assign]
         vars(optimizer)[SCHEDULER] = self if self.multiply else None
 
     def _scale(self) -> None:
         groups = self.optimizer.param_groups
-        self._others = [_rate(group) for group in groups]
-        rates = self._products(self._others)
+        self._unscaled_rates = [_rate(group) for group in groups]
+        rates = self._products(self._unscaled_rates)
         self._last_lr = [*rates]
         for group, lr in zip(groups, rates, strict=True):
             _set_rate(group, lr)
 
     def _unscale(self) -> None:
-        for group, lr in zip(self.optimizer.param_groups, self._others, strict=False):
+        for group, lr in zip(self.optimizer.param_groups, self._unscaled_rates, strict=False):
             _set_rate(group, lr)
-        self._others = []
+        self._unscaled_rates = []
 
-    def _warn_of_others(self) -> None:
-        """Say once that a rate which somebody else has set since the last step is lost."""
+    def _warn_of_overwritten_rates(self) -> None:
+        """Warn once if a rate that was set elsewhere since the last step is overwritten."""
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
             if self._has_set and not self.multiply and _rate(group) != lr:
                 changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
@@ -277,11 +277,11 @@ class MPCSLR(ReduceLROnPlateau):
 
 
 SCHEDULER = "_mpcs_lr"
-"""The attribute of an optimizer for the scheduler that multiplies its rates; copies of the optimizer know none."""
+"""The optimizer attribute that refers to the scheduler that multiplies its rates."""
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:
-    """Return the optimizer in one that Accelerate has prepared, which has no hooks."""
+    """Return the optimizer inside Accelerate's wrapper, which has no hooks."""
     inner: Optimizer = optimizer if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer.optimizer
     return inner
 
@@ -296,18 +296,18 @@ def _after_step(optimizer: Optimizer, *_: Any) -> None:
         scheduler._unscale()
 
 
-def _restoring(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a step that gives others their rates back if it fails, for which torch has no hook."""
+def _with_restore(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a step to restore the unscaled rates if it raises, for which torch has no hook."""
 
     @wraps(step)
-    def restoring(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    def with_restore(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         try:
             return step(*args, **kwargs)
         except BaseException:
             _after_step(optimizer)
             raise
 
-    return restoring
+    return with_restore
 
 
 def _has_other_ranks() -> bool:

@@ -1,7 +1,6 @@
-"""The manifest of a folder of checkpoints: a first line with the rule, and a line for each update, which is appended.
+"""The manifest of a checkpoint folder: a first line with rule, settings and epochs, then one line for each update.
 
-A process that dies while it appends leaves a line without an end, which counts for nothing. Earlier versions wrote all
-epochs into the first line, and these are read too.
+A process that dies while it appends a line leaves it without a newline; such a line is ignored.
 """
 
 import json
@@ -20,7 +19,7 @@ from mpcs_torch.learning.selection import Epoch
 
 
 class FolderNotEmptyError(MpcsError, FileExistsError):
-    """A folder for new checkpoints holds files already, perhaps those of an earlier run."""
+    """A folder for new checkpoints is not empty; the files may be from an earlier run."""
 
 
 class ManifestError(MpcsError, ValueError):
@@ -29,32 +28,32 @@ class ManifestError(MpcsError, ValueError):
 
 NAME = "manifest.json"
 MAX_BYTES = 200_000_000
-"""A million epochs; it is read as a whole."""
-NAMES = r"(-[\w.]*=[\w.+-]+)?(-[1-9][0-9]*)?\.(pt|safetensors)"
-"""The part after the number in the name of a checkpoint."""
+"""Enough for a million epochs; the file is read into memory."""
+NAMES = r"(-[1-9][0-9]*)?\.pt"
+"""The part of a checkpoint's file name after the number."""
 TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
 class SavedEpoch(Epoch):
-    """An epoch in the manifest, with its checkpoint file while that is kept."""
+    """An epoch in the manifest, with its checkpoint file if it is kept."""
 
     file: str | None = None
     sha256: str = ""
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The number and the values, which equal epochs have in common; NaN equals NaN."""
+        """The number and the values, which identify an epoch; NaN equals NaN."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
     def is_whole_in(self, folder: Path) -> bool:
-        """Return whether the checkpoint file exists and is as it was saved."""
+        """Return whether the checkpoint file exists and has the hash that was saved."""
         return self.file is not None and holds(folder / self.file, self.sha256)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The contents of ``manifest.json``, from which a selector resumes."""
+    """The content of ``manifest.json``, from which a selector resumes."""
 
     rule: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -62,12 +61,9 @@ class Manifest:
     epochs: Sequence[SavedEpoch]
     """All epochs, in the order of the updates."""
     dropped: Sequence[SavedEpoch] = ()
-    """Epochs as they were saved, whose files may still exist and will be deleted."""
+    """Epochs whose files are no longer kept but may still exist."""
     size: int = 0
-    """Bytes of the lines that count."""
-
-    is_current: bool = True
-    """Whether an earlier version has left no unfinished work in the first line."""
+    """Bytes of the complete lines."""
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -82,12 +78,11 @@ class Manifest:
             if lines and _is_unfinished(folder, _update(lines[-1]).epoch):
                 del lines[-1]
             plain = json.loads(first.decode("utf-8"))
-            pending, garbage = plain.get("pending"), [_saved_epoch(entry) for entry in plain.get("garbage", ())]
-            begun = [_saved_epoch(entry) for entry in plain["epochs"]]
-            begun += [] if pending is None or not _saved_epoch(pending).is_whole_in(folder) else [_saved_epoch(pending)]
             epochs: list[SavedEpoch] = []
+            garbage: list[SavedEpoch] = []
             places: dict[object, int] = {}
-            for epoch, gone, again in chain((Update(epoch) for epoch in begun), map(_update, lines)):
+            first_updates = (Update(_saved_epoch(entry)) for entry in plain["epochs"])
+            for epoch, gone, again in chain(first_updates, map(_update, lines)):
                 place = len(epochs) if again is None else again
                 epochs += [epoch] if again is None else []
                 epochs[place] = epoch
@@ -97,14 +92,13 @@ class Manifest:
                     garbage.append(epochs[place])
                     epochs[place] = replace(epochs[place], file=None, sha256="")
             size = len(first) + 1 + sum(len(line) + 1 for line in lines)
-            settings, is_current = dict(plain.get("settings", {})), pending is None and not plain.get("garbage")
-            return cls(dict(plain["rule"]), settings, epochs, garbage, size, is_current)
+            return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, garbage, size)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = shown(f"{type(error).__name__}: {error}")
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
 
     def write(self, folder: Path, *, flush: bool) -> None:
-        """Replace the manifest of a folder, in one step, by one whose first line holds all epochs."""
+        """Replace the manifest of a folder atomically; the first line lists all epochs."""
         plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
         replace_text(folder / NAME, json.dumps(plain, default=vars) + "\n", flush=flush)
 
@@ -116,14 +110,14 @@ class Update(NamedTuple):
     dropped: Sequence[str] = ()
     """The files that are no longer kept."""
     again: int | None = None
-    """The place of the same epoch among all, whose checkpoint was lost; None for a new one."""
+    """The place of the same epoch, if its lost checkpoint is saved again; None for a new epoch."""
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
-    """Append an update to a manifest after so many bytes; return the new size.
+    """Append an update to a manifest of the given size in bytes; return the new size.
 
     Raises:
-        OSError: If it cannot be written; the line may then have no end.
+        OSError: If it cannot be written; the line may then be incomplete.
     """
     epoch, dropped, again = update
     plain = {"number": epoch.number, "values": epoch.values}
@@ -133,14 +127,14 @@ def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
     return append_text(folder / NAME, size, json.dumps(plain) + "\n", flush=flush)
 
 
-def temporary_of(folder: Path, epoch: SavedEpoch) -> Path:
-    """Return the file that a checkpoint is written to before it gets its name."""
+def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
+    """Return the temporary file of a checkpoint, before it is renamed."""
     return folder / f".{epoch.file}.tmp"
 
 
 def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
-    """Return whether the process died before the checkpoint of an update had its name."""
-    return epoch.file is not None and temporary_of(folder, epoch).exists() and not (folder / epoch.file).exists()
+    """Return whether the process died before it renamed the checkpoint of an update."""
+    return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
 
 
 def _update(line: bytes) -> "Update":
@@ -152,7 +146,7 @@ def _update(line: bytes) -> "Update":
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
-    """Return an epoch of the manifest; a file that no selector would have named so is never touched."""
+    """Parse an epoch of the manifest; refuse a file name that no selector writes, so that no other file is touched."""
     epoch = SavedEpoch(**plain)
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
@@ -181,7 +175,7 @@ def delete_checkpoints(folder: Path) -> None:
 
 
 def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
-    """Delete the checkpoints of epochs; return those whose file could not be deleted, to be tried again."""
+    """Delete the checkpoints of epochs; return those that could not be deleted, for another attempt."""
     for epoch in epochs:
         with suppress(OSError):
             (folder / str(epoch.file)).unlink()

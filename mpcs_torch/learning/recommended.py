@@ -1,4 +1,4 @@
-"""The recommended recipe: which losses to train with, and how to choose among the models."""
+"""The recommended recipe: the losses to train with, and the choice of a model and a decision factor."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from mpcs_torch.learning.choice import (
     Options,
     calibrated,
     calibration_for,
-    change_of,
     choose_referring,
     harm_of,
     losses_of,
+    mean_change,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
@@ -34,20 +34,20 @@ from mpcs_torch.learning.rule_samples import checked_logits
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
-"""The accuracy that the recipe may cost, as a share of samples: up to there, giving up a right decision saves about one
+"""The accuracy that the recipe may cost, a share of samples. Up to it, each lost correct decision saves about one
 dangerous error, beyond it 0.4 (``python -m tests.benchmarks.allowances``)."""
 PLAIN = "plain"
 LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
-"""The losses that are tried: the margin in nats for the errors that matter most, and the label smoothing. Smoothing
-helps where a model fits its training samples without errors."""
+"""The candidate losses: the margin in nats for the errors that matter most, and the label smoothing. Smoothing helps if
+a model fits its training samples without errors."""
 REFERRAL_LIMIT = Limit(0.005)
-"""The limit if samples may be referred, and none is given."""
+"""The default limit if samples may be referred."""
 HEADER = ("model", "decided by", "points of accuracy", "dangerous errors", "more in 10 000", "cost", "referred", "")
-COSTS, NOTHING_ELSE = "the costs of the concern", "nothing else that was tried is expected to "
+COSTS, NOTHING_ELSE = "the costs of the concern", "no other option is expected to "
 
 
 class Way(NamedTuple):
-    """The effect of a way of deciding by a model, in words: a row of the table under its header."""
+    """The effect of an option as text: a row of the table of options."""
 
     model: str
     by: str
@@ -61,20 +61,20 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The model and the rule that validation samples choose."""
+    """The model and the rule chosen on validation samples."""
 
     name: str
-    """The name of the model: a key of `Recipe.losses`, or another that was tried."""
+    """The name of the model: a key of `Recipe.losses`, or another candidate."""
     rule: DecisionRule
-    """Fitted; it takes the logits of that model."""
+    """The fitted rule for the logits of that model."""
     factor: float | None
-    """The cost of a harmless error when deciding, where the worst one costs 1; None for the costs of the concern."""
+    """The cost of a harmless error in decisions, where the worst one costs 1; None for the costs of the concern."""
     summary: str
-    """The first line says what the allowed loss of accuracy costs in danger, the second one what was chosen. Intervals
-    of 95 % are those of the validation samples that made the choice."""
+    """The trade-off between accuracy and danger in the first line, and the choice in the second. The 95 % intervals are
+    of the validation samples on which the choice was made."""
     options: Table
-    """The accuracy, dangerous errors, cost and referrals to choose from: of the plain model, of the chosen one with all
-    factors, and of all models with the chosen factor. Under limits, they are expected by the samples that choose."""
+    """The accuracy, dangerous errors, cost and referrals of the plain model, of the chosen model with all factors, and
+    of all models with the chosen factor. Under limits, they are estimates from the calibration samples."""
 
     def __str__(self) -> str:
         """Return the summary and the table of the options."""
@@ -83,13 +83,13 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The losses to train with, one model each, and the way to choose among the models."""
+    """The losses to train one model each with, and the choice among the models."""
 
     concern: ConcernSpec
     losses: dict[str, SoftmaxMarginLoss]
-    """By name. The first is ``"plain"``: cross entropy, as its margin is 0."""
+    """By name. The first is ``"plain"``: cross entropy, with a margin of 0."""
     limits: tuple[Limit, ...]
-    """The limits that the rule guarantees by referring samples; none if it refers none."""
+    """The limits that the rule guarantees by referring samples; empty if none may be referred."""
     max_accuracy_loss: float
 
     @torch.no_grad()
@@ -101,28 +101,27 @@ class Recipe:
         clusters: Sequence[object] | Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
     ) -> Recommendation:
-        """Choose a model and fit its rule, on validation samples that no model was trained on.
+        """Choose a model and fit its rule on validation samples unseen in training.
 
-        The model is the one whose calibrated probabilities have the best log score, of the true class and of no harm;
-        that may be the plain model. Counts of rare errors are too noisy to choose by.
+        The chosen model has the best log score of calibrated probabilities, for the true class and for no harm; it may
+        be the plain model. Counts of rare errors are too noisy to choose by.
 
-        Probabilities are calibrated by a temperature, or, without limits, by a scale and a bias for each class where
-        one direction of a confusion does more harm than the other: margins then shift the odds of the classes.
+        Probabilities are calibrated by a temperature or, without limits and if the harm of confusions is asymmetric, by
+        a scale and a bias for each class, because margins then shift the class odds.
 
-        Without limits, the decision factor is the one with the least expected harm that is expected to cost no more
-        accuracy than is allowed; with a cost of referral, the costs of the concern decide. A choice that counts show to
-        be worse than the calibrated plain model is passed over: one whose interval of 95 % leaves out the allowed loss
-        of accuracy, or lies wholly above it in harm.
+        Without limits, the decision factor minimizes the expected harm within the allowed expected loss of accuracy;
+        with a cost of referral, the costs of the concern decide. A choice is skipped if counts show it to be worse than
+        the calibrated plain model: if its 95 % interval excludes the allowed loss of accuracy, or lies above 0 in harm.
 
-        With limits, the model and the factor are those that decide most samples, but not fewer rightly than is allowed.
-        A fifth of the samples chooses, which also calibrates the rule; the others guarantee the limits, which therefore
-        hold for the choice.
+        With limits, the model and the factor decide most samples within the allowed loss of correct decisions. The
+        choice is made on the fifth of the samples that also calibrates the rule. The rest guarantees the limits, which
+        therefore hold for the choice.
 
         Args:
-            logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them;
-                and of others to choose from, by names of their own, such as those of `with_averages`.
+            logits: ``(N, C)`` of the trained models, by the names of their losses, including ``"plain"``; and of other
+                candidates by other names, those of `with_averages` for example.
             target: As in `DecisionRule.fit`.
-            clusters: As in `DecisionRule.fit`; intervals are over clusters, too.
+            clusters: As in `DecisionRule.fit`; intervals are also over clusters.
             groups: As in `DecisionRule.fit`.
 
         Returns:
@@ -131,42 +130,42 @@ class Recipe:
         Raises:
             ValueError: If the plain model is missing, or as from `DecisionRule.fit`.
         """
-        require(PLAIN in logits, f"logits must have those of the model {PLAIN!r}", quoted(list(logits)))
+        require(PLAIN in logits, f"logits must include those of the model {PLAIN!r}", quoted(list(logits)))
         names = [PLAIN, *(name for name in logits if name != PLAIN)]
         classes = len(self.concern.classes)
         checked = {name: checked_logits(logits[name], target, classes, calibrates=True) for name in names}
         logits, target = {name: each[0].cpu() for name, each in checked.items()}, checked[PLAIN][1].cpu()
-        of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))
-        of_groups = codes_by_column(groups, len(target))
+        cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(target))
+        by_column = codes_by_column(groups, len(target))
         if self.limits:
-            return self._referring(names, logits, target, of_clusters, of_groups)
-        return self._deciding(names, logits, target, of_clusters)
+            return self._choose_with_limits(names, logits, target, cluster_codes, by_column)
+        return self._choose_without_limits(names, logits, target, cluster_codes)
 
     @property
-    def _usual_factor(self) -> float:
-        """The factor by which the costs of the concern decide: those of all errors, where a referral has a price."""
+    def _default_factor(self) -> float:
+        """The factor equivalent to the costs of the concern."""
         has_costs = self.concern.weights is not None or self.concern.refer is not None
         return 0.0 if has_costs else self.concern.factor
 
     def _rule(self, factor: float) -> DecisionRule:
-        concern = self.concern if factor == self._usual_factor else with_factor(self.concern, factor)
+        concern = self.concern if factor == self._default_factor else with_factor(self.concern, factor)
         return DecisionRule(concern, calibration=calibration_for(harm_of(self.concern)))
 
-    def _deciding(
+    def _choose_without_limits(
         self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
     ) -> Recommendation:
-        harm, factors = harm_of(self.concern), {*FACTORS, self._usual_factor}
+        harm, factors = harm_of(self.concern), {*FACTORS, self._default_factor}
         method = calibration_for(harm)
-        if self.concern.refer is not None:  # its price is on the scale of the costs of the concern: no other factor
-            harm, factors = self.concern.costs() / self.concern.costs().max(), {self._usual_factor}
+        if self.concern.refer is not None:  # its price is on the scale of the concern: try no factor
+            harm, factors = self.concern.costs() / self.concern.costs().max(), {self._default_factor}
         probs = [calibrated(logits[name], target, method) for name in names]
         options = Options.of_probs(probs, target, harm, sorted(factors, reverse=True))
         codes = None if clusters is None else clusters.codes
         place = options.choose(self.max_accuracy_loss, codes)
         ways = self._ways(options, place, {name: logits[name] for name in names}, target, codes)
         chosen, harms = ways[place], [each[HARM] for each in options.estimates()]
-        rivals = [at for at, way in ways.items() if way.model == chosen.model]
-        safest = ways[min(rivals, key=lambda at: (harms[at], at != place))]
+        same_model = [at for at, way in ways.items() if way.model == chosen.model]
+        safest = ways[min(same_model, key=lambda at: (harms[at], at != place))]
         most = f"at any accuracy, {safest.by}: {safest.dangerous}, at {safest.gain} points of accuracy."
         most = NOTHING_ELSE + "do less harm." if safest is chosen else most
         change = (
@@ -185,14 +184,14 @@ class Recipe:
         """Measure the plain model, the chosen model with all factors, and all models with the chosen factor."""
         chosen, losses, ways = options.options[place], dict[int, Tensor](), dict[int, Way]()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the chosen rule gives its own
-            fitted = [self._rule(self._usual_factor).fit(each, target).calibration for each in logits.values()]
+            warnings.simplefilter("ignore")  # the chosen rule warns
+            fitted = [self._rule(self._default_factor).fit(each, target).calibration for each in logits.values()]
         for at, (model, factor) in enumerate(options.options):
             if at == 0 or model == chosen.model or factor == chosen.factor:
                 rule, name = self._rule(factor), list(logits)[model]
                 rule.calibration, rule.is_fitted = fitted[model], True
                 losses[at] = losses_of(self.concern)[:, target, rule(logits[name])]
-                gain, more = (change_of(each, clusters) for each in (losses[at] - losses[0])[:2])
+                gain, more = (mean_change(each, clusters) for each in (losses[at] - losses[0])[:2])
                 changes = _written(gain, 100, 2), _written(more, 1e4, 1)
                 expected, size = options.estimates()[at][RIGHT], len(target)
                 ways[at] = self._way(name, factor, losses[at].mean(dim=1), changes, expected, size, at == place)
@@ -208,10 +207,10 @@ class Recipe:
         size: int,
         is_chosen: bool,
     ) -> Way:
-        """Describe mean losses (4,), what they change of the plain model, and the gain of accuracy that is expected."""
-        by = COSTS if factor in (None, self._usual_factor) else f"a factor of {factor:g}"
+        """Format mean losses (4,), their changes against the plain model, and whether the option is admissible."""
+        by = COSTS if factor in (None, self._default_factor) else f"a factor of {factor:g}"
         _, dangerous, cost, referred = losses
-        verdict = "" if expected >= -self.max_accuracy_loss else "its factor is expected to cost too much accuracy"
+        verdict = "" if expected >= -self.max_accuracy_loss else "expected to cost too much accuracy"
         counted, share = f"{round(size * float(dangerous), 1):.9g} of {size}", f"{100 * referred:.1f} %"
         return Way(model, by, changes[0], counted, changes[1], f"{cost:.4g}", share, "chosen" if is_chosen else verdict)
 
@@ -219,7 +218,7 @@ class Recipe:
         most = self.max_accuracy_loss
         return f"With at most {100 * most:g} points of accuracy lost (max_accuracy_loss={most:g})"
 
-    def _referring(
+    def _choose_with_limits(
         self,
         names: Sequence[str],
         logits: Mapping[str, Tensor],
@@ -232,7 +231,7 @@ class Recipe:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
-            fitted(self.concern, PLAIN)  # refuses too few samples before the choice
+            fitted(self.concern, PLAIN)  # raise for too few samples before the choice
         every, allowed = [logits[name] for name in names], self.max_accuracy_loss
         chosen, options = choose_referring(
             every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups
@@ -248,7 +247,7 @@ class Recipe:
         rule = fitted(with_factor(self.concern, chosen.factor), way.model)
         right, _, _, referred = losses_of(self.concern)[:, target, rule(logits[way.model])].mean(dim=1)
         trade = f"{self._allowance()}, the limits are expected to refer {way.referred} of the samples; {least}"
-        shares = f"{100 * (1 - referred):.1f} % of the samples under the limits, and {100 * right:.1f} % rightly."
+        shares = f"{100 * (1 - referred):.1f} % of the samples under the limits, {100 * right:.1f} % correctly."
         summary = f"{trade}\n{way.model}, decided by {way.by}, decides {shares}"
         return Recommendation(way.model, rule, chosen.factor, summary, Table(HEADER, ways))
 
@@ -256,20 +255,20 @@ class Recipe:
 def recommended(
     concern: ConcernSpec, *, max_accuracy_loss: float = MAX_ACCURACY_LOSS, refer: bool | Limit | Sequence[Limit] = False
 ) -> Recipe:
-    """Make the recipe that makes fewer dangerous errors at an accuracy that one allows (see ``examples/benchmark``).
+    """Make the recipe for fewer dangerous errors within an allowed loss of accuracy (see ``examples/benchmark``).
 
-    It trains a plain model and three with margins for dangerous errors, which grow while training (`MarginRamp`), and
-    chooses among them and the costs to decide by on validation samples. With weights, margins are in proportion to
-    them. Any optimizer and schedule will do; ours was Adam with a cosine after a warmup. Where training takes long, one
-    model with a margin beside the plain one will do, too.
+    Train a plain model and three with margins for dangerous errors that grow during training (`MarginRamp`), then
+    choose a model and a decision factor on validation samples. With weights, margins are proportional to them. Any
+    optimizer and schedule will do; the benchmark used Adam with warmup and cosine decay. If training is expensive,
+    train only the plain model and one with a margin.
 
     Args:
-        concern: What errors cost, and which are dangerous.
-        max_accuracy_loss: The accuracy that the choice may cost, as a share of samples, in [0, 1]. The decision factor
-            is expected to cost no more, and no choice costs more by an interval of 95 %. Where samples are referred,
-            it is the share of right decisions that the choice may cost.
-        refer: Whether samples may be referred under limits that the rule guarantees; True is a `Limit` of 0.005. By a
-            concern with a cost of referral, samples are referred in any case: its costs decide, and no other factor.
+        concern: The costs of errors, and which errors are dangerous.
+        max_accuracy_loss: The accuracy that the choice may cost, as a share of samples, in [0, 1]. The expected loss is
+            no more, and no choice has a 95 % interval that lies beyond it. If samples are referred, it is the allowed
+            loss of correct decisions.
+        refer: Whether samples may be referred under limits that the rule guarantees; True is a `Limit` of 0.005. With a
+            cost of referral in the concern, samples are referred in any case, by its costs alone.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -306,16 +305,16 @@ def recommended(
 
 
 def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add averages of models to the models of a recipe: ``"average"`` of all, ``"average of margins"`` without plain.
+    """Add averages to the models of a recipe: ``"average"`` of all, ``"average of margins"`` without the plain one.
 
-    `Recipe.choose` may then choose an average, which needs no further training, but a forward pass of each model that
-    it holds. The logits of an average are the logarithms of the mean probabilities.
+    `Recipe.choose` may then choose an average, which needs no further training, but a forward pass of each of its
+    models. The logits of an average are the logarithms of the mean probabilities.
 
     Args:
         logits: ``(N, C)`` of each model on the same samples, by the names of their losses.
 
     Raises:
-        ValueError: If shapes differ.
+        ValueError: If the shapes differ.
 
     Example:
         >>> import torch
@@ -331,12 +330,12 @@ def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def average_logits(logits: Sequence[Tensor]) -> Tensor:
-    """Return the logarithm of the mean probabilities of several models on the same samples: (N, C)."""
+    """Return the log of the mean probabilities (N, C) of several models on the same samples."""
     return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(len(logits))
 
 
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
-    """Make the loss for a margin, in nats, of the errors that matter most; released pairs have none."""
+    """Make the loss whose margin, in nats, applies to the errors that matter most; released pairs have none."""
     return SoftmaxMarginLoss(harm_of(concern).float(), margin=margin, label_smoothing=label_smoothing)
 
 

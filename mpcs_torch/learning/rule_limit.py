@@ -1,4 +1,4 @@
-"""The limits that a decision rule guarantees, and its effect on samples."""
+"""The limits that a decision rule guarantees, and the report of its effect on samples."""
 
 import re
 from collections.abc import Mapping
@@ -29,25 +29,24 @@ RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 @dataclass(frozen=True)
 class Limit:
-    """Say how many errors are acceptable, of which kind, among which samples, and how surely.
+    """An upper bound on an error rate: of which errors, among which samples, and at what confidence.
 
-    A referred sample is no error. A limit ``of`` a class is the one that stays true if classes become more or less
-    frequent; that of all samples and that of decided ones do not.
+    A referred sample is not an error. Only limits on true classes still hold if class frequencies change.
 
     Args:
-        at_most: The highest acceptable rate of errors, above 0 and below 1; of ``"cost"`` the highest mean cost.
+        at_most: The upper bound of the error rate, above 0 and below 1; for ``"cost"``, of the mean cost.
         errors: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs of class names, each a
-            true class and the class that it must not be mistaken for. ``"referrals"`` is a budget instead: the highest
-            share of samples that are referred, those with the highest risk of a dangerous error; errors have no limit.
+            true class and the class that it must not be mistaken for. ``"referrals"`` is a budget instead: an upper
+            bound of the share of referred samples, those with the highest risk of a dangerous error.
         of: ``"samples"`` for all samples, the name of a class or of a group of classes (`ConcernSpec.class_groups`) for
-            its true samples, ``"decided"`` for the samples that are not referred, or ``"decided NAME"`` for those that
-            are decided as the class, or one of the group.
-        by: A column of groups, such as ``"site"``: each of them keeps the limit. Default: all samples together.
-        confidence: The probability, over the samples of the fit, that the limit holds for new samples. None: it holds
-            in expectation over them, which limits of decided samples cannot.
-        per: Of samples in clusters, such as patients: ``"sample"`` for the rate over all samples of new clusters, or
-            ``"cluster"`` for the mean over new clusters of the rate of each, which takes no more clusters if a few are
-            large. They differ where large clusters have more errors.
+            its true samples, ``"decided"`` for samples that are not referred, or ``"decided NAME"`` for samples decided
+            as that class or one of that group.
+        by: A column of groups, ``"site"`` for example: the limit holds for each group. Default: all samples together.
+        confidence: The probability, over the validation samples of the fit, that the limit holds for new samples. None:
+            it holds in expectation over them, which is not possible for limits on decided samples.
+        per: For samples in clusters (of a patient, for example): ``"sample"`` for the rate over all samples of new
+            clusters, or ``"cluster"`` for the mean over new clusters of the rate in each, which needs no more clusters
+            if a few are large. They differ if large clusters have more errors.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -71,7 +70,7 @@ class Limit:
             value = getattr(self, name)
             if name == "at_most" or value is not None:
                 require(isinstance(value, Real), f"{name} must be a number", quoted(value))
-                object.__setattr__(self, name, float(value))  # not a number of NumPy, which a file would not hold
+                object.__setattr__(self, name, float(value))  # a NumPy number would not load from a file
         at_most, errors, confidence = self.at_most, self.errors, self.confidence
         require(0 < at_most < float("inf"), "at_most must be finite and above 0", at_most)
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
@@ -85,9 +84,9 @@ class Limit:
         if confidence is not None:
             check_confidence(confidence)
         if errors == "cost" and confidence is not None:
-            raise ValueError("confidence must be None for costs, whose limit holds in expectation.")
+            raise ValueError("confidence must be None for costs: their limit holds in expectation.")
         if self.is_of_decided and confidence is None:
-            raise ValueError(f"confidence must be given for a limit of {self.of}: it cannot hold in expectation.")
+            raise ValueError(f"confidence must be given for a limit of {self.of}, which cannot hold in expectation.")
         if not isinstance(errors, str):
             pairs = tuple(tuple(map(str, pair)) for pair in errors)
             are_pairs = pairs and not any(isinstance(pair, str) or len(pair) != 2 for pair in errors)
@@ -95,7 +94,7 @@ class Limit:
             object.__setattr__(self, "errors", pairs)
 
     def __str__(self) -> str:
-        """Return the limit in words, which `parse` reads."""
+        """Return the limit as text that `parse` reads."""
         errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self._pairs)
         by = "" if self.by is None else f" by {self.by}"
         sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:.12g}"
@@ -104,10 +103,10 @@ class Limit:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a limit, such as ``dangerous <= 1 % of malignant by site``; the default confidence is 0.95.
+        """Parse a limit, ``dangerous <= 1 % of malignant by site`` for example; the default confidence is 0.95.
 
         Raises:
-            ValueError: If the text is no limit.
+            ValueError: If the text is not a valid limit.
         """
         match = TEXT.fullmatch(text.strip())
         try:
@@ -117,7 +116,7 @@ class Limit:
             if "->" in errors:
                 errors = tuple(tuple(name.strip() for name in pair.split("->")) for pair in errors.split(","))
                 if any(len(pair) != 2 for pair in errors):
-                    raise ValueError("errors must be pairs like red->green, with commas between")
+                    raise ValueError("errors must be pairs like red->green, separated by commas")
             at_most = float(match["at_most"]) / (100 if match["percent"] else 1)
             is_sure = not match["mean"] and (errors != "cost" or match["confidence"])
             confidence = float(match["confidence"] or CONFIDENCE) if is_sure else None
@@ -134,17 +133,17 @@ class Limit:
 
     @property
     def is_budget(self) -> bool:
-        """Whether referrals are limited, not errors."""
+        """Whether the limit is on referrals instead of errors."""
         return self.errors == REFERRALS
 
     @property
     def is_of_decided(self) -> bool:
-        """Whether referred samples do not count."""
+        """Whether only decided samples count."""
         return self.of == DECIDED or self.of.startswith(f"{DECIDED} ")
 
     @property
     def is_of_true_class(self) -> bool:
-        """Whether the true samples of a class, or of a group of classes, count."""
+        """Whether only the true samples of a class, or of a group of classes, count."""
         return self.of != SAMPLES and not self.is_of_decided
 
     @property
@@ -158,13 +157,13 @@ class Limit:
         """Return the classes whose true or decided samples count; None for all.
 
         Raises:
-            ValueError: If there is no such class or group of classes, or its name means something else.
+            ValueError: If there is no such class or group of classes, or its name is ambiguous.
         """
         groups = dict(concern.class_groups)
         members = {name: (label,) for label, name in enumerate(concern.classes)} | groups
         name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
         if self.of in members and (self.of == SAMPLES or self.is_of_decided):
-            raise ValueError(f"of must not be {self.of!r} where a class is called so.")
+            raise ValueError(f"of must not be {self.of!r} if a class has that name.")
         if self.of in (SAMPLES, DECIDED):
             return None
         if name not in members:
@@ -173,9 +172,9 @@ class Limit:
         return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
-        """Return the loss of each class or coarse answer (column) by true class: (C, C + A), float64.
+        """Return the loss of each class or coarse answer (column) by true class (row): (C, C + A), float64.
 
-        Losses of samples that the limit does not count are 0. A budget of referrals has those of dangerous errors.
+        Losses of samples that do not count are 0. A budget of referrals has the losses of dangerous errors.
         """
         classes = list(concern.classes)
         if self.errors == "cost":
@@ -198,12 +197,12 @@ class Limit:
         return loss
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
-        """Return what counts, of true classes (N,) and of answers that would be given (N, K): (N, K), bool."""
+        """Return whether samples with true classes (N,) count under each candidate answer (N, K): (N, K), bool."""
         labels = self.classes_of(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
-        of = answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
-        return torch.isin(of, torch.tensor(labels, device=of.device))
+        classes = answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
+        return torch.isin(classes, torch.tensor(labels, device=classes.device))
 
 
 class ClassErrors(NamedTuple):
@@ -212,42 +211,40 @@ class ClassErrors(NamedTuple):
     errors: int
     samples: int
     has_interval: bool = True
-    """Whether the samples are independent."""
+    """Whether the samples are independent, so that the interval is valid."""
 
     def __str__(self) -> str:
-        """Return both with the rate and its 95 % interval."""
+        """Return the counts with the rate and its 95 % interval."""
         if not self.samples:
-            return "no sample"
+            return "no samples"
         low, high = clopper_pearson(self.errors, self.samples)
-        interval = (
-            f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}" if self.has_interval else "in clusters: without interval"
-        )
+        interval = f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}" if self.has_interval else "in clusters: no interval"
         return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} ({interval})"
 
 
 class RuleReport(NamedTuple):
-    """The effect of a rule on samples; after a fit with a limit, on those that guarantee it."""
+    """The effect of a rule on samples; after a fit with limits, on the samples that choose the thresholds."""
 
     calibrated_by: int
-    """The number of samples of the fit that went to the calibration."""
+    """The number of samples that fit the calibration."""
     judged_by: int
-    """The number of samples that the other values are measured on."""
+    """The number of samples on which the other values are measured."""
     coverage: float
     """The share of samples that are decided, not referred."""
     dangerous_rate: float
-    """Dangerous errors per sample; a referred sample is no error."""
+    """Dangerous errors per sample; a referred sample is not an error."""
     cost: float
-    """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
+    """The mean cost per sample of decisions and referrals; a referral without a price costs 0."""
     by_class: Mapping[str, ClassErrors]
-    """The dangerous errors among the samples of each class, and group of classes, that is dangerous to miss."""
+    """The dangerous errors of each class, and group of classes, that is dangerous to miss."""
     coarse: float = 0.0
     """The share of samples that get a coarse answer."""
     at_priors: Mapping[str, float] = MappingProxyType({})
-    """Coverage, dangerous_rate and cost at the priors of the deployment, if the rule has any: each class has its rate
-    here, and its frequency there."""
+    """Coverage, dangerous_rate and cost at the priors of the deployment, if the rule has any: the rate of each class
+    here, weighted by its frequency there."""
     seed: int | None = None
-    """The seed that drew which samples calibrate and which judge; None if there was no draw. The guarantee holds for a
-    seed that was fixed beforehand."""
+    """The seed that split calibration from threshold samples; None without a split. The guarantee holds only for a seed
+    that was fixed in advance."""
 
     @property
     def is_clustered(self) -> bool:
@@ -255,12 +252,12 @@ class RuleReport(NamedTuple):
         return any(not errors.has_interval for errors in self.by_class.values())
 
     def plain(self) -> dict[str, Any]:
-        """Return the report as dictionaries, lists and numbers."""
+        """Convert the report to dictionaries, lists and numbers."""
         by_class = {name: list(errors) for name, errors in self.by_class.items()}
         return {**self._asdict(), "by_class": by_class, "at_priors": dict(self.at_priors)}
 
     def table(self, concern: ConcernSpec) -> Table:
-        """Return the report as a table with a row for each value, which says where referrals cost nothing."""
+        """Return the report as a table with a row for each value."""
         free = ", a referral at 0" if concern.refer is None and self.coverage < 1 else ""
         calibrated = {"samples that calibrated": self.calibrated_by} if self.calibrated_by else {}
         calibrated |= {} if self.seed is None else {"seed that drew them": self.seed}
@@ -280,17 +277,17 @@ class RuleReport(NamedTuple):
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the report that `plain` gave.
+        """Restore a report from the output of `plain`.
 
         Raises:
-            ValueError: If it holds something else.
+            ValueError: If a value is invalid.
         """
         by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
         report = cls(**{**plain, "by_class": by_class})
         values = [value for value in report if not isinstance(value, Mapping | None)]
         numbers = [*values, *report.at_priors.values(), *(number for errors in by_class.values() for number in errors)]
         if not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError("the values of the report must be numbers")
+            raise ValueError("values of the report must be numbers")
         return report
 
 
@@ -305,8 +302,8 @@ def report_on(
 ) -> RuleReport:
     """Measure decisions (N,), -1 for referrals and from C on for coarse answers, against labels (N,).
 
-    With priors (C,), also at these class frequencies. Samples in clusters have no intervals, which would not hold.
-    Weights (N,) count in means, not in the errors of classes.
+    With priors (C,), also report values at these class frequencies. Clustered samples have no intervals, which would be
+    invalid. Weights (N,) apply to means, not to the error counts of classes.
     """
     classes = len(concern.classes)
     severity = severity_of(concern, classes).to(target.device)[target, decisions]  # -1 is the last column
@@ -322,15 +319,15 @@ def report_on(
     is_dangerous = concern.dangerous_pairs().any(dim=1)
     by_name = [*((name, (label,)) for label, name in enumerate(concern.classes)), *concern.class_groups]
     by_class = {
-        name: ClassErrors(sum(errors[label] for label in of), sum(samples[label] for label in of), not is_clustered)
-        for name, of in by_name
-        if is_dangerous[list(of)].any()
+        name: ClassErrors(sum(errors[i] for i in labels), sum(samples[i] for i in labels), not is_clustered)
+        for name, labels in by_name
+        if is_dangerous[list(labels)].any()
     }
     if weights is None:
         weights = torch.ones(len(target), dtype=torch.float64)
     means: dict[str, Any] = {name: (value @ weights.to(value) / weights.sum()).item() for name, value in values.items()}
     at_priors = dict[str, float]()
     if priors is not None:
-        of_class = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
-        at_priors = {name: (value @ of_class).item() for name, value in values.items() if name != "coarse"}
+        row_weights = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
+        at_priors = {name: (value @ row_weights).item() for name, value in values.items() if name != "coarse"}
     return RuleReport(0, len(target), by_class=by_class, at_priors=at_priors, **means)

@@ -1,10 +1,10 @@
-"""Rank epochs by one metric, with limits on others."""
+"""Rank epochs by one metric, subject to limits on others."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import isclose, isfinite, isnan
-from operator import index, le
+from operator import le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpcs_torch.errors import quoted, require
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
 
 Ties = Literal["first", "last"]
-ALIKE = "epochs that its count does not tell apart"
-"""The header of the last column, where metrics are counts."""
+INDISTINGUISHABLE = "epochs not significantly different"
+"""The header of the last column, if metrics are counts."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ E = TypeVar("E", bound=Epoch)
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """Rank the epochs that are within limits by one metric.
+    """Rank the epochs within limits by one metric.
 
     Args:
         by: The metric that ranks the epochs.
         directions: For each metric, ``"min"`` or ``"max"``, or a torchmetrics `Metric` (or its class) whose
             ``higher_is_better`` is set. A direction is never guessed from a name.
-        within: The largest allowed distance of a metric from its best value over all epochs, such as
-            ``{"accuracy": 0.001}``. Beyond any limit, a relative 1e-6 counts as rounding.
-        at_most: The highest allowed values, such as ``{"dangerous_rate": 0.02}``.
-        at_least: The lowest allowed values.
+        within: The maximum distance of a metric from its best value over all epochs, ``{"accuracy": 0.001}`` for
+            example. All limits have a relative tolerance of 1e-6 for rounding.
+        at_most: Upper bounds of metrics, ``{"dangerous_rate": 0.02}`` for example.
+        at_least: Lower bounds of metrics.
         ties: Whether the ``"first"`` or the ``"last"`` of equally good epochs ranks higher.
 
     Raises:
@@ -64,14 +64,14 @@ class SelectionRule:
         if self.by not in resolved:
             raise ValueError(f"directions must say which way is better for {self.by!r}, but has {list(resolved)}.")
         if without := ", ".join(name for name in self.within if name not in resolved):
-            raise ValueError(f"within needs the direction of {without}, but directions has {list(resolved)}.")
+            raise ValueError(f"within needs the direction of {without}, but directions has only {list(resolved)}.")
         for kind in ("within", "at_most", "at_least"):
             limits = {name: number(f"{kind} of {name}", limit) for name, limit in getattr(self, kind).items()}
-            is_known = kind == "within" or not any(map(isnan, limits.values()))
-            require(is_known, f"{kind} must hold numbers other than NaN", limits)
+            is_valid = kind == "within" or not any(map(isnan, limits.values()))
+            require(is_valid, f"{kind} must not contain NaN", limits)
             object.__setattr__(self, kind, limits)
         negative = {name: slack for name, slack in self.within.items() if not slack >= 0}
-        require(not negative, "within must hold distances >= 0", negative)
+        require(not negative, "within must contain distances >= 0", negative)
         check_choice("ties", self.ties, Ties)
 
     @property
@@ -80,7 +80,7 @@ class SelectionRule:
         return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
 
     def ranking(self, epochs: Sequence[E]) -> list[E]:
-        """Return the epochs within the limits, best first; an epoch whose ranking metric is NaN is left out."""
+        """Return the epochs within the limits, best first, without those whose ranking metric is NaN."""
         best: dict[str, float] = {}
         for epoch in epochs:
             best = self.best_losses(best, epoch)
@@ -89,15 +89,15 @@ class SelectionRule:
         return sorted(ordered, key=lambda epoch: self.loss(epoch, self.by))  # stable, so ties stay in order
 
     def alone(self, name: str) -> "SelectionRule":
-        """Return the rule that ranks by one metric with a direction, without limits."""
+        """Return the rule that ranks by one metric alone, without limits."""
         return SelectionRule(name, self.directions, ties=self.ties)
 
     def picked_by_each(self, epochs: Sequence[E]) -> dict[str, E]:
-        """Return the epoch that each metric with a direction would pick on its own."""
+        """Return the epoch that each metric with a direction would pick alone."""
         return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
 
     def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
-        """Return the best values, negated if higher is better, of the metrics in ``within`` after one more epoch."""
+        """Update the best values of the metrics in ``within`` with an epoch; negated if higher is better."""
         losses = {name: self.loss(epoch, name) for name in self.within}
         return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
 
@@ -106,7 +106,7 @@ class SelectionRule:
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
-        """Return whether an epoch is within the limits, those in ``within`` counted from these best losses."""
+        """Return whether an epoch is within the limits; those in ``within`` are relative to the best losses."""
         # Comparisons with NaN are false, so NaN is outside every limit.
         near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
         return (
@@ -118,8 +118,8 @@ class SelectionRule:
 
 
 def _is_at_most(value: float, limit: float) -> bool:
-    """Tell whether a value is at most a limit, or above it by rounding alone."""
-    return value <= limit or isclose(value, limit, rel_tol=1e-6)  # as of float32
+    """Return whether a value is at most a limit, up to rounding."""
+    return value <= limit or isclose(value, limit, rel_tol=1e-6)  # float32 rounding
 
 
 @dataclass(frozen=True)
@@ -127,75 +127,75 @@ class Contender:
     """An epoch that is, or could still become, one of the best."""
 
     place: int
-    """Among all epochs, from 0."""
+    """Index among all epochs."""
     rank: tuple[float, int]
-    """Sorts contenders, the best first."""
+    """Sort key of contenders, best first."""
     losses: tuple[float, ...]
-    """The metrics in ``within``, negated if higher is better: a lower one stays within its limit longer."""
+    """The metrics in ``within``, negated if higher is better: the lower, the longer it stays within its limit."""
     outranked_by: int = 0
-    """The number of better ones that will stay within the limits at least as long."""
+    """The number of better contenders that will stay within the limits at least as long."""
 
     def outranks(self, other: "Contender") -> bool:
-        """Return whether this one stays better than another as long as that one is within the limits."""
+        """Return whether this contender is better than another for as long as the other is within the limits."""
         return self.rank < other.rank and all(map(le, self.losses, other.losses))
 
-    def behind(self, other: "Contender") -> "Contender":
-        """Return this one with one more that outranks it."""
+    def compared_with(self, other: "Contender") -> "Contender":
+        """Return this contender, with the other one counted if it outranks this one."""
         return replace(self, outranked_by=self.outranked_by + 1) if other.outranks(self) else self
 
 
 @dataclass(frozen=True)
 class Contenders:
-    """The epochs that are, or could still become, the best ``places`` ones as more epochs follow.
+    """The epochs that are, or could still become, among the best ``places`` as more epochs follow.
 
-    A later best value can move epochs outside ``within``, and none ever comes back. So an epoch is out once it is
+    A later best value can push epochs outside ``within``, and they never come back. So an epoch is dropped once it is
     outside, or once ``places`` others outrank it.
     """
 
     rule: SelectionRule
     places: int
-    most: int | None = None
-    """The largest number of contenders; above it, the one goes whose loss costs least."""
+    max_count: int | None = None
+    """The maximum number of contenders; beyond it, the one that is easiest to replace is dropped."""
     epochs: tuple[tuple[Epoch, Contender], ...] = ()
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
-    """Of all epochs that were added."""
+    """The number of epochs added so far."""
     picked_at: int = 0
-    """The count when the present pick came first."""
+    """The count when the current pick became the best."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
-        """Return the contenders after one more epoch, which may move limits even if it does not compete."""
+        """Return the contenders after one more epoch, which may tighten limits even if it does not compete."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
         order = self.count if rule.ties == "first" else -self.count
         new = Contender(self.count, (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, n) for n in rule.within))
         epochs = [pair for pair in self.epochs if rule.keeps_limits(pair[0], best)]
         if competes and rule.keeps_limits(epoch, best):
             new = replace(new, outranked_by=sum(old.outranks(new) for _, old in epochs))
-            epochs = [(each, old.behind(new)) for each, old in epochs]
+            epochs = [(each, old.compared_with(new)) for each, old in epochs]
             epochs = [pair for pair in [*epochs, (epoch, new)] if pair[1].outranked_by < self.places]
-        if self.most is not None and len(epochs) > self.most:
-            epochs.remove(self._cheapest(sorted(epochs, key=lambda pair: pair[1].rank)))
+        if self.max_count is not None and len(epochs) > self.max_count:
+            epochs.remove(self._most_replaceable(sorted(epochs, key=lambda pair: pair[1].rank)))
         added = replace(self, epochs=tuple(epochs), best_losses=best, count=self.count + 1)
         return added if added.pick == self.pick else replace(added, picked_at=added.count)
 
-    def _cheapest(self, ranked: list[tuple[Epoch, Contender]]) -> tuple[Epoch, Contender]:
-        """Return the one that the next is nearest to, which would take its turn; but never one of the best places."""
-        costs = [after[1].rank[0] - each[1].rank[0] for each, after in pairwise(ranked)]
-        later = range(self.places, len(costs))
-        return ranked[min(later, key=lambda i: costs[i]) if later else -1]
+    def _most_replaceable(self, ranked: list[tuple[Epoch, Contender]]) -> tuple[Epoch, Contender]:
+        """Return the contender whose successor is closest in rank, but never one of the best ``places``."""
+        gaps = [after[1].rank[0] - each[1].rank[0] for each, after in pairwise(ranked)]
+        later = range(self.places, len(gaps))
+        return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
 
     def among(self, places: Container[int]) -> "Contenders":
-        """Return the contenders at some places alone."""
+        """Return only the contenders at some places."""
         return replace(self, epochs=tuple(pair for pair in self.epochs if pair[1].place in places))
 
     @property
     def pick(self) -> int | None:
-        """Return the place of the best one; None if no epoch is within the limits."""
+        """Return the place of the best contender; None if no epoch is within the limits."""
         return min((each for _, each in self.epochs), key=lambda each: each.rank).place if self.epochs else None
 
     @property
-    def waited(self) -> int:
-        """Return the number of epochs since the pick last changed; 0 before there is one."""
+    def epochs_since_pick(self) -> int:
+        """Return the number of epochs since the pick last changed; 0 before the first pick."""
         return 0 if self.pick is None else self.count - self.picked_at
 
     @property
@@ -205,10 +205,10 @@ class Contenders:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number of any library as a float.
+    """Convert a scalar of any library to a float.
 
     Raises:
-        ValueError: If it is no single number.
+        ValueError: If it is not a scalar.
     """
     try:
         if isinstance(value, str | bytes | bytearray):
@@ -219,26 +219,20 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Return a whole number of any library, below 2^63, as an int.
+    """Convert an integer of any library, at most 2^53 in magnitude, to an int.
 
     Raises:
-        ValueError: If it is something else, such as a bool or text.
+        ValueError: If it is anything else, including a bool or text.
     """
-    try:
-        if isinstance(value, bool | str | bytes) or str(getattr(value, "dtype", "")).endswith("bool"):
-            raise TypeError
-        try:
-            result = index(value)
-        except TypeError:
-            result = int(value) if float(value).is_integer() else 2**63
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        result = 2**63
-    require(-(2**63) < result < 2**63, f"{name} must be a whole number", quoted(value))
-    return result
+    result = number(name, value)
+    is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+    is_exact = result.is_integer() and abs(result) <= 2**53
+    require(is_exact and not is_bool, f"{name} must be a whole number", quoted(value))
+    return int(result)
 
 
-def counts_among(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
-    """Return the metrics that count errors: better when lower, whole in every epoch, and above 1 in some."""
+def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
+    """Return the metrics that count errors: lower is better, integers in all epochs, and above 1 in some."""
     columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
     finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
     are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
@@ -250,7 +244,7 @@ def counts_among(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
 
 
 def count_interval(count: float) -> tuple[float, float]:
-    """Return the exact 95 % interval of the mean of a count of rare, independent errors (Garwood, for Poisson)."""
+    """Return the exact 95 % interval of the mean of a Poisson count of independent errors (Garwood)."""
     from scipy.special import gammainccinv, gammaincinv
 
     if not isfinite(count):
@@ -258,10 +252,10 @@ def count_interval(count: float) -> tuple[float, float]:
     return float(gammaincinv(count, LEVEL / 2)) if count else 0.0, float(gammainccinv(count + 1, LEVEL / 2))
 
 
-def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
-    """Return the other epochs whose count the same chance of an error could have given, by an exact test at 5 %.
+def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
+    """Return the other epochs whose count does not differ significantly from the pick's, by an exact test at 5 %.
 
-    The errors of two epochs count as different samples. Shared ones, which counts do not show, can tell more apart.
+    The test treats the errors of two epochs as independent; a paired test, which counts do not allow, has more power.
     """
     from scipy.special import bdtr
 
@@ -274,18 +268,18 @@ def alike(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
     """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule.
 
-    Counts of errors have an exact 95 % interval, as of independent samples, and the last column names the epochs that
-    the count of the picker does not tell apart from its pick.
+    Counts of errors have an exact 95 % interval, assuming independent samples, and the last column lists the epochs
+    whose count does not differ significantly from that of the pick.
 
     Args:
         rule: The rule.
         epochs: All epochs.
-        best: The best epoch that has a checkpoint, told apart if the rule picks another one.
+        best: The best epoch that has a checkpoint, listed separately if the rule picks another one.
     """
-    ranking, counts = rule.ranking(epochs), counts_among(rule, epochs)
+    ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}
     if best is not None and picked and picked["the rule"] is not best:
-        picked = {"the rule (its checkpoint is gone)": ranking[0], "the rule, of those with one": best}
+        picked = {"the rule (its checkpoint is gone)": ranking[0], "the rule, with a checkpoint": best}
     reference = next(iter(picked.values()), None)
     rivals = {**dict.fromkeys(picked, (rule.by, ranking)), **{name: (name, epochs) for name in rule.directions}}
     picked |= rule.picked_by_each(epochs)
@@ -298,27 +292,27 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
                 cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"
             if name in counts:
                 cells[name] += " [{:.3g}, {:.3g}]".format(*count_interval(epoch.values[name]))
-        by, others = rivals[picker]
-        same = _in_runs([each.number for each in alike(others, by, epoch)]) if by in counts else ""
-        rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([same] if counts else [])])
-    return Table(["picked by", "epoch", *names, *([ALIKE] if counts else [])], rows)
+        by, candidates = rivals[picker]
+        ties = _as_ranges([each.number for each in indistinguishable(candidates, by, epoch)]) if by in counts else ""
+        rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([ties] if counts else [])])
+    return Table(["picked by", "epoch", *names, *([INDISTINGUISHABLE] if counts else [])], rows)
 
 
-def _in_runs(numbers: Sequence[int]) -> str:
-    """Return numbers in order, those that follow each other as a run, such as ``1, 4 to 9``."""
+def _as_ranges(numbers: Sequence[int]) -> str:
+    """Format numbers in ascending order, consecutive ones as a range: ``1, 4 to 9``."""
     by_run = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in run] for _, run in by_run]
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
-    """Warn that the values of a picked epoch look better on the samples that it was picked by."""
-    told = f"the epoch was picked of {epochs} by {by} on {where}: its values there look better than on new samples"
-    return [EvaluationWarning("E5", told)] if epochs > 1 else []
+    """Warn that the values of a picked epoch are optimistic on the data it was picked on."""
+    message = f"the epoch was picked from {epochs} by {by} on {where}, so its values there are optimistic"
+    return [EvaluationWarning("E5", message)] if epochs > 1 else []
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
-    if isinstance(given, str):  # a Metric compared with a string is a Metric, which is true
+    if isinstance(given, str):  # comparing a Metric with a string gives a Metric, which is truthy
         higher_is_better = {"min": False, "max": True}.get(given)
     else:
         higher_is_better = getattr(given, "higher_is_better", None)

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import holds, replace_text
-from mpcs_torch.io.locks import held
+from mpcs_torch.io.locks import locked
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.state_files import StateError as StateError
 from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
@@ -247,7 +247,7 @@ def watch_logs(
         FolderInUseError: If another process uses the state.
         PredictionsError: If a value breaks a rule; what was saved before stays.
     """
-    with held(state.with_name(f".{state.name}.lock")):
+    with locked(state.with_name(f".{state.name}.lock")):
         watch, reader = begin()
         raised = list[Alarm]()
         watch.save(state)

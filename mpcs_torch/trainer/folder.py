@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.io.atomic_files import flush_paths, replace_text
-from mpcs_torch.io.locks import held
+from mpcs_torch.io.locks import locked
 from mpcs_torch.learning import CheckpointSelector, manifest
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.processes.world import ALONE, World
@@ -94,7 +94,7 @@ def run_in_folder(
         StoppedError: If the process was asked to terminate; the run can be resumed.
     """
     with ExitStack() as stack:
-        world.from_first(lambda: stack.enter_context(held(folder)))
+        world.from_first(lambda: stack.enter_context(locked(folder)))
         # Not before: another process may have finished a run while this one waited for the folder.
         world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
         # What is wrong with the config must show before an old run is deleted.

@@ -133,9 +133,9 @@ ALIKE = torch.tensor([[3.0, 3.0], [1.0, 1.0], [0.0, 0.0]]), torch.tensor([1, 0, 
 @pytest.mark.parametrize(
     ("batch", "reason"),
     [
-        (RIGHT, "every sample is classified right: the optimal temperature is 0"),
-        (WRONG, "the scores are reversed or carry no information, and the optimal temperature is infinite"),
-        (ALIKE, "the logits are the same for all classes: they carry no information"),
+        (RIGHT, "every sample is classified correctly: the optimal temperature is 0"),
+        (WRONG, "the scores are reversed or uninformative, and the optimal temperature is infinite"),
+        (ALIKE, "the logits are the same for all classes: they are uninformative"),
     ],
 )
 def test_a_temperature_without_an_optimum_is_1_with_a_warning(batch: tuple[Tensor, Tensor], reason: str) -> None:
@@ -197,7 +197,7 @@ def test_tiny_sets_have_an_optimum_or_a_warning(seed: int, size: int) -> None:
         ({"preds": torch.tensor([[0.0, 0, 0, -torch.inf]]).expand(3, 4)}, "but sample 0 has [0, 0, 0, -inf]."),
         (
             {"preds": torch.zeros(0, 4), "target": torch.zeros(0, dtype=torch.int64)},
-            "preds must hold at least one sample, but has shape (0, 4).",
+            "preds must have at least one sample, but has shape (0, 4).",
         ),
     ],
 )

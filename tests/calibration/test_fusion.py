@@ -69,7 +69,7 @@ def test_the_same_system_twice_shares_its_weight() -> None:
 def test_a_weight_below_0_is_told() -> None:
     scores, target = scores_of_systems(0)
     scores[:, 2] *= -1
-    with pytest.warns(CalibrationWarning, match=r"The weights of the systems are .*: one is below 0"):
+    with pytest.warns(CalibrationWarning, match=r"The weights of the systems are .*: one is negative"):
         LogisticFusion(3).fit(scores, target)
 
 

@@ -92,7 +92,7 @@ def test_a_fit_without_an_optimum_is_a_warning(tmp_path: Path, capsys: pytest.Ca
     arguments = ["calibrate", "fit", tmp_path / "dev.npz", "--method", "temperature", "--out", tmp_path / "cal.pt"]
     assert run(*arguments) == 0
     captured = capsys.readouterr()
-    assert "mpcs: warning: The temperature is 1, because every sample is classified right" in captured.err
+    assert "mpcs: warning: The temperature is 1, because every sample is classified correctly" in captured.err
     assert "temperature 1, cross entropy" in captured.out
 
 
@@ -209,7 +209,7 @@ def test_priors_that_are_too_uncertain_are_refused(
     assert run("calibrate", "priors", known, deployed) == 0
     printed = capsys.readouterr().out
     assert "DO NOT USE THESE PRIORS: intervals are wider than their estimates: " in printed
-    assert "these samples do not tell any classes apart." in printed
+    assert "these samples do not distinguish any classes." in printed
     assert "--priors" not in printed
     assert run("calibrate", "priors", known, deployed, "--json") == 0
     file, concern = known.with_name("priors.json"), known.with_name("concern.yaml")
@@ -231,8 +231,10 @@ def test_priors_that_must_not_be_used_are_not_offered(
     write_predictions(deployed, scores.softmax(dim=1), target, NAMES)
     assert run("calibrate", "priors", known, deployed) == 0
     captured = capsys.readouterr()
-    assert "mpcs: warning: the priors must not be used: more than class frequencies has changed" in captured.err
-    assert captured.out.splitlines()[-1].startswith("DO NOT USE THESE PRIORS: the samples of a class do not look like")
+    assert "mpcs: warning: do not use the priors: more than class frequencies has changed" in captured.err
+    assert captured.out.splitlines()[-1].startswith(
+        "DO NOT USE THESE PRIORS: the samples of a class do not look the same"
+    )
     assert "--priors" not in captured.out
 
 
@@ -241,10 +243,10 @@ def test_errors_name_the_file_that_breaks_a_rule(
 ) -> None:
     deployed.write_text("".join(deployed.read_text().splitlines(keepends=True)[:2]))
     assert run("calibrate", "priors", known, deployed) == 2
-    assert f"{deployed}: unlabelled must hold" in one_line(capsys.readouterr().err)
+    assert f"{deployed}: unlabelled must have" in one_line(capsys.readouterr().err)
     known.write_text(known.read_text().replace("green\n", "red\n"))
     assert run("calibrate", "priors", known, known) == 2
-    assert f"{known}: target must hold each class at least twice" in one_line(capsys.readouterr().err)
+    assert f"{known}: target must contain each class at least twice" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ def test_a_plan_by_a_pilot_counts_its_clusters(tmp_path: Path, capsys: pytest.Ca
     assert "--concern: must be given with --like" in one_line(capsys.readouterr().err)
     assert run(*given, "--concern", concern, "--json") == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["plan"].startswith(f"Collect {plan['given']} clusters like these 100: then limits let at least 50 % be")
+    assert plan["plan"].startswith(f"Collect {plan['given']} clusters like these 100: then at least 50 % can be")
     assert plan["chance"] >= 0.9
     assert run(*given, "--expected", "0.1") == 2
     assert "--expected, --like: give one of both" in one_line(capsys.readouterr().err)

@@ -115,7 +115,7 @@ def test_broken_ranges_are_refused_with_their_place(tmp_path: Path, text: str, m
 
 
 def test_reading_ranges_as_one_spec_says_who_reads_them(tmp_path: Path) -> None:
-    with pytest.raises(ConcernError, match="has ranges of costs, which load_concern_range and mpcs score read"):
+    with pytest.raises(ConcernError, match="has ranges of costs: use load_concern_range or mpcs score"):
         load_concern(write(tmp_path, ILL))
 
 
@@ -125,11 +125,11 @@ def test_costs_that_do_not_fit_together_are_refused() -> None:
         ConcernRange.of_people({"anna": one, "ben": other})
     with pytest.raises(ConcernError, match="must agree on whether a referral has a cost, but have False and True"):
         ConcernRange.of_people({"anna": one, "ben": ConcernSpec(AB, refer=1)})
-    with pytest.raises(ConcernError, match="low must hold no cost above that of high"):
+    with pytest.raises(ConcernError, match="low must have no cost above that of high"):
         ConcernRange([ConcernSpec(AB, refer=2)], [ConcernSpec(AB, refer=1)])
     with pytest.raises(ConcernError, match="must have the same released pairs, or both weights"):
         ConcernRange([one], [ConcernSpec(AB, releases=[["a", "b"]])])
-    with pytest.raises(ConcernError, match="must hold a spec for each person, but hold 0 and 0"):
+    with pytest.raises(ConcernError, match="must have a spec for each person, but have 0 and 0"):
         load_concern_range()
 
 

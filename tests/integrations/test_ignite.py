@@ -121,10 +121,10 @@ def test_a_restored_metric_goes_on_with_its_batches(name: str) -> None:
 def test_a_state_of_another_metric_is_refused() -> None:
     state = TorchMetric(Accuracy(3)).state_dict()
     with pytest.raises(
-        IgniteError, match=r"of {'': 'MulticlassAccuracy'}, {'tp': \(3,\), .* but holds those of {'': 'Acc"
+        IgniteError, match=r"of {'': 'MulticlassAccuracy'}, {'tp': \(3,\), .* but has those of {'': 'Acc"
     ):
         TorchMetric(MulticlassAccuracy(3)).load_state_dict(state)
-    with pytest.raises(ValueError, match=r"'counts': \(3, 4\).* but holds those of .*'counts': \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"'counts': \(3, 4\).* but has those of .*'counts': \(3, 3\)"):
         TorchMetric(Accuracy(4)).load_state_dict(state)
     for metric in (TorchMetric(Accuracy(3)), IgniteAccuracy()):
         with pytest.raises(ValueError, match="Argument state_dict should be a dictionary"):
@@ -172,5 +172,5 @@ def test_a_metric_that_is_not_attached_is_named(tmp_path: Path) -> None:
 def test_states_of_other_metrics_are_refused(other: Metric) -> None:
     saved = TorchMetric(MulticlassAccuracy(3))
     saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))
-    with pytest.raises(ValueError, match="state_dict must hold the states of"):
+    with pytest.raises(ValueError, match="state_dict must have the states of"):
         TorchMetric(other).load_state_dict(saved.state_dict())

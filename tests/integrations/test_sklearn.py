@@ -87,7 +87,9 @@ def test_weights_of_samples_count() -> None:
     fitted, half = pipeline(C=0.01).fit(X, NAMES), (np.arange(150) % 2).astype(float)
     scorer = concern_scorer("mpcs", CONCERN)
     assert scorer(fitted, X, NAMES, sample_weight=half) == pytest.approx(scorer(fitted, X[1::2], NAMES[1::2]))
-    with pytest.raises(ScorerError, match="sample_weight must be None, because measured_robustness takes no weights"):
+    with pytest.raises(
+        ScorerError, match="sample_weight must be None, because measured_robustness does not support weights"
+    ):
         concern_scorer("measured_robustness", CONCERN)(fitted, X, NAMES, sample_weight=half)
 
 
@@ -97,10 +99,10 @@ def test_weights_of_samples_count() -> None:
         ("soft_f1_micro", {}, "must be a torchmetrics Metric or one of accuracy.* got 'soft_f1_micro'"),
         ("xyz", {}, "one of accuracy.*mpcs.* got 'xyz'"),
         ("mcps", {}, "a name of `mpcs metrics`, but got 'mcps': did you mean mpcs"),
-        ("calibration_slope", {}, "must say which way is better, but calibration_slope does not"),
+        ("calibration_slope", {}, r"must have a direction \(higher_is_better\), but calibration_slope does not"),
         ("mpcs", {"kk": 3}, "mpcs has no setting 'kk'; it has .*k, "),
-        (MetaPatternConcernScore(3), {}, "MetaPatternConcernScore must be made with from_logits=False"),
-        (Accuracy(3), {"k": 3}, "settings go with the name of a metric"),
+        (MetaPatternConcernScore(3), {}, "MetaPatternConcernScore must be created with from_logits=False"),
+        (Accuracy(3), {"k": 3}, "settings need a metric given by name"),
     ],
 )
 def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any], message: str) -> None:

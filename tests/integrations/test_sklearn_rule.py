@@ -106,7 +106,7 @@ def test_a_trained_classifier_leaves_all_samples_to_the_rule() -> None:
     report = classifier.rule_.report
     assert report is not None
     assert report.calibrated_by + report.judged_by == 1000
-    with pytest.raises(ValueError, match=r"y must hold every class of the estimator, \[0, 1\], but has not all"):
+    with pytest.raises(ValueError, match=r"y must contain every class of the estimator, \[0, 1\], but lacks some"):
         classifier.fit(noisy(1000, 1)[0], noisy(1000, 1)[1] + 1)
 
 
@@ -116,7 +116,7 @@ def test_limits_by_a_column_take_groups(table: Any) -> None:
     groups = table({"site": ["A", "B"] * 1000, "other": [None] * 2000})
     classifier = DecisionRuleClassifier(GaussianNB(), limits=Limit(0.1, by="site"), random_state=0)
     assert classifier.fit(inputs, labels, groups=groups).rule_.report is not None
-    with pytest.raises(ValueError, match="groups must hold the columns of limits"):
+    with pytest.raises(ValueError, match="groups must have the columns of the limits"):
         classifier.fit(inputs, labels)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         classifier.fit(inputs[1:], labels[1:], groups=groups)
@@ -166,11 +166,11 @@ def test_a_referral_is_of_the_type_of_the_labels(labels: Any, given: Any, expect
         ),
         ({"concern": CONCERN}, NAMES[50:], None),
         ({"concern": CONCERN}, np.where(LABELS, NAMES, "rosa"), "labels must be classes of the concern"),
-        ({}, np.where(LABELS, "a", "a"), "y must hold at least two classes, but has one class, ['a']."),
+        ({}, np.where(LABELS, "a", "a"), "y must have at least two classes, but has one class, ['a']."),
     ],
 )
 def test_what_does_not_fit_the_labels_is_refused(settings: Any, labels: Any, message: str | None) -> None:
-    message = message or "y must hold every class of the concern, but has no setosa."
+    message = message or "y must contain every class of the concern, but has no setosa."
     with pytest.raises(ValueError, match=re.escape(message)):
         DecisionRuleClassifier(GaussianNB(), **settings).fit(X[-len(labels) :], labels)
 

@@ -107,10 +107,10 @@ def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Pat
 
 def test_going_on_must_be_asked_for(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path / "old", RULE), 1, 0.1)
-    message = "folder must be empty, but .*old holds the checkpoints of an earlier run: pass resume=True to go on"
+    message = "folder must be empty, but .*old contains the checkpoints of an earlier run: pass resume=True to continue"
     with pytest.raises(FileExistsError, match=message):
         CheckpointSelector(tmp_path / "old", RULE)
-    with pytest.raises(FileExistsError, match="holds old: pass another folder"):
+    with pytest.raises(FileExistsError, match="contains old: pass another folder"):
         CheckpointSelector(tmp_path, RULE)
     assert checkpoints(tmp_path / "old") == ["epoch-00001.pt"]
 
@@ -181,7 +181,9 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
 
     monkeypatch.setattr(state_files, "write_whole", failing)
     monkeypatch.setattr(manifest, "append", failing_append if at == "manifest" else manifest.append)
-    with pytest.raises(OSError, match="epoch 2 cannot be saved; earlier checkpoints are kept: " + os.strerror(code)):
+    with pytest.raises(
+        OSError, match="cannot save the checkpoint of epoch 2; earlier checkpoints are kept: " + os.strerror(code)
+    ):
         update(selector, 2, 0.1)
     monkeypatch.undo()
     assert (tmp_path / "manifest.json").read_bytes() == before
@@ -206,7 +208,7 @@ def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(checkpoint_selector, "rename", fails)
-    with pytest.raises(OSError, match="epoch 2 cannot be saved"):
+    with pytest.raises(OSError, match="cannot save the checkpoint of epoch 2"):
         update(selector, 2, 0.1)
     monkeypatch.undo()
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]

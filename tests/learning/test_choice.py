@@ -1,12 +1,26 @@
 """The choice among models and decision factors: by hand, and how well it chooses among noisy options."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from sklearn.metrics import log_loss
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Option, Options, decide, harm_of, log_score, softened
+from mpcs_torch.learning.choice import (
+    FACTORS,
+    HARM,
+    RIGHT,
+    Option,
+    Options,
+    calibrated,
+    calibration_for,
+    decide,
+    harm_of,
+    log_score,
+    softened,
+)
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 HARM_MATRIX = harm_of(CONCERN)
@@ -21,6 +35,11 @@ def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor,
     return target, plain, plain + 0.3 * own
 
 
+def options_of(logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Options:
+    probs = [calibrated(each, target, calibration_for(harm)) for each in logits]
+    return Options.of_probs(probs, target, harm, factors)
+
+
 def test_decisions_and_costs_by_hand() -> None:
     probs = torch.tensor([[0.45, 0.0, 0.55], [0.3, 0.3, 0.4]], dtype=torch.float64)
     assert softened(HARM_MATRIX, 0.1).tolist()[0] == pytest.approx([0, 0.1, 1])
@@ -30,7 +49,7 @@ def test_decisions_and_costs_by_hand() -> None:
 
 def test_counts_are_changes_against_the_most_probable_class_of_the_first_model() -> None:
     target, plain, other = sample(500, 0)
-    options = Options.of([plain, other], target, HARM_MATRIX)
+    options = options_of([plain, other], target, HARM_MATRIX)
     assert len(options.options) == 2 * len(FACTORS)
     assert not options.counted[0].any()
     assert not options.estimated[0].any()
@@ -43,7 +62,7 @@ def test_counts_are_changes_against_the_most_probable_class_of_the_first_model()
 
 
 def test_pooled_options_are_those_of_all_samples() -> None:
-    parts = [Options.of(list(sample(300, seed)[1:]), sample(300, seed)[0], HARM_MATRIX) for seed in (1, 2)]
+    parts = [options_of(list(sample(300, seed)[1:]), sample(300, seed)[0], HARM_MATRIX) for seed in (1, 2)]
     pooled = Options.pooled(parts)
     assert pooled.counted.shape[2] == 600
     assert pooled.scores.shape == (2, 600)
@@ -64,14 +83,14 @@ def test_the_score_is_that_of_scikit_learn_for_the_class_and_for_no_harm() -> No
 def test_the_plain_model_is_chosen_where_nothing_is_better() -> None:
     target, plain, _ = sample(2000, 3, strength=6.0)
     worse = plain.roll(1, dims=1)
-    options = Options.of([plain, worse], target, HARM_MATRIX)
+    options = options_of([plain, worse], target, HARM_MATRIX)
     assert options.options[options.choose(0.0)].model == 0
 
 
 def test_a_model_that_is_clearly_better_is_chosen() -> None:
     target, plain, _ = sample(3000, 4, strength=1.0)
     better = plain + 1.5 * torch.eye(3)[target]
-    options = Options.of([plain, better], target, HARM_MATRIX)
+    options = options_of([plain, better], target, HARM_MATRIX)
     assert options.options[options.choose(0.0005)].model == 1
 
 
@@ -93,7 +112,7 @@ def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def test_a_better_score_does_not_make_up_for_a_clear_loss_of_accuracy() -> None:
     target, plain, aware = accurate_but_overconfident(4000)
-    options = Options.of([plain, aware], target, HARM_MATRIX)
+    options = options_of([plain, aware], target, HARM_MATRIX)
     assert options.ranking() == [1, 0]
     assert options.options[options.choose(0.0005)].model == 0
 
@@ -102,7 +121,7 @@ def test_a_loss_in_few_clusters_is_not_clear() -> None:
     """Each of 120 samples 20 times: 6 fewer are right, which 2400 independent samples would show clearly."""
     drawn = accurate_but_overconfident(4000)
     target, plain, aware = (each[240:360].repeat_interleave(20, dim=0) for each in drawn)
-    options = Options.of([plain, aware], target, HARM_MATRIX, factors=(1.0,))
+    options = options_of([plain, aware], target, HARM_MATRIX, factors=(1.0,))
     assert options.counted[1, RIGHT].sum() == -6 * 20
     assert options.options[options.choose(0.0005)].model == 0
     assert options.options[options.choose(0.0005, torch.arange(120).repeat_interleave(20))].model == 1
@@ -114,7 +133,7 @@ def test_scores_choose_the_better_model_more_often_than_counts() -> None:
     right = {"scores": 0, "counts": 0}
     for part in range(100):
         at = slice(300 * part, 300 * (part + 1))
-        options = Options.of([noisier[at], better[at]], target[at], HARM_MATRIX, factors=(1.0,))
+        options = options_of([noisier[at], better[at]], target[at], HARM_MATRIX, factors=(1.0,))
         right["scores"] += options.choose(0.0005) == 1
         counted = options.counted.mean(dim=2)
         right["counts"] += bool(counted[1, RIGHT] >= -0.0005 and counted[1, HARM] < 0)
@@ -125,7 +144,7 @@ def test_scores_choose_the_better_model_more_often_than_counts() -> None:
 def test_a_factor_costs_no_more_accuracy_than_allowed() -> None:
     target, plain, _ = sample(3000, 6)
     for allowed in (0.0, 0.001, 0.01):
-        options = Options.of([plain], target, HARM_MATRIX)
+        options = options_of([plain], target, HARM_MATRIX)
         chosen = options.estimates()[options.choose(allowed)]
         assert chosen[RIGHT] >= -allowed
         assert chosen[HARM] <= 0

@@ -290,13 +290,13 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"concern": {"classes": 10_000_000}}, "the costs must have a row for each class"),
-        ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must hold all of their values"),
+        ({"concern": {"classes": 10_000_000}}, "costs must have a row for each class"),
+        ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must store all of their values"),
         ({"report": {"coverage": "\x1b[31m"}}, "has no 'by_class'"),
-        ({"report": {**REPORT, "coverage": "\x1b[31m"}}, "the values of the report must be numbers"),
-        ({"report": {**REPORT, "by_class": {"red": [1, "2"]}}}, "the values of the report must be numbers"),
-        ({"report": {**REPORT, "seed": "1"}}, "the values of the report must be numbers"),
-        ({"limits": [{"at_most": 0.5}]}, "the losses must have a matrix for each limit"),
+        ({"report": {**REPORT, "coverage": "\x1b[31m"}}, "values of the report must be numbers"),
+        ({"report": {**REPORT, "by_class": {"red": [1, "2"]}}}, "values of the report must be numbers"),
+        ({"report": {**REPORT, "seed": "1"}}, "values of the report must be numbers"),
+        ({"limits": [{"at_most": 0.5}]}, "losses must have a matrix for each limit"),
         ({"settings": {"seed": 0, "other": 1}}, "DecisionRule.__init__() got an unexpected keyword argument 'other'"),
         ({"settings": None}, "'NoneType' object has no attribute"),
     ],
@@ -332,7 +332,7 @@ def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], mess
         ({"priors": torch.ones(3)}, "priors must be >= 0 and sum to 1, but got [1.0, 1.0, 1.0]."),
         (
             {"priors": [0.2, 0.3, 0.5], "limits": Limit(0.1)},
-            "priors must only be given with limits of single true classes, which hold at any frequencies, but got",
+            "priors must only be given with limits on single true classes, which hold at any class frequencies, but",
         ),
     ],
 )
@@ -346,7 +346,7 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
     [
         ({}, torch.rand(2, 4), torch.tensor([0, 1]), "preds must have 3 classes in dimension 1, but got shape (2, 4)."),
         ({}, torch.rand(2, 3, 2), torch.zeros(2, 2).long(), "preds must have shape (N, C), but got (2, 3, 2)."),
-        ({}, torch.rand(0, 3), torch.zeros(0).long(), "preds must hold at least one sample, but is empty."),
+        ({}, torch.rand(0, 3), torch.zeros(0).long(), "preds must have at least one sample, but is empty."),
         (
             {},
             torch.full((1, 3), torch.nan),
@@ -365,12 +365,16 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
             *world(500, 0),
             "by 400 samples, unless all are referred: they can guarantee 0.00747, and 0.005 takes 747 samples.",
         ),
-        ({"limits": Limit(0.1, by="site")}, *world(400, 0), "groups must hold the columns of limits, ['site'], but"),
+        (
+            {"limits": Limit(0.1, by="site")},
+            *world(400, 0),
+            "groups must have the columns of the limits, ['site'], but",
+        ),
         (
             {"priors": torch.ones(3) / 3},
             torch.rand(2, 3),
             torch.tensor([0, 1]),
-            "target must hold every class to correct for priors, but has no green.",
+            "target must contain every class to correct for priors, but has no green.",
         ),
     ],
 )

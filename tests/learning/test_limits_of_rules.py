@@ -108,7 +108,7 @@ def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limi
     with pytest.warns(EvaluationWarning, match=r"^E4: few samples .*, malignant \(0\): with fewer than 59, not even 0"):
         report = DecisionRule(SKIN, Limit(0.02)).fit(preds[few], target[few]).report
     assert report is not None
-    assert str(report.by_class["malignant"]) == "no sample"
+    assert str(report.by_class["malignant"]) == "no samples"
     with pytest.raises(UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1, and 0.05 takes"):
         DecisionRule(SKIN, Limit(0.05, of="malignant")).fit(preds[few], target[few])
 
@@ -140,7 +140,7 @@ def test_a_limit_of_a_group_of_classes_is_that_of_the_classes_as_one(of: str) ->
     is_dangerous = SKIN.dangerous_pairs()[of_new, decisions] & (decisions >= 0) & (of_new >= 1)
     errors = rule.evaluate(new, of_new).by_class["referable"]
     assert errors[:2] == (is_dangerous.sum(), (of_new >= 1).sum())
-    with pytest.raises(ValueError, match="limits of single true classes, which hold at any frequencies, but got"):
+    with pytest.raises(ValueError, match="limits on single true classes, which hold at any class frequencies, but got"):
         DecisionRule(GROUPED, Limit(0.1, of=of), priors=[0.3, 0.3, 0.4])
     with pytest.raises(ValueError, match=r"of must be one of \[.*'malignant', 'referable'\], or decided and a class"):
         DecisionRule(GROUPED, Limit(0.1, of="dangerous ones"))
@@ -234,7 +234,7 @@ def test_words_that_are_no_limit_are_refused() -> None:
         "dangerous <= much": "could not convert string to float: 'much'",
         "dangerous <= 150 %": "at_most must be below 1, a share of samples, but got 1.5",
         "bad <= 0.1": "errors must be 'dangerous', 'any', 'cost', 'referrals' or pairs of class names, but got 'bad'",
-        "a->b->c <= 0.1": "errors must be pairs like red->green, with commas between",
+        "a->b->c <= 0.1": "errors must be pairs like red->green, separated by commas",
         "any <= 0.1 of decided in expectation": "confidence must be given for a limit of decided",
     }.items():
         with pytest.raises(ValueError, match=f"limit '{text}': {message}".replace("(", r"\(")):
@@ -261,7 +261,7 @@ def test_a_fit_that_refers_every_sample_says_so() -> None:
     generator = torch.Generator().manual_seed(0)
     preds, target, _ = world(1500, generator)
     wrong = (target + torch.randint(1, 3, (1500,), generator=generator)) % 3
-    with pytest.warns(AllReferredWarning, match="every sample is referred"):
+    with pytest.warns(AllReferredWarning, match="all samples are referred"):
         DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(5 * torch.eye(3)[wrong] + 0 * preds, target)
 
 
@@ -273,7 +273,7 @@ def test_numbers_of_numpy_and_clusters_survive_a_file(tmp_path: Path) -> None:
     loaded = DecisionRule.load(tmp_path / "rule.pt")
     assert (loaded.limits, loaded.report) == (rule.limits, rule.report)
     assert loaded.report is not None
-    assert str(loaded.report.by_class["malignant"]).endswith("(in clusters: without interval)")
+    assert str(loaded.report.by_class["malignant"]).endswith("(in clusters: no interval)")
 
 
 def test_a_very_low_limit_is_refused_at_once() -> None:
@@ -289,13 +289,13 @@ def test_a_very_low_limit_is_refused_at_once() -> None:
         ((0.1, ["red", "green"]), "errors must be pairs of class names, but got"),
         ((0.1, "any", 3), "of and by must be text, but got 3 and None"),
         ((0.1, "any", "samples", None, "0.95"), "confidence must be a number, but got '0.95'"),
-        ((0.1, "cost"), "confidence must be None for costs, whose limit holds in expectation"),
+        ((0.1, "cost"), "confidence must be None for costs: their limit holds in expectation"),
     ],
 )
 def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         Limit(*arguments)
-    with pytest.raises(ValueError, match="of must not be 'decided x' where a class is called so"):
+    with pytest.raises(ValueError, match="of must not be 'decided x' if a class has that name"):
         DecisionRule(ConcernSpec(["x", "decided x"]), Limit(0.1, of="decided x"))
     with pytest.raises(ValueError, match="clusters must have a name for every row, but row 1"):
         DecisionRule(SKIN, Limit(0.1)).fit(torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None])

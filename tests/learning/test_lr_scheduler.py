@@ -61,9 +61,9 @@ def test_every_learning_rate_has_a_reason() -> None:
         reasons.append(scheduler.reason)
     assert reasons == [
         "no score yet, warmup 0.333333",
-        "score 0 cannot be the reference: kept",
+        "score 0 cannot be the reference: unchanged",
         "score 0.8 of reference 0.8: factor 1",
-        "score nan is not finite: kept",
+        "score nan is not finite: unchanged",
         "score 0.4 of reference 0.8: factor 0.5",
     ]
 
@@ -275,7 +275,7 @@ def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
 
 def test_a_score_that_is_better_when_higher_is_told() -> None:
     scheduler = MPCSLR(optimizer())
-    with pytest.warns(UserWarning, match="the score -0.3 is below 0: MPCSLR takes scores that are better when lower"):
+    with pytest.warns(UserWarning, match="the score -0.3 is below 0: MPCSLR needs scores where lower is better"):
         scheduler.step(-0.3)
     scheduler.step(0.5)
     scheduler.optimizer.param_groups[0]["lr"] = 0.02

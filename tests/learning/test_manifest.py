@@ -15,11 +15,11 @@ RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
 
 def written(folder: Path) -> dict[str, Any]:
-    """Write a manifest of one epoch; return it in the form in which earlier versions wrote all epochs."""
+    """Write a manifest of one epoch; return it with the epoch in its first line."""
     selector = CheckpointSelector(folder, RULE)
     selector.update({"weight": torch.tensor(1)}, epoch=1, mpcs=0.5, accuracy=0.5)
     first, update, _ = (folder / manifest.NAME).read_text().split("\n")
-    return {**json.loads(first), "format": 1, "epochs": [json.loads(update)], "pending": None, "garbage": []}
+    return {**json.loads(first), "epochs": [json.loads(update)]}
 
 
 def write(folder: Path, plain: dict[str, Any], *, as_line: bool) -> None:
@@ -27,7 +27,7 @@ def write(folder: Path, plain: dict[str, Any], *, as_line: bool) -> None:
     (folder / manifest.NAME).write_text("".join(f"{line}\n" for line in lines))
 
 
-@pytest.mark.parametrize("place", ["line", "epochs", "garbage", "pending"])
+@pytest.mark.parametrize("place", ["line", "epochs"])
 @pytest.mark.parametrize("name", ["../victim.txt", "/ABSOLUTE", "victim.txt", "epoch-00002.pt", "epoch-00001.pt/../v"])
 def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: str) -> None:
     folder = tmp_path / "checkpoints"
@@ -37,7 +37,7 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
         victim.write_text("mine")
     file = name.replace("/ABSOLUTE", str(victims[0]))
     entry = {**plain["epochs"][0], "file": file, "sha256": hashlib.sha256(b"mine").hexdigest()}
-    plain["epochs" if place == "line" else place] = entry if place == "pending" else [entry]
+    plain["epochs"] = [entry]
     write(folder, plain, as_line=place == "line")
     with pytest.raises(ManifestError, match=r"the file of epoch 1 must be named after it, but is '"):
         CheckpointSelector(folder, RULE, resume=True)
@@ -56,7 +56,7 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
         ({"values": {"mpcs": None}}, "'mpcs' of epoch 1 must be a number, but is None"),
         ({"values": {"mpcs": 10**400}}, "OverflowError"),
         ({"values": [1]}, r"the values of epoch 1 must be a mapping, but are \[1\]"),
-        ({"values": {"accuracy": 1}}, "manifest.json lacks mpcs of epoch 1"),
+        ({"values": {"accuracy": 1}}, "manifest.json lacks mpcs for epoch 1"),
         ({"sha256": 3}, "sha256 must be text, but is 3"),
         ({"file": 3}, "the file of epoch 1 must be named after it, but is 3"),
         ({"colour": "\x1b[31m" * 10_000}, "unexpected keyword argument 'colour'"),
@@ -89,27 +89,11 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
     assert (tmp_path / "epoch-00002.pt").read_text() == "mine"
 
 
-def test_a_folder_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
-    plain = written(tmp_path)
-    for name, content in (("epoch-00002.pt", b"pending"), ("epoch-00003.pt", b"garbage")):
-        (tmp_path / name).write_bytes(content)
-        entry = {"number": int(name[10]), "file": name, "sha256": hashlib.sha256(content).hexdigest()}
-        entry["values"] = {"mpcs": 0.7, "accuracy": 0.9}
-        plain |= {"pending": entry} if content == b"pending" else {"garbage": [entry]}
-    write(tmp_path, plain, as_line=False)
-    selector = CheckpointSelector(tmp_path, RULE, resume=True)
-    assert [epoch.number for epoch in selector.epochs] == [1, 2]
-    selector.update({"weight": torch.tensor(4)}, epoch=4, mpcs=0.4, accuracy=0.5)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["epoch-00004.pt", manifest.NAME]
-    again = CheckpointSelector.open(tmp_path)
-    assert ([epoch.number for epoch in again.epochs], again.load_best()) == ([1, 2, 4], {"weight": torch.tensor(4)})
-
-
 @pytest.mark.parametrize(
     "text",
     [
         *("[" * 100_000, '{"a":' * 100_000, "\x00", "9" * 10_000, "\ufeff{}", "", "{", "[]", '{"rule": {}}'),
-        '{"rule": 1, "epochs": 2, "garbage": [], "pending": null}',
+        '{"rule": 1, "epochs": 2, "settings": {}}',
     ],
 )
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:

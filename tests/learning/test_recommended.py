@@ -19,7 +19,7 @@ from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended, with_averages
 from mpcs_torch.learning.choice import calibration_for, choose_referring, harm_of
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
-from mpcs_torch.learning.rule_samples import calibrating
+from mpcs_torch.learning.rule_samples import draw_calibration_units
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 LOGITS, TARGET = torch.randn(20, 3, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 3
@@ -137,14 +137,14 @@ def test_the_first_line_says_what_the_allowed_loss_of_accuracy_costs_in_danger()
         rows[0.0]["the costs of the concern"],
         (row for row in rows[0.0].values() if row[""] == "chosen"),
     )
-    assert safest[""] == "its factor is expected to cost too much accuracy"
+    assert safest[""] == "expected to cost too much accuracy"
     assert lines[0.0].summary.splitlines()[0] == (
         "With at most 0 points of accuracy lost (max_accuracy_loss=0), "
         f"{chosen['dangerous errors']} samples are dangerous errors; at any accuracy, the costs of the concern: "
         f"{safest['dangerous errors']}, at {safest['points of accuracy']} points of accuracy."
     )
     assert rows[0.3]["the costs of the concern"][""] == "chosen"
-    assert lines[0.3].summary.splitlines()[0].endswith("; nothing else that was tried is expected to do less harm.")
+    assert lines[0.3].summary.splitlines()[0].endswith("; no other option is expected to do less harm.")
     assert lines[0.3].rule.concern == WEIGHTED
 
 
@@ -260,8 +260,8 @@ def test_with_referral_it_decides_more_and_no_fewer_rightly() -> None:
     assert right > usually_right
     assert re.fullmatch(
         r"With at most 0\.5 points of accuracy lost \(max_accuracy_loss=0\.005\), the limits are expected to refer "
-        r"[\d.]+ % of the samples; .*\nmargin 4, decided by .*, decides [\d.]+ % of the samples under the limits, and "
-        r"[\d.]+ % rightly\.",
+        r"[\d.]+ % of the samples; .*\nmargin 4, decided by .*, decides [\d.]+ % of the samples under the limits, "
+        r"[\d.]+ % correctly\.",
         choice.summary,
     )
     rows = choice.options.records()
@@ -276,7 +276,7 @@ def test_with_referral_it_decides_more_and_no_fewer_rightly() -> None:
 def test_samples_that_judge_a_limit_choose_nothing() -> None:
     logits, target = validation(2000)
     limits = [Limit(0.03), Limit(0.1, of="green")]
-    judging = ~calibrating(len(target), 0)
+    judging = ~draw_calibration_units(len(target), 0)
     other_labels = target.masked_scatter(judging, target[judging].flip(0))
     other_logits = {name: torch.where(judging.unsqueeze(1), -each, each) for name, each in logits.items()}
     choices = [
@@ -323,7 +323,7 @@ def test_of_models_that_decide_all_samples_the_better_one_is_chosen() -> None:
 def test_clusters_that_judge_a_limit_choose_nothing() -> None:
     logits, target = validation(2000)
     clusters = Groups(list(map(str, range(1000))), torch.arange(2000) % 1000)
-    judging = ~calibrating(1000, 0)[clusters.codes]
+    judging = ~draw_calibration_units(1000, 0)[clusters.codes]
     other_labels = target.masked_scatter(judging, target[judging].flip(0))
     sites = {"site": Groups(["north", "south"], torch.arange(2000) % 2)}
     choices = [
@@ -348,7 +348,7 @@ def test_groups_of_limits_must_be_given() -> None:
     logits, target = validation(2000)
     recipe = recommended(LIGHTS, refer=Limit(0.1, by="site"))
     assert recipe.choose(logits, target, groups={"site": ["a", "b"] * 1000}).rule.limits == recipe.limits
-    with pytest.raises(ValueError, match=r"groups must hold the columns of limits, \['site'\]"):
+    with pytest.raises(ValueError, match=r"groups must have the columns of the limits, \['site'\]"):
         recipe.choose(logits, target)
 
 
@@ -439,13 +439,13 @@ def test_errors_name_the_argument() -> None:
     for wrong in (0.005, "dangerous <= 0.1", [0.1], None):
         with pytest.raises(ValueError, match="refer must be a bool, a Limit or several of them, but got"):
             recommended(LIGHTS, refer=wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="limits must not have others beside a budget of referrals"):
+    with pytest.raises(ValueError, match="limits must not combine a budget of referrals with other limits"):
         recommended(LIGHTS, refer=[Limit(0.1), Limit(0.2, "referrals")])
     with pytest.raises(ValueError, match=r"max_accuracy_loss must be from 0 to 1, but got 2\."):
         recommended(LIGHTS, max_accuracy_loss=2)
     assert not recommended(replace(LIGHTS, refer=0.3)).limits
     assert recommended(replace(LIGHTS, refer=0.3), refer=True).limits
-    with pytest.raises(ValueError, match=r"logits must have those of the model 'plain', but got .*'margin 4'"):
+    with pytest.raises(ValueError, match=r"logits must include those of the model 'plain', but got .*'margin 4'"):
         recommended(LIGHTS).choose({"margin 4": logits["margin 4"]}, target)
     with pytest.raises(ValueError, match="logits must have one shape, but got"):
         with_averages({PLAIN: logits[PLAIN], "margin 4": logits["margin 4"][1:]})

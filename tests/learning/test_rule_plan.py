@@ -15,7 +15,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.functional import UnattainableLimitError
 from mpcs_torch.functional.concern.limited_rate import LimitedRate
 from mpcs_torch.learning import DecisionRule, Limit, plan_like, plan_limit
-from mpcs_torch.learning.rule_samples import calibration_units, given_units
+from mpcs_torch.learning.rule_samples import calibration_units, total_units
 from tests.benchmarks import planned_limits
 
 OF_CLASS = Limit(0.01, of="malignant")
@@ -42,7 +42,7 @@ def test_the_chance_is_kept_from_the_planned_number_on(
     limit = Limit(at_most, confidence=confidence)
     plan = plan_limit(limit, expected, chance=chance)
     assert plan.judging == brute_force(limit, expected, chance, 2 * plan.judging) > plan.fewest
-    assert plan.given == given_units(plan.judging)
+    assert plan.given == total_units(plan.judging)
     assert plan.given - calibration_units(plan.given) == plan.judging
     assert plan.chance_with(plan.given) >= chance
 
@@ -72,7 +72,7 @@ def test_what_counts_is_drawn_by_chance_in_each_group() -> None:
     assert 0.9 <= plan.chance_with(plan.given) < 0.91
     assert plan.chance_with(plan.given - 20) < 0.9
     assert plan.counted == (round(0.1 * plan.given), round(0.3 * plan.given))
-    assert plan_limit(OF_CLASS, 0, share=0.05).given > given_units(ceil(299 / 0.05)), "299 on average are too few"
+    assert plan_limit(OF_CLASS, 0, share=0.05).given > total_units(ceil(299 / 0.05)), "299 on average are too few"
 
 
 @pytest.mark.parametrize(("size", "shared"), [(1, 0.0), (5, 0.3), (10, 0.5), (20, 0.1), (5, 1.0)])
@@ -133,13 +133,18 @@ def test_plans_say_what_to_collect() -> None:
     ("limit", "expected", "arguments", "said"),
     [
         (Limit(0.5, "cost", confidence=None), 0.1, {}, "limit must be on a rate of errors, but got 'cost <= 0.5 of"),
-        (OF_CLASS, 0.01, {}, "below the limit 0.01 (with more errors, samples must be referred: expect the rate left"),
+        (
+            OF_CLASS,
+            0.01,
+            {},
+            "below the limit 0.01 (with more errors, samples must be referred: use the rate of the rest",
+        ),
         (OF_CLASS, -0.1, {}, "expected must be at least 0"),
         (
             OF_CLASS,
             0.00999,
             {"cluster_size": 1000},
-            "that 131072 samples that count are enough, but got 0.00999 for 'dangerous <= 0.01",
+            "to need at most 131072 counted samples, but got 0.00999 for 'dangerous <= 0.01",
         ),
         (OF_CLASS, 0.001, {"chance": 1.0}, "chance must be above 0 and below 1, but got 1.0."),
         (OF_CLASS, 0.001, {"share": 0.0}, "share must be above 0 and at most 1, but got 0.0."),
@@ -177,7 +182,7 @@ def test_plans_by_a_pilot_are_attained_as_often_by_fits_to_other_samples() -> No
     attained = case.share_attained(plan.given, fits)
     assert attained == pytest.approx(plan.chance, abs=3 * sqrt(0.09 / fits) + 0.03)
     assert case.share_attained(plan.given // 2, fits) < attained - 0.15
-    assert str(plan).startswith(f"Collect {plan.given} samples like these 20 000: then limits let at least 90 % be")
+    assert str(plan).startswith(f"Collect {plan.given} samples like these 20 000: then at least 90 % can be")
 
 
 def test_a_plan_by_a_pilot_tells_the_errors_of_its_rarest_limit_and_no_referrals() -> None:
@@ -195,7 +200,7 @@ def test_a_plan_by_a_pilot_tells_the_errors_of_its_rarest_limit_and_no_referrals
         ([], {}, "rule must have limits, but got []."),
         ([Limit(0.1)], {"chance": 1.0}, "chance must be above 0 and below 1, but got 1.0."),
         ([Limit(0.1)], {"coverage": 0.0}, "coverage must be above 0 and at most 1, but got 0.0."),
-        ([Limit(0.1, "any")], {}, "limits let 100 % be decided in 0 % of fits to 640 like these: ask for a lower cov"),
+        ([Limit(0.1, "any")], {}, "100 % can be decided in only 0 % of fits to 640 like these: lower the cov"),
     ],
 )
 def test_a_pilot_that_shows_no_plan_is_refused(limits: list[Limit], arguments: dict[str, Any], said: str) -> None:

@@ -13,13 +13,13 @@ from torchmetrics.classification import MulticlassAccuracy
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning.selection import (
-    ALIKE,
+    INDISTINGUISHABLE,
     Contenders,
     Epoch,
     SelectionRule,
-    alike,
     count_interval,
     explain,
+    indistinguishable,
 )
 
 DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
@@ -97,7 +97,7 @@ def test_keeping_what_could_win_loses_no_pick(
         if limited.places_kept == contenders.places_kept:
             assert limited.pick == contenders.pick
     if not constrained:
-        assert contenders == replace(limited, most=None)
+        assert contenders == replace(limited, max_count=None)
 
 
 def test_each_metric_has_its_own_pick() -> None:
@@ -123,7 +123,7 @@ def test_epochs_are_told_apart_only_where_any_overlap_of_their_errors_does(
     first: int, second: int, shared: int
 ) -> None:
     pick, other = (Epoch(i, {"dangerous": float(count)}) for i, count in enumerate((first, second)))
-    is_told = not alike([pick, other], "dangerous", pick)
+    is_told = not indistinguishable([pick, other], "dangerous", pick)
     only = min(first, second)
     assert is_told == (first + second > 0 and binomtest(only, first + second).pvalue <= 0.05)
     overlap = min(shared, only)
@@ -137,10 +137,10 @@ def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apa
     rule = SelectionRule("dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01})
     rows = {row["picked by"]: row for row in explain(rule, runs).records()}
     assert rows["the rule"]["dangerous"] == "4 [1.09, 10.2]"
-    assert rows["the rule"][ALIKE] == "1, 3"  # 4 of 16 and 4 of 33 errors
+    assert rows["the rule"][INDISTINGUISHABLE] == "1, 3"  # 4 of 16 and 4 of 33 errors
     assert rows["dangerous"]["dangerous"] == "3 (-1) [0.619, 8.77]"
-    assert rows["dangerous"][ALIKE] == "1, 2"  # also those outside of the limits of the rule
-    assert rows["accuracy"][ALIKE] == ""
+    assert rows["dangerous"][INDISTINGUISHABLE] == "1, 2"  # also those outside of the limits of the rule
+    assert rows["accuracy"][INDISTINGUISHABLE] == ""
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apa
 def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is_count: bool) -> None:
     runs = [Epoch(i, {"mine": value}) for i, value in enumerate(column)]
     table = explain(SelectionRule("mine", {"mine": way}), runs)
-    assert (ALIKE in table.header) == is_count == ("[" in table.rows[0][2] if table.rows else False)
+    assert (INDISTINGUISHABLE in table.header) == is_count == ("[" in table.rows[0][2] if table.rows else False)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is
     [
         ({"by": "loss"}, "directions must say which way is better for 'loss'"),
         ({"within": {"f1": 0.1}}, "within needs the direction of f1"),
-        ({"within": {"accuracy": -0.1}}, "within must hold distances >= 0"),
-        ({"within": {"accuracy": math.nan}}, "within must hold distances >= 0"),
+        ({"within": {"accuracy": -0.1}}, "within must contain distances >= 0"),
+        ({"within": {"accuracy": math.nan}}, "within must contain distances >= 0"),
         ({"ties": "best"}, "ties must be 'first' or 'last', but got 'best'"),
         ({"directions": {"mpcs": "lower"}}, "the direction of mpcs must be 'min', 'max' or a Metric"),
         ({"directions": {"mpcs": None}}, "the direction of mpcs must be 'min', 'max' or a Metric"),

@@ -129,7 +129,7 @@ def test_limits_may_be_numbers_of_any_library(within: Any, at_most: Any, at_leas
 
 @pytest.mark.parametrize("limit", ["0.5", None, float("nan"), torch.zeros(2)])
 def test_limits_that_are_no_numbers_are_refused(limit: Any) -> None:
-    with pytest.raises(ValueError, match=r"at_most (of mpcs must be a number|must hold numbers other than NaN)"):
+    with pytest.raises(ValueError, match=r"at_most (of mpcs must be a number|must not contain NaN)"):
         SelectionRule("mpcs", {"mpcs": "min"}, at_most={"mpcs": limit})
 
 
@@ -208,7 +208,7 @@ def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> 
     first, second, *_ = selector.explain().rows
     assert (first[:2], second[:2]) == (
         ["the rule (its checkpoint is gone)", "79"],
-        ["the rule, of those with one", str(best.number)],
+        ["the rule, with a checkpoint", str(best.number)],
     )
 
 
@@ -234,13 +234,13 @@ def test_another_rule_is_tried_on_the_record(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_record_is_not_opened(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="is no folder of a CheckpointSelector"):
+    with pytest.raises(FileNotFoundError, match="is not the folder of a CheckpointSelector"):
         CheckpointSelector.open(tmp_path)
     selector = CheckpointSelector(tmp_path, RULE)
     selector.update({}, epoch=0, mpcs=0.5)
     text = (tmp_path / manifest.NAME).read_text()
     (tmp_path / manifest.NAME).write_text(text.replace('"top_k": 1', '"top_k": "one"'))
-    with pytest.raises(manifest.ManifestError, match="has no rule and settings of a CheckpointSelector"):
+    with pytest.raises(manifest.ManifestError, match="lacks the rule and settings of a CheckpointSelector"):
         CheckpointSelector.open(tmp_path)
 
 
@@ -248,13 +248,13 @@ def test_a_folder_that_changed_is_refused_without_resume(tmp_path: Path) -> None
     mine = CheckpointSelector(tmp_path / "one", RULE)
     other = forked(lambda: CheckpointSelector(tmp_path / "one", RULE).update("other", epoch=0, mpcs=0.1))
     assert succeeded([other])
-    with pytest.raises(RuntimeError, match="holds epochs that another selector has written since this one was created"):
+    with pytest.raises(RuntimeError, match=r"another selector has written epochs to .* since this one was created"):
         mine.update("mine", epoch=0, mpcs=0.5)
     first = CheckpointSelector(tmp_path / "two", RULE, top_k=9)
     first.update("first", epoch=0, mpcs=1.0)
     second = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
     second.update("second", epoch=1, mpcs=0.1)
-    with pytest.raises(RuntimeError, match="holds epochs that another selector has written"):
+    with pytest.raises(RuntimeError, match="another selector has written epochs to"):
         first.update("third", epoch=2, mpcs=0.7)
     third = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
     second.update("second", epoch=3, mpcs=0.2)
@@ -306,19 +306,6 @@ def test_averaged_weights_are_saved_and_shards_are_refused_by_name(tmp_path: Pat
         assert list((tmp_path / "shards").iterdir()) == []
 
     assert succeeded([forked(shard)])
-
-
-def test_files_may_be_safetensors_and_may_tell_the_value(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    rule = SelectionRule("val/mpcs", {"val/mpcs": "min"})
-    selector = CheckpointSelector(tmp_path, rule, file_format="safetensors", name_values=True)
-    weights = torch.nn.Linear(2, 2).state_dict()
-    selector.update(weights, epoch=3, **{"val/mpcs": 0.25})
-    with pytest.raises(ValueError, match="cannot be saved: safetensors takes a dictionary of tensors alone"):
-        selector.update({"model": weights}, epoch=4, **{"val/mpcs": 0.1})
-    again = CheckpointSelector.open(tmp_path)
-    assert again.best_path == tmp_path / "epoch-00003-val_mpcs=0.25.safetensors"
-    assert equal(again.load_best(), dict(weights))
 
 
 def traced(function: Callable[[], object], at: int) -> int:
@@ -380,7 +367,7 @@ def test_an_update_within_another_harms_neither_record(tmp_path: Path) -> None:
         selector.update("inner", epoch=1, mpcs=0.5)
         return "outer"
 
-    with pytest.raises(RuntimeError, match="holds epochs that another selector has written"):
+    with pytest.raises(RuntimeError, match="another selector has written epochs to"):
         selector.update(state, epoch=2, mpcs=0.1)
     selector.update("last", epoch=3, mpcs=0.4)
     opened = CheckpointSelector.open(tmp_path)
@@ -427,8 +414,8 @@ def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
     endless: list[Any] = []
     endless.append(endless)
     for state, message in (
-        ({"w": torch.zeros(2, device="meta")}, r"state\['w'\] must hold numbers, but is on the meta device"),
-        (endless, "state must be no deeper than Python's recursion, and must not contain itself"),
+        ({"w": torch.zeros(2, device="meta")}, r"state\['w'\] must have values, but is on the meta device"),
+        (endless, "state must not contain itself or be nested deeper than Python's recursion limit"),
         ({"a": 2**5000}, r"state\['a'\], a builtins.int, cannot be loaded again"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -436,29 +423,11 @@ def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_views_that_safetensors_would_change_are_saved_as_they_read(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
-    selector = CheckpointSelector(tmp_path, RULE, file_format="safetensors")
-    state = {"conj": torch.tensor([1 + 2j]).conj(), "neg": torch._neg_view(torch.ones(2))}
-    selector.update(state, epoch=0, mpcs=0.5)
-    assert all(torch.equal(selector.load_best()[name], tensor) for name, tensor in state.items())
-    with pytest.raises(ValueError, match="cannot be loaded again"):
-        selector.update({"__metadata__": torch.ones(1)}, epoch=1, mpcs=0.1)
-
-
-def test_negative_and_infinite_values_have_names_too(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path, RULE, name_values=True, top_k=9)
-    for epoch, mpcs in enumerate([-1e-9, float("-inf"), 1e300]):
-        selector.update({}, epoch=epoch, mpcs=mpcs)
-    assert len(CheckpointSelector.open(tmp_path).rerank(RULE)) == len(list(tmp_path.glob("*.pt"))) == 3
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"keep_at_most": 1, "top_k": 2}, r"keep_at_most must be at least top_k \(2\), but got 1"),
         ({"patience": 0}, "patience must be at least 1, or None, but got 0"),
-        ({"file_format": "onnx"}, "file_format must be 'pt' or 'safetensors', but got 'onnx'"),
     ],
 )
 def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:

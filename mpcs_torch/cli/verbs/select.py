@@ -38,7 +38,7 @@ def select(
     records = run / "records.csv"
 
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
-    from mpcs_torch.learning.selection import Epoch, alike, count_interval, counts_among, explain
+    from mpcs_torch.learning.selection import Epoch, count_interval, count_metrics, explain, indistinguishable
     from mpcs_torch.trainer.config.metrics import TEST
     from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems
     from mpcs_torch.trainer.records import read_records, recorded_directions
@@ -55,8 +55,10 @@ def select(
     rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
     ranking = rule.ranking(epochs)
     best = ranking[: config.top_k]
-    counts = counts_among(rule, epochs)
-    same = [epoch.number for epoch in alike(ranking, rule.by, best[0])] if best and rule.by in counts else []
+    counts = count_metrics(rule, epochs)
+    same = (
+        [epoch.number for epoch in indistinguishable(ranking, rule.by, best[0])] if best and rule.by in counts else []
+    )
     plain = {
         "best": [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in best],
         "intervals": {name: count_interval(best[0].values[name]) for name in counts if best},

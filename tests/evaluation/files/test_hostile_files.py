@@ -108,7 +108,7 @@ def test_texts_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
 def test_tensors_that_repeat_one_value_are_refused(tmp_path: Path) -> None:
     torch.save({"preds": torch.tensor([0.5]).expand(10**11, 2), "target": torch.zeros(1)}, tmp_path / "p.pt")
     assert (tmp_path / "p.pt").stat().st_size < 4000
-    refused("tensors must hold all of their values, but one of shape (100000000000, 2)", tmp_path / "p.pt")
+    refused("tensors must store all of their values, but one of shape (100000000000, 2)", tmp_path / "p.pt")
     torch.save({"preds": torch.eye(3).to_sparse(), "target": torch.arange(3)}, tmp_path / "p.pt")
     refused("tensors must be dense and on the CPU", tmp_path / "p.pt")
 

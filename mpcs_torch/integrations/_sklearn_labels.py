@@ -1,0 +1,101 @@
+"""Map labels and probabilities of scikit-learn to the class order of a concern."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.functional.inputs.arrays import no_concern
+from mpcs_torch.functional.inputs.decisions import REFERRED
+
+
+class ScorerError(MpcsError, ValueError):
+    """A metric cannot be a scorer, or a concern is not a `ConcernSpec`."""
+
+
+class LabelError(MpcsError, ValueError):
+    """A label is not one of the classes of the concern."""
+
+
+def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
+    """Return the names of the classes.
+
+    Raises:
+        ScorerError: If it is not a spec, but the path of a file, for example.
+    """
+    if not isinstance(concern, ConcernSpec):
+        raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+    return concern.classes
+
+
+def class_indices(
+    labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
+) -> Tensor:
+    """Return the index of each label among the class names, int64 (N,), or `REFERRED` for the refer value.
+
+    Args:
+        labels: Labels (N,) or, as in scikit-learn, (N, 1).
+        class_names: Names of the classes.
+        argument: The name of the labels in error messages.
+        refer_value: The label of a referral, if any.
+
+    Raises:
+        LabelError: If a label is missing or not among the names.
+    """
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise LabelError(f"{argument} must have shape (N,), but have {labels.shape}.")
+    listed = labels.tolist()
+    places: dict[Any, int] = {} if refer_value is None else {refer_value: REFERRED}
+    places |= {label: class_index(label, class_names, argument) for label in set(listed) - places.keys()}
+    return torch.tensor([places[label] for label in listed], dtype=torch.int64)
+
+
+def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> Tensor:  # noqa: N803
+    """Return class probabilities in the order of the names, float64 (N, C); 0 for classes unseen in training.
+
+    Raises:
+        LabelError: If a class of the estimator is not among the names.
+    """
+    return ordered_probabilities(estimator.predict_proba(X), estimator.classes_, class_names)
+
+
+def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
+    """Reorder probabilities from the classes of an estimator to the order of the names, float64 (N, C)."""
+    columns = torch.from_numpy(np.asarray(probabilities, dtype=np.float64))
+    ordered = columns.new_zeros(len(columns), len(class_names))
+    ordered[:, class_indices(classes, class_names, "labels of classes_")] = columns
+    return ordered
+
+
+def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
+    """Return the index of one label among the class names, which it may be given by name or index."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):
+        label = int(label)
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    is_index = isinstance(label, int) and not isinstance(label, bool)
+    if is_index and not all(name.removeprefix("-").isdecimal() for name in class_names):
+        if 0 <= label < len(class_names):
+            return int(label)
+    elif isinstance(label, str | int) and str(label) in class_names:
+        return class_names.index(str(label))
+    shown = quoted(list(class_names))
+    raise LabelError(f"{argument} must be classes of the concern, {shown}, but one is {quoted(label)}.")
+
+
+def checked_probabilities(values: Any, class_names: Sequence[str]) -> Tensor:
+    """Validate the shape of probabilities (N, C), float64."""
+    probabilities = torch.as_tensor(np.asarray(values, dtype=np.float64))
+    if probabilities.ndim != 2 or probabilities.shape[1] != len(class_names):
+        shape, size = tuple(probabilities.shape), len(class_names)
+        raise LabelError(f"y_prob must have shape (N, {size}), a column for each class, but has {shape}.")
+    return probabilities
