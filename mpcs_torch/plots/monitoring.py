@@ -5,10 +5,11 @@ from math import isfinite
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, lines
+from mpcs_torch.tables import in_percent
 
 
 class Watched(NamedTuple):
@@ -23,6 +24,15 @@ class Watched(NamedTuple):
     highest: float
     """The highest acceptable mean; infinite for none."""
     is_alarm: bool
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of samples, and no mean cost in the unit of the concern."""
+        return not self.name.startswith("cost of ")
+
+    def text(self, value: float) -> str:
+        """Return a value of it for a sentence: a share in percent."""
+        return in_percent(value) if self.is_share else f"{value:.3g}"
 
 
 def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None) -> Figure:
@@ -40,6 +50,8 @@ def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None
     axes.set(xlim=(0, 1.05 * max(seen)), ylim=(len(means) - 0.4, -0.6))
     axes.set_yticks(range(len(means)), [lines(mean.name, 24, 2) for mean in means])
     axes.xaxis.set_major_locator(MaxNLocator(4))
+    if all(mean.is_share for mean in means):
+        axes.xaxis.set_major_formatter(PercentFormatter(1))
     grid(axes, "x")
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     return legend_below(figure, handles=list(handles.values()), on=on)

@@ -22,7 +22,7 @@ TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
     SEEN: "a true rate above it would have raised an alarm by now, with a chance of 9 in 10",
     EVIDENCE: "what a bet that the limit is exceeded has won so far; it is no p-value",
-    "samples": "the rows that count for the rate; with chances, or rows that err together, each is a part of one",
+    "samples": "the labelled rows of the rate; with chances, or rows that err together, each counts as a part of one",
     "mean": "the rate so far",
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
@@ -62,11 +62,12 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
     for mean, samples, evidence, seen in known_of(watch, kind):
-        limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
+        limits = [mean.text(limit) for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
         cells = {HEADERS[kind]: mean.name, "samples": number_text(samples)}
-        cells |= {"mean": "" if isnan(mean.rate) else f"{mean.rate:.3g}"}
-        cells |= {"at any time": f"{mean.low:.3g} to {mean.high:.3g}", "limit": " to ".join(limits)}
-        cells |= {SEEN: "nothing yet" if isnan(seen) else f"{seen:.3g}"} if kind == RISK else {}
+        cells |= {"mean": "" if isnan(mean.rate) else mean.text(mean.rate)}
+        ends = mean.text(mean.low).removesuffix(" %"), mean.text(mean.high)
+        cells |= {"at any time": " to ".join(ends), "limit": " to ".join(limits)}
+        cells |= {SEEN: "nothing yet" if isnan(seen) else mean.text(seen)} if kind == RISK else {}
         quiet = "no" if limits else "no limit"
         cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else quiet}
         rows.append(cells)
@@ -118,15 +119,17 @@ def _verdict_of(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
     mean, samples, _, seen = _least_known(watch)
-    known = f"by {number_text(samples)} samples (confidence {watch.settings.confidence:.4g})"
+    is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
+    number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
+    known = f"by {number} (confidence {watch.settings.confidence:.4g})"
+    rate, high, highest, could_see = (mean.text(each) for each in (mean.rate, mean.high, mean.highest, seen))
     if mean.high <= mean.highest:
-        least = f"'{mean.name}', the least known rate, is at most {mean.high:.3g} {known}, and its limit is"
-        return f"Limits are kept: {least} {mean.highest:.3g}. No alarm {quiet}."
-    could = "no rate could" if isnan(seen) else f"only a rate above {seen:.3g} would"
+        least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
+        return f"Limits are kept: {least} {highest}. No alarm {quiet}."
+    could = "no rate could" if isnan(seen) else f"only a rate above {could_see} would"
     return (
-        f"It is not shown that '{mean.name}' keeps its limit, {mean.highest:.3g}: it is {mean.rate:.3g} so far, and "
-        f"may be as high as {mean.high:.3g}, {known}. There is no alarm {quiet}; but {could} have raised one by now "
-        f"(chance {100 * SURE:g} %)."
+        f"It is not shown that '{mean.name}' keeps its limit, {highest}: it is {rate} so far, and may be as high as "
+        f"{high}, {known}. There is no alarm {quiet}; but {could} have raised one by now (chance {100 * SURE:g} %)."
     )
 
 
@@ -177,10 +180,11 @@ def _power(watch: Watch) -> dict[str, list[str]]:
     if watch.cautions() or not watch.labelled:
         return {"rates": ["nothing is known"]}
     mean, _, _, seen = _least_known(watch)
-    could = "no rate" if isnan(seen) else f"only a rate above {seen:.3g}"
+    rate, high, highest, could_see = (mean.text(each) for each in (mean.rate, mean.high, mean.highest, seen))
+    could = "no rate" if isnan(seen) else f"only a rate above {could_see}"
     kept = "kept" if mean.high <= mean.highest else "not shown to be kept"
-    beside = f"limit {mean.highest:.3g}: {kept}; {could} would have raised an alarm by now"
-    return {printable(mean.name): [f"{mean.rate:.3g} so far, may be {mean.high:.3g}", beside]}
+    beside = f"limit {highest}: {kept}; {could} would have raised an alarm by now"
+    return {printable(mean.name): [f"{rate} so far, may be {high}", beside]}
 
 
 def _draw_means(means: list[Watched], title: str) -> Drawing:

@@ -34,12 +34,12 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     told = capsys.readouterr()
     assert told.out.startswith('log.csv: labels "target"; predicted labels "decision"\nIt is not shown that ')
     known = re.search(
-        r"that 'errors of bad, site (\w+)' keeps its limit, 0\.05: it is 0\S* so far, and may be as high as (0\.\d+), "
-        r"by \d+ samples \(confidence 0\.95\)\. There is no alarm in .*; but only a rate above (0\.\d+) would ",
+        r"that 'errors of bad, site (\w+)' keeps its limit, 5 %: it is \S+ % so far, and may be as high as (\S+) %, "
+        r"by \d+ samples \(confidence 0\.95\)\. There is no alarm in .*; but only a rate above (\S+) % would ",
         told.out,
     )
     assert known is not None
-    assert 0.05 < float(known[2]) < float(known[3]) < 0.5
+    assert 5 < float(known[2]) < float(known[3]) < 50
     assert "it is no p-value" in told.out
     risk, change, hints = printed_tables(told.out)
     assert [row[0] for row in risk.rows] == [
@@ -47,10 +47,10 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
         "errors of bad, site south",
         "errors of samples",
     ]
-    assert [row[4] for row in risk.rows] == ["0.05"] * 3
+    assert [row[4] for row in risk.rows] == ["5 %"] * 3
     [row] = [row for row in risk.rows if row[0] == f"errors of bad, site {known[1]}"]
-    assert row[3].endswith(f" to {known[2]}")
-    assert row[5] == known[3]
+    assert row[3].endswith(f" to {known[2]} %")
+    assert row[5] == f"{known[3]} %"
     assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
     assert [row[0] for row in hints.rows] == ["decided good", "decided bad", "referred", "mean risk"]
     assert "There is no alarm in 300 rows" in told.out
@@ -122,7 +122,7 @@ def test_a_reference_gives_limits_and_groups(rule: Path, tmp_path: Path, capsys:
     settings = ("--limit", "any <= reference by site", "--reference", reference)
     assert run("monitor", rule, log, "--state", tmp_path / "state.json", *settings) == 0
     risk, hints = printed_tables(capsys.readouterr().out)
-    assert all(0.02 < float(row[4]) < 0.06 for row in risk.rows)
+    assert all(2 < float(row[4].removesuffix(" %")) < 6 for row in risk.rows)
     assert len(risk.rows) == 2
     assert " to " in hints.rows[0][4]
 
@@ -161,7 +161,7 @@ def test_limits_that_are_kept_are_said_to_be(rule: Path, tmp_path: Path, capsys:
     log = write(tmp_path / "log.csv", rows(2000, rate=0.0))
     assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--limit", "any <= 5 %") == 0
     assert re.search(
-        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.00\d+", capsys.readouterr().out
+        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.\d+ %", capsys.readouterr().out
     )
 
 
