@@ -206,8 +206,8 @@ class ClassifierScores(Scores):
                 each.item() for each in (outcomes[EVERY].referred, outcomes[AT_RISK].referred, outcomes[EVERY].true)
             )
             sentences.append(
-                f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}, {1000 * needed / total:.0f} of them {whose} "
-                f"a class that is dangerous to miss ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
+                f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}, and {1000 * needed / total:.0f} of these "
+                f"{whose} a class that is dangerous to miss ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
             )
         return sentences
 

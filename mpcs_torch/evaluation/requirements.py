@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +34,7 @@ class Requirement:
         sign: ``<``, ``<=``, ``>`` or ``>=``.
         limit: A finite limit; with a reference, of the difference from its value.
         reference: A model to compare with, on all rows together. It is not itself tested.
+        is_percent: Whether limit, value and bound are shown in percent, as `parse` does for a limit in percent.
 
     Raises:
         ValueError: If the sign or the limit breaks its rule.
@@ -49,6 +50,7 @@ class Requirement:
     sign: str
     limit: float
     reference: str | None = None
+    is_percent: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.sign not in SIGNS or not isfinite(self.limit):
@@ -57,7 +59,8 @@ class Requirement:
     def __str__(self) -> str:
         """Return the requirement in words, which `parse` reads."""
         side = "" if self.reference is None else f"{self.reference} {'-' if self.limit < 0 else '+'} "
-        return f"{self.metric} {self.sign} {side}{abs(self.limit) if side else self.limit}"
+        limit = abs(self.limit) if side else self.limit
+        return f"{self.metric} {self.sign} {side}{f'{100 * limit:.10g} %' if self.is_percent else limit}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -71,7 +74,7 @@ class Requirement:
             raise ValueError(f"requirement {quoted(text)} must read like {RULE}.")
         number = match["limit"] or f"{match['side'] or ''}{match['margin'] or 0}"
         limit = float(number.rstrip("% ")) / (100 if "%" in number else 1)
-        return cls(match["metric"], match["sign"], limit, match["reference"])
+        return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
 
     def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
         """Test a value, or a difference, with the ends of its interval: ``*WithInterval(...).compute().values()``."""
@@ -127,7 +130,9 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
     """Return a row for each; values and bounds of differences have a sign."""
     rows = []
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:
-        numbers = [f"{number:{'.4g' if requirement.reference is None else '+.4g'}}" for number in (value, bound)]
+        times, unit = (100, " %") if requirement.is_percent else (1, "")
+        sign = "" if requirement.reference is None else "+"
+        numbers = [f"{times * number:{sign}.4g}{unit}" for number in (value, bound)]
         verdict = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
         rows.append([printable(cell) for cell in (str(requirement), verdict, *numbers, model, group or "all rows")])
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)

@@ -68,7 +68,7 @@ def monitor_table(watch: Watch, kind: str) -> Table:
         ends = mean.text(mean.low).removesuffix(" %"), mean.text(mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": " to ".join(limits)}
         cells |= {SEEN: "nothing yet" if isnan(seen) else mean.text(seen)} if kind == RISK else {}
-        quiet = "no" if limits else "no limit"
+        quiet = "no" if limits else "no limit set"
         cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else quiet}
         rows.append(cells)
     return Table.of_records(rows)
@@ -184,7 +184,7 @@ def _power(watch: Watch) -> dict[str, list[str]]:
     could = "no rate" if isnan(seen) else f"only a rate above {could_see}"
     kept = "kept" if mean.high <= mean.highest else "not shown to be kept"
     beside = f"limit {highest}: {kept}; {could} would have raised an alarm by now"
-    return {printable(mean.name): [f"{rate} so far, may be {high}", beside]}
+    return {printable(mean.name): [f"{rate} so far, at most {high}", beside]}
 
 
 def _draw_means(means: list[Watched], title: str) -> Drawing:

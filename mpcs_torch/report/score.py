@@ -43,7 +43,7 @@ def write_score_report(
     has_intervals = any(scores.class_intervals for scores in result.models.values())
     unit = result.first.cluster_name if result.first.clusters else "rows"
     notes = [IN_BRACKETS.format(unit)] if has_intervals else []
-    notes += [f"Of {unit}, those with any such row are counted."] if result.first.clusters else []
+    notes += [f"{unit.capitalize()} count if at least one of their rows does."] if result.first.clusters else []
     notes += [UNWEIGHTED] if any(rows.is_weighted for rows in risks.values()) else []
     metrics = [
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
@@ -52,8 +52,8 @@ def write_score_report(
     if len(result.models) == 1 and not result.first.refers:  # whose classes are all in the table by class
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
-    bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must be kept; [class]: of its rows"
-    bounds += f", not of its {unit}, which are tested as units (--unit)" if result.first.clusters else ""
+    bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must meet the requirement. "
+    bounds += f"Tested on rows, not on {unit} (--unit tests these)." if result.first.clusters else "Tested on rows."
     write_result(
         path,
         result,
@@ -111,7 +111,8 @@ def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> s
     """Say how the table by class is read."""
     first = result.first
     order = "The worst class first" if concern is None else "The class with the most expensive error first"
-    beside = f"; {first.cluster_name}: those with such rows; all else counts rows" if first.clusters else ""
+    beside = f"; {first.cluster_name}: those with rows of the class; all else counts rows" if first.clusters else ""
+    beside += "; referred rows are not missed" if first.refers else ""
     sure = f", {CONFIDENCE_TEXT} intervals in brackets" if any(first.class_intervals.values()) else ""
     return f"{order}, then groups of classes{beside}{sure}"
 

@@ -38,7 +38,7 @@ def test_a_failure_exits_with_status_3_and_says_which(
     rows = json.loads(out)["requirements"]
     assert [(row["requirement"], row["holds"]) for row in rows] == [
         (HELD, True),
-        ("misclassification_rate < 0.001", False),
+        ("misclassification_rate < 0.1 %", False),
     ]
     assert rows[0]["bound"] == pytest.approx(json.loads(out)["per_class"]["red"]["intervals"]["recall"][0])
     assert "mpcs: 1 of 2 tests of requirements failed:" in err
