@@ -85,6 +85,8 @@ def terms_of(watch: Watch) -> str:
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
     unit = f"{alone}cluster size)" if size == 1 else f"at most {size:g} rows are taken to err together"
+    if watch.settings.least_chance < 1 and size == 1:
+        unit = "each is weighted by its chance, and taken as independent (of those of a patient or a day, label one)"
     return (
         f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
