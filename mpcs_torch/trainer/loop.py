@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,6 @@ from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.named_parts import Loss, Step
-
-if TYPE_CHECKING:
-    from mpcs_torch.trainer.resume import RunKeeper
 
 
 @dataclass(frozen=True)
@@ -128,6 +125,16 @@ A hook that returns a text stops the run after this epoch; the text is the reaso
 a hook remembers is not saved: after a kill it is called again for the epochs since the last saved state."""
 
 
+class Keeper(Protocol):
+    """Saves a run between two steps, as `RunKeeper` does."""
+
+    def asks(self) -> tuple[bool, bool]:
+        """Return whether to save after this step, and whether to stop then."""
+
+    def save(self, run: "PreparedRun", *, stop: bool) -> None:
+        """Save the run, and stop it if ``stop``."""
+
+
 @dataclass(frozen=True)
 class PreparedRun:
     """A run that is ready to start: every error that its config can cause has been raised."""
@@ -145,7 +152,7 @@ class PreparedRun:
     scheduler: Step | None = None
     """The step of the config's scheduler, which may have a state."""
 
-    def start(self, hooks: Sequence[Hook] = (), keeper: "RunKeeper | None" = None) -> LoopState:
+    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
 
         Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps,
