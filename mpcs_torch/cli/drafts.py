@@ -1,6 +1,7 @@
 """Drafts of a concern for ``mpcs concern suggest``, from samples, an embedding, a tree, costs or an order."""
 
 import sys
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import typer
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -27,6 +29,7 @@ from mpcs_torch.concern.suggest import (
 from mpcs_torch.errors import DataError, shown
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.tables import text_of
+from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
@@ -76,18 +79,23 @@ def read_samples(path: Path, key: str) -> Samples:
         MpcsError: If the file is not npz, or an array is missing or breaks a rule.
         FileNotFoundError: If there is no such file.
     """
+    arrays, name, names = dict[str, NDArray[Any]](), "", (key, "labels", "classes")
+    check_regular(path)
     try:
-        with np.load(path) as archive:
-            arrays = {name: np.asarray(archive[name]) for name in (key, "labels", "classes") if name in archive}
-            names = archive.files
-    except FileNotFoundError:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                check_member(member)
+                name = member.filename.removesuffix(".npy")
+                with archive.open(member) as file:
+                    arrays[name] = npy.read_array(file, allow_pickle=False) if name in names else np.empty(0)
+    except FileRuleError:
         raise
     except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
-        reason = shown(str(error)) or type(error).__name__
-        raise DataError(f"{path}: cannot be read as an npz file without pickle: {reason}") from None
+        reason = f"{shown(name)} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
+        raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
     for needed in (key, "labels"):
         if needed not in arrays:
-            raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(names)) or 'none'}")
+            raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(arrays)) or 'none'}")
     return _checked(str(path), key, arrays)
 
 
@@ -110,10 +118,16 @@ def _checked(source: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> Sampl
     check(classes.ndim == 1 and classes.dtype.kind == "U", "classes must be a list of names", classes)
     with np.errstate(over="ignore"):  # becomes infinite, which is refused
         flat = points.reshape(len(points), -1).astype(np.float32)
-    check(bool(np.isfinite(flat).all()), f"{key} must be finite in float32", points)
-    in_range = 0 <= labels.min() <= labels.max() < len(classes)
-    check(bool(in_range), f"labels must be from 0 to {len(classes) - 1}", labels)
-    names = tuple(map(str, classes if "classes" in arrays else classes[: labels.max() + 1]))
+    if not np.isfinite(flat).all():
+        row, column = np.argwhere(~np.isfinite(flat))[0]
+        raise DataError(f"{source}: {key} must be finite in float32, but row {row} has {flat[row, column]}")
+    if labels.min() < 0 or labels.max() >= len(classes):
+        wrong = labels[(labels < 0) | (labels >= len(classes))][0]
+        raise DataError(f"{source}: labels must be from 0 to {len(classes) - 1}, but has {wrong}")
+    try:
+        names = tuple(map(str, classes if "classes" in arrays else classes[: labels.max() + 1]))
+    except (SystemError, ValueError):  # how numpy says that a character does not exist
+        raise DataError(f"{source}: classes must be names of valid characters") from None
     ConcernSpec(names)  # refuses too few, or equal ones
     return Samples(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
 

@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, Linear
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.learning import MPCSLR, ConcernLoss, SoftmaxMarginLoss
+from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.recommended import margin_loss
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -30,6 +30,11 @@ def concern_loss(
 ) -> Loss:
     """Make a `ConcernLoss` with the concern of the run's score, or with another weight for its released pairs."""
     return ConcernLoss(_learnt(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
+
+
+def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # blind to concern
+    """Make a `GeneralizedMeanLoss`."""
+    return GeneralizedMeanLoss(power)
 
 
 def softmax_margin(
@@ -59,6 +64,7 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "concern": concern_loss,
     "softmax_margin": softmax_margin,
     "recommended": recommended,
+    "generalized_mean": generalized_mean,
 }
 """Called with the `ConcernSpec` of the run."""
 

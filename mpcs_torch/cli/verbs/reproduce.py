@@ -34,8 +34,11 @@ def reproduce(
         records: Folder of the published per-epoch records, to compare with.
     """
     _check_names(experiments or [], everything)
-    names = list(dict.fromkeys(experiments or NAMES))
+    names = experiments or list(NAMES)
     published = [records / RECORD_FILES[name] for name in names if name in RECORD_FILES] if records else []
+    missing = [str(path) for path in published if not path.is_file()]
+    if missing:
+        raise typer.BadParameter(f"{', '.join(missing)}: no such file", param_hint="--records")
 
     from mpcs_torch.cli import experiments as runs
 
@@ -62,3 +65,5 @@ def _check_names(names: list[str], everything: bool) -> None:
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise typer.BadParameter(f"{', '.join(unknown)}: must be one of {', '.join(NAMES)}")
+    if len(set(names)) < len(names):
+        raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")

@@ -231,10 +231,14 @@ def _npz_table(path: Path) -> Table:
     with np.load(path) as file:
         for name in file.files:
             try:
-                arrays[name] = file[name]
+                array = file[name]
             except ValueError:  # an array of objects, which only pickle reads
                 if len(file.files) == 1:
                     raise
+                array = None
+            if isinstance(array, np.ndarray):  # the bytes of a member that is no npy file are none
+                arrays[name] = array
+            else:
                 other.append(name)
     return _arrays_table(path, arrays, other)
 

@@ -112,7 +112,7 @@ for _ in range(60):
         ({"state": {}}, "Error(s) in loading state_dict for TemperatureScaling: Missing key"),
         (
             {"method": "pav", "state": {"scores": torch.zeros(1).double().expand(10**11)}},
-            "tensors must hold all of their values",
+            "tensors must store all of their values",
         ),
     ],
 )
