@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 BUDGET = {
     ".": 250,
     "calibration": 1_100,
-    "cli": 2_650,
+    "cli": 2_700,
     "concern": 1_350,
     "evaluation": 10_600,
     "functional": 8_550,
