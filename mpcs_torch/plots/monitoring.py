@@ -9,7 +9,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, lines
-from mpcs_torch.tables import in_percent
 
 
 class Watched(NamedTuple):
@@ -29,10 +28,6 @@ class Watched(NamedTuple):
     def is_share(self) -> bool:
         """Whether it is a share of samples, and no mean cost in the unit of the concern."""
         return not self.name.startswith("cost of ")
-
-    def text(self, value: float) -> str:
-        """Return a value of it for a sentence: a share in percent."""
-        return in_percent(value) if self.is_share else f"{value:.3g}"
 
 
 def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None) -> Figure:

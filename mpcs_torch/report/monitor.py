@@ -13,7 +13,7 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
 from mpcs_torch.plots.monitoring import Watched, watched_means
 from mpcs_torch.report.render import Drawing, draw, part, render
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
 """The chance that a rate that could be seen is meant with."""
@@ -62,16 +62,21 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
     for mean, samples, evidence, seen in known_of(watch, kind):
-        limits = [mean.text(limit) for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
+        limits = [rate_text(mean, limit) for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
         cells = {HEADERS[kind]: mean.name, "samples": number_text(samples)}
-        cells |= {"mean": "" if isnan(mean.rate) else mean.text(mean.rate)}
-        ends = mean.text(mean.low).removesuffix(" %"), mean.text(mean.high)
+        cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
+        ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": " to ".join(limits)}
-        cells |= {SEEN: "nothing yet" if isnan(seen) else mean.text(seen)} if kind == RISK else {}
+        cells |= {SEEN: "nothing yet" if isnan(seen) else rate_text(mean, seen)} if kind == RISK else {}
         quiet = "no" if limits else "no limit set"
         cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else quiet}
         rows.append(cells)
     return Table.of_records(rows)
+
+
+def rate_text(mean: Watched, value: float) -> str:
+    """Return a share in percent, or a mean cost in the unit of the concern."""
+    return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 
 def evidence_text(evidence: float) -> str:
@@ -124,7 +129,7 @@ def _verdict_of(watch: Watch) -> str:
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
-    rate, high, highest, could_see = (mean.text(each) for each in (mean.rate, mean.high, mean.highest, seen))
+    rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
         return f"Limits are kept: {least} {highest}. No alarm {quiet}."
@@ -182,7 +187,7 @@ def _power(watch: Watch) -> dict[str, list[str]]:
     if watch.cautions() or not watch.labelled:
         return {"rates": ["nothing is known"]}
     mean, _, _, seen = _least_known(watch)
-    rate, high, highest, could_see = (mean.text(each) for each in (mean.rate, mean.high, mean.highest, seen))
+    rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
     could = "no rate" if isnan(seen) else f"only a rate above {could_see}"
     kept = "kept" if mean.high <= mean.highest else "not shown to be kept"
     beside = f"limit {highest}: {kept}; {could} would have raised an alarm by now"

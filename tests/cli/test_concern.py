@@ -125,17 +125,17 @@ NAN = np.full((90, 2), np.nan)
             {"embedding": np.zeros(90)},
             "embedding must be numbers of shape (N, ...), not empty, but has the shape (90,)",
         ),
-        ({"embedding": NAN}, "embedding must be finite in float32, but has the shape"),
+        ({"embedding": NAN}, "embedding must be finite in float32, but row 0 has nan"),
         (
             {"labels": np.zeros(90)},
             "labels must be 90 integers, one for each row of embedding, but has the shape (90,)",
         ),
         ({"labels": np.zeros(89, int)}, "labels must be 90 integers, one for each row of embedding"),
-        ({"labels": np.full(90, -1)}, "labels must be from 0 to 9999"),
-        ({"classes": np.array(["a", "b"])}, "labels must be from 0 to 1"),
+        ({"labels": np.full(90, -1)}, "labels must be from 0 to 9999, but has -1"),
+        ({"classes": np.array(["a", "b"])}, "labels must be from 0 to 1, but has 2"),
         ({"classes": np.array(["a", "b", "a"])}, "classes[2]: must differ from the other names"),
         ({"classes": np.arange(3)}, "classes must be a list of names, but has the shape (3,) and dtype int64"),
-        ({"classes": np.array(["a", "b", None])}, "cannot be read as an npz file without pickle"),
+        ({"classes": np.array(["a", "b", None])}, "classes cannot be read without pickle"),
         ({"labels": np.zeros(90, int)}, "classes: must name at least 2 classes, but got 1"),
         ({"embedding": NAN[:0], "labels": np.zeros(0, int)}, "not empty, but has the shape (0, 2)"),
         ({"embedding": np.zeros((10, 2)), "labels": np.arange(10)}, "embedding must have more than 10 samples"),
@@ -155,15 +155,15 @@ def test_a_broken_file_is_one_message_with_its_name_and_key(
 def test_a_pickle_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"embedding": [1]}))
     assert suggest(tmp_path / "pickle.npz", "embedding", tmp_path / "out.yaml") == 2
-    assert "cannot be read as an npz file without pickle" in one_line(capsys.readouterr().err)
+    assert "must be an npz file" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no array", "embedding must be numbers of shape"),
-        (b"\x93NUMPY\x01\x00\x01\x00(", "cannot be read as an npz file without pickle"),
-        (b"\x93NUMPY\x01\x00\x28\x23" + b"-" * 9000, "cannot be read as an npz file without pickle"),
+        (b"no array", "embedding cannot be read without pickle"),
+        (b"\x93NUMPY\x01\x00\x01\x00(", "embedding cannot be read without pickle"),
+        (b"\x93NUMPY\x01\x00\x28\x23" + b"-" * 9000, "embedding cannot be read without pickle"),
     ],
 )
 def test_a_member_that_is_no_array_is_one_message(
@@ -174,6 +174,13 @@ def test_a_member_that_is_no_array_is_one_message(
         archive.writestr("labels.npy", content)
     assert suggest(tmp_path / "a.npz", "embedding", tmp_path / "out.yaml") == 2
     assert message in one_line(capsys.readouterr().err)
+
+
+def test_names_of_characters_that_do_not_exist_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = np.frombuffer(b"a\0\0\0b\0\0\0\xff\xff\xff\x7f", dtype="<U1")
+    path = saved(tmp_path / "a.npz", "embedding", classes=names)
+    assert suggest(path, "embedding", tmp_path / "out.yaml") == 2
+    assert "classes must be names of valid characters" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
