@@ -1,4 +1,4 @@
-"""Where tests find data: published files stay outside the repository, and tests that need them say so."""
+"""Fixtures for data files: published files stay outside the repository, and tests that need them say so."""
 
 import json
 import os

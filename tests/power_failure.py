@@ -1,4 +1,4 @@
-"""What a power failure would leave of a folder, at each moment while something writes to it.
+"""The contents that a power failure would leave of a folder, at each moment while something writes to it.
 
 A file has the bytes that it had when it was last flushed, or none. New names, renames and deletions are certain once
 their folder is flushed; before, each of them may be lost or not. Two things are taken for certain that POSIX leaves

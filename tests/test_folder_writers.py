@@ -89,7 +89,7 @@ WRITERS: Mapping[str, tuple[Callable[[Path, Pause], None], Callable[[Path], Call
     "trainer/folder.py": (run_first, run_late),
     "monitoring/watch.py": (watch_first, watch_late),
 }
-"""What a first process does, and what makes the writer of a second one, by the module that takes the lock."""
+"""The work of a first process, and the code that makes the writer of a second one, by the module that locks."""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import mpcs_torch
 
 
 def fresh(statements: str) -> str:
-    """What a new process prints."""
+    """The output of a new process."""
     return subprocess.run([sys.executable, "-c", statements], capture_output=True, text=True, check=True).stdout
 
 

@@ -132,14 +132,14 @@ WHOLE_FILES: Mapping[str, Write] = {
 
 @dataclass
 class Moments:
-    """What power failures could have left of a folder that was written to several times."""
+    """The states that power failures could have left of a folder that was written to several times."""
 
     during: list[list[Image]]
     """While the first was written, while the second was, and so on."""
     after: list[list[Image]]
     """Once the first was written, and so on."""
     written: list[Image]
-    """What was there then."""
+    """The files that were there then."""
     modules: set[str]
 
 

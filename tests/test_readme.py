@@ -1,4 +1,4 @@
-"""What the README and the pages of docs/ show is there, is current and runs."""
+"""The code, tables and links of the README and of the pages of docs/ exist, are current and run."""
 
 import re
 from pathlib import Path

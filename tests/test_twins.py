@@ -157,7 +157,7 @@ def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def optional(name: str, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What else an update of the Metric takes."""
+    """The further arguments of an update of the Metric."""
     generator = torch.Generator().manual_seed(1)
     values = {
         "sample_weight": torch.rand(SIZE, generator=generator),

@@ -42,7 +42,7 @@ class CommandLine:
     mute: Sequence[str] = ()
     """Codes of warnings."""
     read: list[str] = field(default_factory=list)
-    """How files were read, in sentences."""
+    """Sentences on the reading of each file."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Forget the options of an earlier command line."""

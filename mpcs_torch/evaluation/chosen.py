@@ -266,7 +266,7 @@ def has_free_errors(concern: ConcernSpec | None) -> bool:
 
 
 class Given:
-    """What metrics are given of some rows: predictions in the forms that they take, labels and weights."""
+    """The input of metrics for some rows: predictions in the form of each metric, labels and weights."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
         self.rows, self._inputs = rows, inputs_of(rows.probs, takes)

@@ -83,7 +83,7 @@ def evaluate_confusion(
 
 
 CORNERS = frozenset(("", "class", "classes", "label", "labels", "index", "name"))
-"""What the corner of a matrix may say, in lower case, if it says nothing of rows and columns."""
+"""Corners of a matrix, in lower case, that do not name rows and columns."""
 TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 

@@ -50,7 +50,7 @@ class Decided(NamedTuple):
     result: Result[ClassifierScores] | None
     """The evaluation of the rows with labels, as `mpcs score` makes it of the file of decisions."""
     units: str = ""
-    """How rows were combined to units of decision."""
+    """A sentence on the combination of rows to units of decision."""
 
 
 class UnitRows(NamedTuple):
@@ -65,7 +65,7 @@ class UnitRows(NamedTuple):
     units: Tensor
     """(N,): the place of each row of the file among these rows."""
     note: str
-    """How rows were combined to units of decision; empty if each row is alone."""
+    """A sentence on the combination of rows to units of decision; empty if each row is alone."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
@@ -104,7 +104,7 @@ class RowsToFit(NamedTuple):
     groups: dict[str, list[str]]
     weights: list[float] | None
     note: str
-    """How rows were combined to units of decision."""
+    """A sentence on the combination of rows to units of decision."""
 
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> RowsToFit:

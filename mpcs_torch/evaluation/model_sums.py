@@ -47,7 +47,7 @@ class SumLayout:
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
         self.pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_IN_PARTS))
-        """How many scores are measured together."""
+        """The number of scores that are measured together."""
 
     def sums_of(self, given: Given, bins: Bins) -> Tensor:
         """Return the numbers of each bin of some rows: (B, K), float64."""
@@ -197,7 +197,7 @@ class ModelSums:
 
     @property
     def effective_rows(self) -> float:
-        """How many rows of equal weight would say as much as those that are weighted (Kish)."""
+        """The effective sample size of the weighted rows (Kish)."""
         [(_, _, numbers)] = self.tables[ALL].by_group()
         return (numbers[:, OF_ROWS - 1].sum().square() / (self.weight_squares or 1)).item()
 

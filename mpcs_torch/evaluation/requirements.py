@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
     reason: str
     """Why there is no bound; empty if there is one."""
     caution: str = ""
-    """What else the value depends on, beyond the model."""
+    """A condition of the value other than the model."""
 
 
 class RequirementError(MpcsError, AssertionError):

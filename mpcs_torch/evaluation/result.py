@@ -51,7 +51,7 @@ class Result(Generic[ScoresT]):
     over_costs: OverCosts | None = None
     """Statements for all costs, if costs are known as ranges."""
     read: Sequence[str] = ()
-    """How each file was read, in a line."""
+    """A line on the reading of each file."""
     without: Sequence[NotCompared] = ()
     """Models that are not compared by a metric, and why; `notes` say so, too."""
 

@@ -52,7 +52,7 @@ class DecisionUnits(NamedTuple):
     severity: Tensor | None = None
     """(C,): the classes from the least to the most severe, for ``"worst"``."""
     column: str = ""
-    """What the units are, such as patients, if it is known."""
+    """The name of the units, such as patients, if it is known."""
 
     @classmethod
     def of(

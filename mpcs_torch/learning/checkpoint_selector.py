@@ -25,14 +25,7 @@ from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, nu
 from mpcs_torch.learning.state_files import save_state
 from mpcs_torch.tables import Table
 
-SETTINGS = (
-    "top_k",
-    "keep_last",
-    "keep_every",
-    "keep_best_by",
-    "keep_at_most",
-    "patience",
-)
+SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
 """The settings that the manifest records in addition to the rule, for `CheckpointSelector.open`."""
 
 

@@ -97,7 +97,7 @@ COLUMNS = {
     "mpcs": "mpcs_count",
     "dangerous": "dangerous",
 }
-"""What the paper compares, and our column."""
+"""The metrics that the paper compares, and our column of each."""
 
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:

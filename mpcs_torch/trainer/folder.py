@@ -32,7 +32,7 @@ from mpcs_torch.trainer.resume import (
 
 CONFIG = "config.yaml"
 RUN_FILES = (CONFIG, "records.csv", RESULT, "report.html", SAVED)
-"""What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
+"""The files of a run other than its checkpoints; replacing it deletes these and the checkpoints."""
 
 
 class RunExistsError(MpcsError, FileExistsError):

@@ -1,4 +1,4 @@
-"""How many times one sort do detection metrics take? Run: python -m tests.benchmarks.detection_against_sort."""
+"""Time detection metrics as a multiple of one sort. Run: python -m tests.benchmarks.detection_against_sort."""
 
 import resource
 

@@ -1,4 +1,4 @@
-"""What counting probabilities in cells costs in exactness: ``python -m tests.benchmarks.histogram_error``."""
+"""Measure the error of counting probabilities in cells: ``python -m tests.benchmarks.histogram_error``."""
 
 import torch
 from torch import Tensor

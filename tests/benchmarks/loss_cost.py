@@ -1,4 +1,4 @@
-"""How many times F.cross_entropy, forward and backward, does a loss take? Run: python -m tests.benchmarks.loss_cost."""
+"""Time losses as a multiple of F.cross_entropy, forward and backward. Run: python -m tests.benchmarks.loss_cost."""
 
 from collections.abc import Callable
 

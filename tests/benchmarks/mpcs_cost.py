@@ -1,4 +1,4 @@
-"""How many times F.cross_entropy, or one `torch.topk`, does MPCS take? Run: python -m tests.benchmarks.mpcs_cost."""
+"""Time MPCS as a multiple of F.cross_entropy and of one `torch.topk`. Run: python -m tests.benchmarks.mpcs_cost."""
 
 from collections.abc import Callable
 from typing import Any

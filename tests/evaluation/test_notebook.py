@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: the figure, the table, and all of it as a data frame."""
+"""The display of a result in a notebook: the figure, the table, and all of it as a data frame."""
 
 import sys
 from collections.abc import Iterator

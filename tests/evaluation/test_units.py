@@ -25,7 +25,7 @@ PROBS, OTHER = (
     for skill in (1, 2)
 )
 SEEN = torch.minimum(LABELS, torch.randint(3, (240,), generator=GENERATOR))
-"""What each image shows: no more than the worst that the patient has."""
+"""The label of each image: no worse than the worst that the patient has."""
 ORDER = torch.randperm(240, generator=GENERATOR)
 CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [2, 0, 1], [20, 5, 0]], refer=0.5)
 SITES = ["north" if patient % 3 else "south" for patient in PATIENTS]

@@ -15,7 +15,7 @@ from tests.trainer.toy import toy_data
 
 FOLLOW_COUNT = {"cosine, selector": "scheduler", "ramp": "training.margin_ramp"}
 OLDER = Path(__file__).parent / "older_run.yaml"
-"""What version 0.1.0 wrote before the keys unit, patience and seeds."""
+"""The config that version 0.1.0 wrote before the keys unit and patience."""
 
 
 def with_count(config: RunConfig, count: int) -> RunConfig:

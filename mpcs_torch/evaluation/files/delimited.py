@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
-"""What pyarrow reads at a time; and the longest values that it reads in rows of very many columns: it fails where a row
+"""The block size of pyarrow, and the longest value in rows of very many columns: pyarrow fails where a row
 is larger than a block."""
 SNIFFED_ROWS = 50
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}

@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import check_member, check_regular, check_whole_tensors, load_tensors
 
 START_BYTES = 2**16
-"""What is read of a file to find out its format and dialect, beside the line that is reached and the next one."""
+"""The part of a file that decides its format and dialect, extended to the end of the next line."""
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """Compressions of text, by the first bytes."""
 

@@ -39,7 +39,7 @@ class ReadOptions(NamedTuple):
     unit: str | None = None
     """A column that names what is decided about, such as patients: the rows of each become one row."""
     combine: Literal["mean", "worst"] = "mean"
-    """How rows of a unit become one, as in `evaluate`; the worst of scores of detectors is the highest."""
+    """The rule that combines the rows of a unit, as in `evaluate`; the worst of scores of detectors is the highest."""
     cost_columns: Sequence[str] = ()
     """Columns of what deciding for each class costs, in the order of the classes; or one column of lists."""
     missing: Missing = "error"

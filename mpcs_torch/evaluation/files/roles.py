@@ -34,7 +34,7 @@ class Roles(NamedTuple):
     truth: Sequence[str] = ()
     """Columns with a degree of truth, or with votes, for each class in their order; or one column of lists."""
     called: Sequence[str] = ()
-    """What labels call the classes, in their order, if not by their names: numbers, or as the user says."""
+    """The names of the classes in the labels, in order, if these differ: numbers, or those that the user gives."""
     of_class: int = 1
     """Of one score: the number of its class."""
     is_percent: bool = False
@@ -71,7 +71,7 @@ class OpenColumns:
         self.class_names = class_names or reading.classes or table.classes or None
         known = class_names or reading.classes
         self.called = () if [*reading.classes] == [*known] else reading.classes
-        """What the file calls the classes, if they are known by other names."""
+        """The names of the classes in the file, if these differ."""
         is_in_order = all(one == two or one not in known for one, two in zip(self.called, known, strict=False))
         if self.called and (len(self.called) != len(known) or not is_in_order):
             rule = f"--classes must be what the file calls {listed(known)}, in this order"

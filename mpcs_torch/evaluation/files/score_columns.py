@@ -42,7 +42,7 @@ from mpcs_torch.evaluation.files.words import (
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
 """Words before or after the names of classes."""
 BEFORE, AFTER = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())", rf"(?=$|\)|{SEPARATOR.pattern})"
-"""What is around the name of a class."""
+"""The prefix and the suffix of the name of a class."""
 
 
 def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str], decisions: Sequence[str]) -> Roles:

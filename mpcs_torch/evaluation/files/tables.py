@@ -166,7 +166,7 @@ class Table:
     load: Load
     has_names: bool = True
     dialect: str = ""
-    """What is unusual about the format, in words."""
+    """A description of the format, if it is unusual."""
     delimiter: str = ","
     decimal: str = "."
     """Of text."""

@@ -51,7 +51,7 @@ class TrialTable(NamedTuple):
     groups: dict[str, Groups]
     """By column, those that were asked for."""
     read: str = ""
-    """How the file was read, in a sentence."""
+    """A sentence on the reading of the file."""
     unread: Sequence[str] = ()
     """The columns that were not read."""
 

@@ -43,7 +43,7 @@ NO_PROBABILITY = _words(
 DENIALS = _words("non not no neg negative false normal healthy control absent benign clean background other")
 """Words in the name of a number that may be the probability of the negative class."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na>")
-"""What stands for a missing value, unless it is the name of a class."""
+"""Words for a missing value, unless one is the name of a class."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """Of an array of the names of classes."""
 TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")

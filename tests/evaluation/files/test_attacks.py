@@ -1,4 +1,4 @@
-"""What people who tried to break the reader wrote: read as it is meant, or refused with a way that works."""
+"""Files by people who tried to break the reader: read as it is meant, or refused with a way that works."""
 
 import json
 from pathlib import Path

@@ -42,7 +42,7 @@ ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le")
 
 
 class File(NamedTuple):
-    """What is in a file, and how it is written."""
+    """The content of a file, and the way it is written."""
 
     probs: "np.ndarray[Any, np.dtype[np.float64]]"
     labels: list[int]
