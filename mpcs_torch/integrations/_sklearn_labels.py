@@ -57,17 +57,14 @@ def class_indices(
     return torch.tensor([places[label] for label in listed], dtype=torch.int64)
 
 
-def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> Tensor:  # noqa: N803
-    """Return class probabilities in the order of the names, float64 (N, C); 0 for classes unseen in training.
+def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
+    """Reorder probabilities from the classes of an estimator to the order of the names, float64 (N, C).
+
+    A class unseen in training has the probability 0.
 
     Raises:
         LabelError: If a class of the estimator is not among the names.
     """
-    return ordered_probabilities(estimator.predict_proba(X), estimator.classes_, class_names)
-
-
-def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
-    """Reorder probabilities from the classes of an estimator to the order of the names, float64 (N, C)."""
     columns = torch.from_numpy(np.asarray(probabilities, dtype=np.float64))
     ordered = columns.new_zeros(len(columns), len(class_names))
     ordered[:, class_indices(classes, class_names, "labels of classes_")] = columns
