@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
+from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.tables import Table
 

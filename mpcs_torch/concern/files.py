@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpcs_torch.concern.checks import MAX_PROBLEMS, ConcernError, Problem, is_number
 from mpcs_torch.concern.ranges import ConcernRange
-from mpcs_torch.concern.rules import MAX_PROBLEMS, ConcernError, Problem, is_number
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import did_you_mean, shown
 from mpcs_torch.io.packaged import packaged_file, packaged_names

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self, get_args
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from mpcs_torch.concern.rules import MAX_PROBLEMS
+from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import packaged_file
