@@ -1,6 +1,5 @@
 """The paper's experiments by name: their runs, their comparison with the published records, and the tables of all."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,9 +16,7 @@ from mpcs_torch.paper.tables import (
     correlations,
     measure_costs,
     table_2,
-    table_2_values,
     table_3,
-    table_3_values,
 )
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
@@ -123,21 +120,17 @@ class Reproduction:
     """The agreement with the published record, if one was given."""
     seconds: float
     """The time of training and evaluation."""
-    peak_bytes: int | None
-    """The most memory that the process held; unknown on Windows."""
 
     @property
     def title(self) -> str:
-        """Return a title with model, data, time and peak memory."""
+        """The model, the data, the epochs and the time in one line."""
         config, epochs = self.run.config, len(self.run.records)
-        memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
-        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s{memory}"
+        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s"
 
     def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
         """Return what JSON shows: correlations of mpcs_count by metric, and their intervals over seeds, if any."""
         return {
             "seconds": self.seconds,
-            "peak_bytes": self.peak_bytes,
             "epochs": len(self.run.records),
             "agreement": None if self.agreement is None else asdict(self.agreement),
             "spearman": dict(zip(BENCHMARKS, correlations(self.run.records), strict=True)),
@@ -157,19 +150,17 @@ def reproduce_experiment(
     seconds = time.perf_counter() - start
     published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
     agreement = None if published is None else compare(run.records, published)
-    return Reproduction(run, agreement, seconds, _peak_bytes())
+    return Reproduction(run, agreement, seconds)
 
 
 def evaluation_tables(
     finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
-) -> Iterator[tuple[str, str, Table, Table]]:
-    """Give file name, title, table to read and table of numbers of the runs, Table II and Table III."""
+) -> Iterator[tuple[str, str, Table]]:
+    """Yield the file name, the title and the table of the runs, Table II and Table III."""
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}
-    costs = measured_costs(finished)
-    yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
-    title = "Table II: Spearman correlation of MPCS with the usual metrics"
-    yield "table2", title, table_2(runs, seeds), table_2_values(runs, seeds)
-    yield "table3", "Table III: what a metric costs", table_3(costs), table_3_values(costs)
+    yield "runs", "Runs", _runs_table(finished)
+    yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)
+    yield "table3", "Table III: what a metric costs", table_3(measured_costs(finished))
 
 
 def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
@@ -181,15 +172,5 @@ def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
     rows = []
     for name, one in finished.items():
         agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
-        memory = "" if one.peak_bytes is None else f"{one.peak_bytes / 2**20:.0f}"
-        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", memory, agreement])
-    return Table(["run", "model and data", "seconds", "peak MiB", "epochs equal to the record, from the first"], rows)
-
-
-def _peak_bytes() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", agreement])
+    return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)

@@ -85,21 +85,6 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[M
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
 
-def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
-    """Return the numbers behind Table II, one row for each experiment and benchmark."""
-    rows = []
-    for name, records in runs.items():
-        for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
-            printed = [f"{TABLE_2[name][i]:.4f}", f"{ours - TABLE_2[name][i]:.4f}"] if name in TABLE_2 else ["", ""]
-            over_seeds = [""] * 6
-            if name in seeds:
-                over_seeds = [str(seeds[name][i].runs), *(f"{value:.4f}" for value in astuple(seeds[name][i])[1:])]
-            by_value = f"{spearman(records, 'mpcs', benchmark):.4f}"
-            rows.append([name, benchmark, by_value, f"{ours:.4f}", *printed, *over_seeds])
-    over_seeds_header = ["seeds", "mean", "interval_low", "interval_high", "lowest", "highest"]
-    return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
-
-
 def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
     """Return the correlation of each benchmark with MPCS over seeds: mean, 95 % interval, lowest and highest run."""
     rows = [
@@ -186,18 +171,6 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
             cells.append(f"{_milliseconds(cost.alone[metric])}, {relative}")
         rows.append([name, _milliseconds(cost.forward), *cells])
     return Table(["ours (paper)", "forward pass", *TIMED], rows)
-
-
-def table_3_values(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return the numbers behind Table III in milliseconds, one row for each experiment and metric."""
-    rows = []
-    for name, cost in costs.items():
-        for i, metric in enumerate(TIMED):
-            printed = [f"{TABLE_3[name][i]}", f"{_printed_relative(name, metric):.4f}"] if name in TABLE_3 else ["", ""]
-            times = (cost.alone[metric], cost.forward + cost.alone[metric], cost.relative(metric))
-            rows.append([name, metric, *(f"{value:.4f}" for value in times), *printed])
-    header = ["experiment", "metric", "alone", "with_forward", "relative", "paper_with_forward", "paper_relative"]
-    return Table(header, rows)
 
 
 def more_expensive_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
