@@ -25,7 +25,7 @@ USERS = [
     DataError("no such data set"),
     ManifestError("must be a manifest"),
     PredictionsError(Path("p.csv"), "has no rows"),
-    RunExistsError("runs/mine already holds a run"),
+    RunExistsError("runs/mine already has a run"),
     YamlError("tabs", None),
 ]
 

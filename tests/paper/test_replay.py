@@ -100,7 +100,7 @@ def test_epochs_are_counted_from_the_first_to_the_first_difference() -> None:
     theirs = [{"epoch": epoch, "accuracy": 0.6 if epoch == 3 else 0.5} for epoch in (1, 2, 3, 4)]
     agreement = compare(ours, theirs)
     assert (agreement.agreeing, agreement.from_first) == (3, 2)
-    assert "the first 2 without a break; first difference: epoch 3, accuracy 0.5000 for 0.6000" in str(agreement)
+    assert "including the first 2; first difference: epoch 3, accuracy 0.5000 for 0.6000" in str(agreement)
 
 
 def test_zero_has_no_sign_at_four_decimals() -> None:

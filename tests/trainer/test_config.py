@@ -60,9 +60,9 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     ("text", "overrides", "message"),
     [
         ("[", [], "not valid YAML"),
-        ("3", [], "must hold a mapping with the keys name, seed, data"),
+        ("3", [], "must be a mapping with the keys name, seed, data"),
         (MINIMAL, ["training.batch_size"], "override 'training.batch_size' must read dotted.key=value"),
-        (MINIMAL, ["name.first=a"], "override 'name.first=a': name holds a value, not keys"),
+        (MINIMAL, ["name.first=a"], "override 'name.first=a': name has a value, not keys"),
         (MINIMAL, ["seed=["], r"override 'seed=\[': not valid YAML"),
         (MINIMAL, ["seed=2020-13-45"], r"override 'seed=2020-13-45': not valid YAML: month must be in 1..12"),
         (MINIMAL + "seed: 1\nseed: 2\n", [], r"run.yaml: not valid YAML: line 5, column 1: seed appears twice"),
@@ -180,7 +180,7 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
         ("metrics=[{name: a, path: 'tests.trainer.toy:toy_data'}]", "path must name a torchmetrics Metric class"),
         ("data.name=" + "x" * 10_000, "data: name must be one of iris, .* but is 'xxx"),
         (f"{{{'x' * 10_000}}}=1", r"^(?s:.){0,400}$"),
-        ("metrics=[" + "mpcs, " * 5000 + "]", "metrics: must hold at least one metric, each under a name of its own"),
+        ("metrics=[" + "mpcs, " * 5000 + "]", "metrics: must have at least one metric, with different names"),
     ],
     ids=range(24),
 )
