@@ -60,10 +60,7 @@ def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
 
 
 def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
-    """Return the number of each decision by name: classes, coarse answers (given with costs), and a referral, -1.
-
-    A class named like a referral takes precedence.
-    """
+    """Return the numbers of decisions by name: classes, coarse answers, and -1 for "refer", unless it names a class."""
     numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
     numbers.setdefault(REFERRAL, -1)
     return numbers

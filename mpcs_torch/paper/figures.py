@@ -5,7 +5,10 @@ from dataclasses import astuple, dataclass
 
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
@@ -42,11 +45,10 @@ class Pick:
 
 def pick(records: Sequence[Record], column: str) -> int:
     """Return the first epoch with the best value of a registered metric; NaN is ignored."""
-    sign = 1 if BY_NAME[column].direction == "max" else -1
-    sound = [record for record in records if record[column] == record[column]]
-    if not sound:
-        raise ValueError(f"column {column} must have a number in some epoch, but is NaN in all {len(records)}.")
-    return int(max(sound, key=lambda record: sign * record[column])["epoch"])
+    rule = SelectionRule(column, {column: BY_NAME[column].direction or "min"})
+    ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
+    require(ranking, f"column {column} must have a number in some epoch", f"NaN in all {len(records)}")
+    return ranking[0].number
 
 
 def picks(run: FinishedRun) -> list[Pick]:

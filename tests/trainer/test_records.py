@@ -26,7 +26,7 @@ def test_the_first_of_equals_is_picked() -> None:
 def test_nan_is_never_picked() -> None:
     records = [{"epoch": 1, "mpcs": float("nan")}, {"epoch": 2, "mpcs": 3.0}]
     assert pick(records, "mpcs") == 2
-    with pytest.raises(ValueError, match=r"column mpcs must have a number in some epoch, but is NaN in all 1"):
+    with pytest.raises(ValueError, match=r"column mpcs must have a number in some epoch, but got NaN in all 1"):
         pick(records[:1], "mpcs")
 
 
