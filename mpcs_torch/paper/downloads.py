@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import DataError
 
-if TYPE_CHECKING:  # torch takes a while to import
+if TYPE_CHECKING:  # torch is slow to import
     from mpcs_torch.trainer.data import DataSplits
 
 ADD_URL = (
@@ -98,7 +98,7 @@ def _check_values(name: str, root: Path) -> str:
 
 def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None) -> None:
     """Download the missing files of a folder, given by name and hash, with pooch."""
-    import pooch  # it takes a while to import
+    import pooch  # slow to import
 
     pooch.get_logger().setLevel("WARNING")
     fetcher = pooch.create(folder, address, registry=dict(files), allow_updates=False, retry_if_failed=3)

@@ -172,7 +172,7 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
         ("model={path: 'math:pi'}", "model: path must not name a part of Python's standard library"),
         ("data={path: 'shutil:rmtree'}", "data: path must not name .* library, but 'shutil:rmtree' is in shutil"),
         ("data={path: 'os:remove'}", "data: path must not name .* library, but 'os:remove' is in posix|nt"),
-        ("model={path: 'torch:relu'}", "model: must name what is called with the shape of an input and the number of"),
+        ("model={path: 'torch:relu'}", "model: must name a function or class of the shape of an input and the number"),
         ("model={path: 'tests.trainer.toy:toy_data'}", "model: must name .* too many positional arguments"),
         ("metrics=[{name: [a]}]", "metrics.0.name: Input should be a valid string"),
         ("metrics=[{name: a, metric: [b]}]", "metrics.0: must be one of accuracy, .* but is \\['b'\\]"),

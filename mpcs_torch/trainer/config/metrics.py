@@ -58,7 +58,7 @@ class MetricConfig(Section):
             taken = BY_NAME[registered].takes.replace("_", " ")
             raise ValueError(f"{registered} takes {taken}, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
-            raise ValueError(f"takes and direction go with a path; {registered} has its own")
+            raise ValueError(f"takes and direction must come with a path; {registered} has its own")
         _check_settings(BY_NAME[registered].metric, value)
         return value
 

@@ -75,8 +75,8 @@ class PartConfig(Section):
     registry: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     takes: ClassVar[tuple[str, ...]] = ()
     """The positional arguments of the function or class."""
-    gives: ClassVar[type | None] = None
-    """The type that it returns; None for a function."""
+    returns: ClassVar[type | None] = None
+    """The type of the part; None for a function."""
 
     name: str | None = None
     """A key of the registry."""
@@ -109,7 +109,7 @@ class PartConfig(Section):
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
         except Exception as error:  # an annotation is code
-            rule = f"must name what is called with {' and '.join(cls.takes)} and takes the rest by keyword only"
+            rule = f"must name a function or class of {' and '.join(cls.takes)}, with other arguments by keyword only"
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 
     @classmethod
@@ -137,8 +137,8 @@ class PartConfig(Section):
             if (of_parts := error_of_parts(error, own)) is None:
                 raise
             raise of_parts from error
-        if not (callable(made) if self.gives is None else isinstance(made, self.gives)):
-            needed = "a function" if self.gives is None else self.gives.__name__
+        if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
+            needed = "a function" if self.returns is None else self.returns.__name__
             raise PartError(f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}")
         return made
 

@@ -35,7 +35,7 @@ class DataConfig(PartConfig):
     key = "data"
     registry = DATASETS
     takes = ("the data root",)
-    gives = DataSplits
+    returns = DataSplits
 
     validation_fraction: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """The share of training samples to hold out for validation. Default: the validation split of the loader, if any."""
@@ -61,7 +61,7 @@ class ModelConfig(PartConfig):
     key = "model"
     registry = MODELS
     takes = ("the shape of an input", "the number of classes")
-    gives = nn.Module
+    returns = nn.Module
 
     def build(self, data: DataSplits) -> nn.Module:
         """Make a model for the shape and the classes of the data."""
@@ -218,7 +218,7 @@ class OptimizerConfig(PartConfig):
     key = "training.optimizer"
     registry = OPTIMIZERS
     takes = ("the weights", "the learning rate")
-    gives = Optimizer
+    returns = Optimizer
 
 
 class TrainingConfig(Section):
