@@ -17,7 +17,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its own deprecations
     import pytorch_lightning as pl
 
-    from mpcs_torch.integrations.lightning import LogFigures, SelectCheckpoint
+    from mpcs_torch.integrations.lightning import SelectCheckpoint
 
 # Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
 CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
@@ -44,6 +44,11 @@ class Digits(pl.LightningModule):
         self.accuracy.update(logits, batch[1])
         self.log_dict({"mpcs": self.mpcs, "accuracy": self.accuracy}, on_epoch=True)
 
+    def on_validation_epoch_end(self) -> None:
+        """Send a figure of MPCS to TensorBoard."""
+        figure, _ = self.mpcs.plot()
+        self.logger.experiment.add_figure("mpcs", figure, self.global_step)  # type: ignore[union-attr]
+
     def configure_optimizers(self) -> Any:
         """Let the learning rate follow MPCS."""
         optimizer = torch.optim.SGD(self.parameters(), lr=0.5)
@@ -66,7 +71,7 @@ def main() -> None:
         max_epochs=8,
         accelerator="cpu",
         logger=pl.loggers.TensorBoardLogger("lightning_logs"),
-        callbacks=[best, LogFigures("mpcs")],
+        callbacks=[best],
         enable_progress_bar=False,
         enable_model_summary=False,
     )

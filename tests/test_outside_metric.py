@@ -76,7 +76,7 @@ def test_it_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_config_names_what_is_wrong_with_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
-        "metrics=[]": "metrics: must hold at least one metric",
+        "metrics=[]": "metrics: must have at least one metric",
         "metrics=[soft_f1_micro]": "soft_f1_micro takes soft labels",
         "metrics=[{name: test_it, metric: mpcs}]": "name must not be 'epoch' nor begin with 'test_'",
         "metrics=[{name: accuracy}, {name: mpcs, k: 9}]": "k must be from 1 to the number of classes (3), but got 9",

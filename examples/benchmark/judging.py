@@ -185,7 +185,13 @@ def compared(trials: Trials, arms: Sequence[Arm], seeds: Sequence[int], factors:
         runs = [trials.run(arm, seed) for arm in arms]
         probs = [_validation_probs(run, calibration_for(harm)) for run in runs]
         parts.append(Options.of_probs(probs, outcome_of(runs[0]).validation_labels, harm, factors))
-    return Options.pooled(parts)
+    return pooled(parts)
+
+
+def pooled(parts: Sequence[Options]) -> Options:
+    """Pool the options of models that were trained in the same way with different seeds."""
+    names = ("counted", "estimated", "scores")
+    return Options(parts[0].options, *(torch.cat([getattr(part, name) for part in parts], dim=-1) for name in names))
 
 
 @lru_cache(maxsize=32)  # the baseline is compared with every method

@@ -13,10 +13,7 @@ from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.data.add import load_add
-from mpcs_torch.trainer.data.mnist import load_mnist
-from mpcs_torch.trainer.data.sklearn_sets import load_breast_cancer, load_digits, load_wine
-from mpcs_torch.trainer.data.ucr import load_ucr
+from mpcs_torch.trainer.data.sources import load_add, load_breast_cancer, load_digits, load_mnist, load_ucr, load_wine
 from mpcs_torch.trainer.models import MODELS
 
 Loader = Callable[[Path], DataSplits]

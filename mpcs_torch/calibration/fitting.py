@@ -91,18 +91,11 @@ class Expansion(NamedTuple):
 
 
 def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | None:
-    """Minimize a convex function by Newton's method; return None if no finite minimum is found.
+    """Minimize a convex function of (P,) by Newton's method; return None if no finite minimum is found.
 
     A cross entropy without a finite minimum decays exponentially: its gradient vanishes as at a minimum, but the Newton
-    steps do not. So the stopping criterion is a small step, not a small gradient.
-
-    Args:
-        expand: Returns value and derivatives at a point ``(P,)``. The null space of the Hessian must be the same at all
-            points, as for the cross entropy of affine functions.
-        start: ``(P,)`` float64, where the function is not flat; 0 for a cross entropy.
-
-    Returns:
-        The minimizer ``(P,)`` closest to the start within the null space.
+    steps do not. So the stopping criterion is a small step, not a small gradient. The null space of the Hessian must be
+    the same at all points, as for the cross entropy of affine functions: the minimizer does not move within it.
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)

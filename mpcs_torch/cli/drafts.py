@@ -17,7 +17,7 @@ from torch import Tensor
 from mpcs_torch.cli.options import refused_values
 from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.suggest import (
     count_releases,
     neighbour_shares,

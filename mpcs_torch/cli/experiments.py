@@ -75,11 +75,11 @@ def write_everything(
 ) -> None:
     """Write the evaluation of all experiments, and print its tables."""
     write_evaluation(folder, finished, intervals)
-    for _, title, table, _ in experiments.evaluation_tables(finished, intervals):
+    for _, title, table in experiments.evaluation_tables(finished, intervals):
         show(f"\n{heading(title)}", table)
     cells = "; ".join(tables.more_expensive_than_printed(experiments.measured_costs(finished))) or "nothing"
     show(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
-    note(f"\nwrote {folder / 'report.html'}, tables as .md and .csv, figure4.png and figure4.svg")
+    note(f"\nwrote {folder / 'report.html'}, tables as .md, figure4.png and figure4.svg")
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, Any]:

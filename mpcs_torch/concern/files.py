@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpcs_torch.concern.checks import MAX_PROBLEMS, ConcernError, Problem, is_number
 from mpcs_torch.concern.ranges import ConcernRange
-from mpcs_torch.concern.rules import MAX_PROBLEMS, ConcernError, Problem, is_number
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import did_you_mean, shown
 from mpcs_torch.io.packaged import packaged_file, packaged_names
@@ -117,11 +117,7 @@ def _descending(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
-    """Return the path and the content of a file.
-
-    Raises:
-        ConcernError: If the content is not a mapping.
-    """
+    """Return the path and the content of a file, which must be a mapping."""
     try:
         from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
@@ -139,11 +135,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
 
 
 def _spec_of(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
-    """Make the spec from the mapping in a file, unless problems were found before.
-
-    Raises:
-        ConcernError: If there is any problem.
-    """
+    """Make the spec from the mapping in a file; raise a `ConcernError` with its problems and those found before."""
     problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"

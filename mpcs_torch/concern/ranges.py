@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mpcs_torch.concern.rules import ConcernError, Pairs, Problem
+from mpcs_torch.concern.checks import ConcernError, Pairs, Problem
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted
 
@@ -22,8 +23,8 @@ class UncertainCost(NamedTuple):
 
     name: str
     """The name in sentences, "taking red for green" for example."""
-    cells: tuple[Tensor, Tensor]
-    """Rows and columns of the costs, int64 (n,) each; a factor covers all released errors."""
+    cells: list[tuple[int, int]]
+    """Row and column of each cost that matters; a factor covers all released errors."""
     low: float
     high: float
 
@@ -139,33 +140,16 @@ class ConcernRange:
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
         """Return the uncertain costs among those that matter, bool (C, K), with their ranges over all people."""
-        import torch
-
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
-        specs, is_open = [*self.low, *self.high], lowest < highest
-        groups: list[tuple[str, Tensor]] = []
-        if not specs[0].answers:
-            size = len(self.classes)
-            if self._shares_releases():
-                released = torch.nn.functional.pad(specs[0].released(), (0, is_open.shape[1] - size))
-                groups.append(("a released error", released))
-            if specs[0].refer is not None and not any(isinstance(spec.refer, Sequence) for spec in specs):
-                groups.append(("a referral", torch.arange(is_open.shape[1]).expand_as(is_open) == size))
-        costs = list[UncertainCost]()
-        for name, cells in groups:
-            if (cells & is_open & matters).any():
-                rows, columns = cells.nonzero(as_tuple=True)
-                costs.append(
-                    UncertainCost(name, (rows, columns), lowest[cells].min().item(), highest[cells].max().item())
-                )
-            is_open = is_open & ~cells
-        places = (is_open & matters).nonzero()
-        ends = (bound[places[:, 0], places[:, 1]].tolist() for bound in (lowest, highest))
-        for place, first, last in zip(places.unsqueeze(1), *ends, strict=True):
-            [(true, column)] = place.tolist()
-            costs.append(UncertainCost(self._name_of(true, column), (place[:, 0], place[:, 1]), first, last))
-        return costs
+        cells = defaultdict[str, list[tuple[int, int]]](list)
+        name_of = self._names_of_costs()
+        for true, column in ((lowest < highest) & matters).nonzero().tolist():
+            cells[name_of(true, column)].append((true, column))
+        return [
+            UncertainCost(name, places, lowest[places[0]].item(), highest[places[0]].item())
+            for name, places in cells.items()
+        ]
 
     def _shares_releases(self) -> bool:
         """Return whether all costs of errors are factors of the same released pairs."""
@@ -173,14 +157,22 @@ class ConcernRange:
         first = specs[0].dangerous_pairs()
         return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
 
-    def _name_of(self, true: int, column: int) -> str:
+    def _names_of_costs(self) -> Callable[[int, int], str]:
+        """Return a function of true class and column that names a cost; costs with a single value share a name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
-        if column < len(names):
-            return f"taking {names[true]} for {names[column]}"
-        answer = column - len(names)
-        return (
-            f'answering "{answers[answer]}" for {names[true]}' if answer < len(answers) else f"referring {names[true]}"
-        )
+        released = self.low[0].released_array() if self._shares_releases() and not answers else None
+        is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
+
+        def name_of(true: int, column: int) -> str:
+            answer = column - len(names)
+            if answer < 0:
+                is_shared = released is not None and released[true, column]
+                return "a released error" if is_shared else f"taking {names[true]} for {names[column]}"
+            if answer < len(answers):
+                return f'answering "{answers[answer]}" for {names[true]}'
+            return f"referring {names[true]}" if is_by_class else "a referral"
+
+        return name_of
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpcs_torch.concern.rules import (
+from mpcs_torch.concern.checks import (
     MAX_MATRIX_CLASSES,
     MAX_PROBLEMS,
     MAX_READABLE_CLASSES,
@@ -110,25 +110,21 @@ class ConcernSpec:
         answers = dict(answers) if isinstance(answers, tuple) else answers
         class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
         given = {name: without_arrays(value) for name, value in locals().items() if name != "self"}
-        self._set(given)
-        problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))
+        problems = list(islice(find_problems(given), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
         names, refer, dangerous = class_names(given["classes"]), given["refer"], given["dangerous"]
         groups = given["class_groups"]
-        self._set(
-            {
-                "classes": names,
-                "releases": class_indices(given["releases"], names),
-                "weights": None if weights is None else tuple(tuple(map(float, row)) for row in given["weights"]),
-                "dangerous": class_indices(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
-                "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
-                "answers": tuple((answer, float(cost)) for answer, cost in given["answers"].items()),
-                "class_groups": tuple(zip(groups, class_indices(list(groups.values()), names), strict=True)),
-            }
-        )
-
-    def _set(self, fields: Mapping[str, object]) -> None:
+        fields = {
+            **given,
+            "classes": names,
+            "releases": class_indices(given["releases"], names),
+            "weights": None if weights is None else tuple(tuple(map(float, row)) for row in given["weights"]),
+            "dangerous": class_indices(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
+            "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
+            "answers": tuple((answer, float(cost)) for answer, cost in given["answers"].items()),
+            "class_groups": tuple(zip(groups, class_indices(list(groups.values()), names), strict=True)),
+        }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 

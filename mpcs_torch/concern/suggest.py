@@ -23,9 +23,6 @@ def spec_from_tree(
         max_distance: The maximum number of edges between released classes; siblings have a distance of 2.
         factor: The concern of a released pair.
 
-    Raises:
-        ValueError: If the tree is invalid or contains a class twice, or ``classes`` differ from its leaves.
-
     Example:
         >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
         >>> spec_from_tree(tree).releases
@@ -47,11 +44,7 @@ def spec_from_tree(
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
-    """Weigh each confusion of a true class (row) with another (column) by its cost; the highest cost gets weight 1.
-
-    Raises:
-        ConcernError: If the costs are not a square matrix whose off-diagonal elements are above 0.
-    """
+    """Weigh each confusion of a true class (row) with another (column) by its cost; the highest cost gets weight 1."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.matrix().fill_diagonal_(0)
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
@@ -64,10 +57,6 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
         classes: The C class names, from the lowest to the highest.
         under: The cost per step of predicting a class below the true one, finite and >= 0.
         over: The cost per step of predicting a class above the true one, finite and >= 0.
-
-    Raises:
-        ValueError: If ``under`` or ``over`` is not a finite number >= 0, or both are 0.
-        ConcernError: If there are fewer than 2 classes, or two have the same name.
 
     Example:
         >>> spec_from_order(["healthy", "mild", "severe"], under=5).weights  # rows are true classes
@@ -118,9 +107,6 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
 
     Returns:
         ``(C, C)`` float64 in [0, 1]: the share of neighbours in the column's class, for samples of the row's class.
-
-    Raises:
-        ValueError: If there are not more samples than ``neighbours``.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -154,9 +140,6 @@ def spec_from_neighbours(
         pairs: Instead of ``min_share``: the number of ordered pairs to release, even.
         factor: The concern of a released pair.
 
-    Raises:
-        ValueError: If ``min_share`` and ``pairs`` are both given or out of range, or fewer classes are neighbours.
-
     Example:
         >>> shares = torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.3, 0.7]])
         >>> spec_from_neighbours(shares, ["cat", "dog", "wolf"], pairs=2).releases
@@ -173,16 +156,8 @@ def spec_from_neighbours(
 def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int | None = None) -> Tensor:
     """Count how many runs of an embedding (t-SNE with several seeds, for example) would release each pair of classes.
 
-    Args:
-        shares: ``(R, C, C)`` shares of neighbours in [0, 1] of R runs, from `neighbour_shares`.
-        min_share: As in `spec_from_neighbours`.
-        pairs: As in `spec_from_neighbours`; a run with fewer neighbours releases fewer pairs.
-
-    Returns:
-        ``(C, C)`` int64 in [0, R], symmetric, with a diagonal of 0.
-
-    Raises:
-        ValueError: If ``min_share`` and ``pairs`` are both given or out of range.
+    The shares (R, C, C) of R runs are those of `neighbour_shares`, and the counts are int64 (C, C). A run with too few
+    neighbours releases fewer pairs.
 
     Example:
         >>> runs = torch.tensor([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])

@@ -12,7 +12,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.metric_states import OfRows, takes_weights
 from mpcs_torch.evaluation.rows import Rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.rules import decision_numbers
+from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.chunks import (
     Advance,

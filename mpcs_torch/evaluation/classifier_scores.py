@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
+from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,

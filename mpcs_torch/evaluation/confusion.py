@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import Given, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores

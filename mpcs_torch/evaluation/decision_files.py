@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.rules import REFERRAL, decision_numbers
+from mpcs_torch.concern.checks import REFERRAL, decision_numbers
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import shared_by_rows

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.rules import decision_numbers
+from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed, crossed_rows

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES, MAX_READABLE_CLASSES
+from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, MAX_READABLE_CLASSES
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.tables import in_percent

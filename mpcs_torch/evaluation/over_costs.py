@@ -90,7 +90,7 @@ class OverCosts:
             kind = LEAST_COST if LEAST_COST in counted else next(iter(counted))
             shares = counted[kind].double() / counted[kind].sum()
             widths = [
-                ((cost.high - cost.low) * shares[cost.cells].sum().item(), cost)
+                ((cost.high - cost.low) * sum(shares[cell].item() for cell in cost.cells), cost)
                 for cost in self.costs.uncertain(shares != 0)
             ]
             if widths:

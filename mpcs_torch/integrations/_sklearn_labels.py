@@ -22,11 +22,7 @@ class LabelError(MpcsError, ValueError):
 
 
 def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
-    """Return the names of the classes.
-
-    Raises:
-        ScorerError: If it is not a spec, but the path of a file, for example.
-    """
+    """Return the names of the classes; raise a `ScorerError` if it is not a spec, but a path, for example."""
     if not isinstance(concern, ConcernSpec):
         raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
     return concern.classes
@@ -35,16 +31,9 @@ def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
 def class_indices(
     labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
 ) -> Tensor:
-    """Return the index of each label among the class names, int64 (N,), or `REFERRED` for the refer value.
+    """Return the index among the class names of each label (N,) or (N, 1), int64 (N,), or `REFERRED` for a referral.
 
-    Args:
-        labels: Labels (N,) or, as in scikit-learn, (N, 1).
-        class_names: Names of the classes.
-        argument: The name of the labels in error messages.
-        refer_value: The label of a referral, if any.
-
-    Raises:
-        LabelError: If a label is missing or not among the names.
+    A `LabelError`, which names the labels by ``argument``, is raised if a label is missing or not among the names.
     """
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -57,17 +46,11 @@ def class_indices(
     return torch.tensor([places[label] for label in listed], dtype=torch.int64)
 
 
-def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> Tensor:  # noqa: N803
-    """Return class probabilities in the order of the names, float64 (N, C); 0 for classes unseen in training.
-
-    Raises:
-        LabelError: If a class of the estimator is not among the names.
-    """
-    return ordered_probabilities(estimator.predict_proba(X), estimator.classes_, class_names)
-
-
 def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
-    """Reorder probabilities from the classes of an estimator to the order of the names, float64 (N, C)."""
+    """Reorder probabilities from the classes of an estimator to the order of the names, float64 (N, C).
+
+    A class unseen in training has the probability 0.
+    """
     columns = torch.from_numpy(np.asarray(probabilities, dtype=np.float64))
     ordered = columns.new_zeros(len(columns), len(class_names))
     ordered[:, class_indices(classes, class_names, "labels of classes_")] = columns

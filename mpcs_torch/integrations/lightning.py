@@ -1,4 +1,4 @@
-"""Callbacks for Lightning: `SelectCheckpoint` keeps the best epochs, `LogFigures` sends plots of metrics to loggers.
+"""A callback for Lightning: `SelectCheckpoint` keeps the best epochs.
 
 `pytorch_lightning` is used if it is installed, otherwise `lightning`. `MPCSLR` works without an adapter, as Lightning
 passes it the monitored metric::
@@ -15,31 +15,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torchmetrics import Metric
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 if TYPE_CHECKING:
-    from pytorch_lightning import Callback, LightningModule, Trainer
+    from pytorch_lightning import LightningModule, Trainer
     from pytorch_lightning.callbacks import Checkpoint
 else:
     try:
-        from pytorch_lightning import Callback
         from pytorch_lightning.callbacks import Checkpoint
     except ModuleNotFoundError:
-        from lightning.pytorch import Callback
         from lightning.pytorch.callbacks import Checkpoint
 
-__all__ = ["LightningError", "LogFigures", "SelectCheckpoint"]
-
+__all__ = ["LightningError", "SelectCheckpoint"]
 
 LOGGED = "mpcs_torch.callback_metrics"
 """The checkpoint key of the logged values."""
 
 
 class LightningError(MpcsError, ValueError):
-    """A callback is incompatible with the module or the loggers of its Trainer."""
+    """A metric of the rule is not logged."""
 
 
 class SelectCheckpoint(Checkpoint):
@@ -126,60 +122,3 @@ class SelectCheckpoint(Checkpoint):
             values = {name: float(value) for name, value in logged.items() if name not in ("epoch", "state")}
             self.selector.update(checkpoint, epoch=trainer.current_epoch, **values)
         trainer.strategy.barrier("SelectCheckpoint")
-
-
-class LogFigures(Callback):
-    """Send figures of metrics to the Trainer's loggers (TensorBoard and MLflow) after each validation.
-
-    Args:
-        *names: Module attributes that are torchmetrics metrics, ``"confusion"`` for example. Their ``plot()`` is called
-            before Lightning resets them; needs matplotlib.
-
-    Raises:
-        LightningError: From `Trainer.fit`, if no logger supports figures, or an attribute is not a metric.
-
-    Example:
-        >>> from mpcs_torch.integrations.lightning import LogFigures
-        >>> callback = LogFigures("mpcs", "curve")
-    """
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
-        """Validate the attributes and the loggers."""
-        modules = dict(pl_module.named_modules())
-        invalid = [name for name in self.names if not isinstance(modules.get(name), Metric)]
-        if invalid:
-            raise LightningError(f"{invalid[0]} must be a torchmetrics Metric of {type(pl_module).__name__}.")
-        if stage == "fit" and trainer.is_global_zero and not any(map(_supports_figures, trainer.loggers)):
-            loggers = ", ".join(type(logger).__name__ for logger in trainer.loggers) or "none"
-            raise LightningError(
-                f"LogFigures needs a TensorBoardLogger or MLFlowLogger, but the loggers are: {loggers}."
-            )
-
-    def on_validation_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
-        """Draw the metrics and send the figures."""
-        if trainer.sanity_checking:
-            return
-        from matplotlib import pyplot
-
-        for name in self.names:
-            metric = pl_module.get_submodule(name)
-            assert isinstance(metric, Metric)
-            figure, _ = metric.plot()  # in all processes, because this gathers states
-            if trainer.is_global_zero:
-                for logger in filter(_supports_figures, trainer.loggers):
-                    _log(logger, name, figure, trainer.global_step)
-            pyplot.close(figure)
-
-
-def _supports_figures(logger: Any) -> bool:
-    return hasattr(logger.experiment, "add_figure") or hasattr(logger.experiment, "log_figure")
-
-
-def _log(logger: Any, name: str, figure: Any, step: int) -> None:
-    if hasattr(logger.experiment, "add_figure"):  # TensorBoard
-        logger.experiment.add_figure(name, figure, step)
-    else:  # MLflow
-        logger.experiment.log_figure(logger.run_id, figure, f"{name}/{step:08}.png")

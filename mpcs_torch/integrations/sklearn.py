@@ -1,4 +1,4 @@
-"""Scorers and displays for scikit-learn: use `concern_scorer` in `GridSearchCV`, `cross_validate` and others.
+"""Scorers and a display for scikit-learn: use `concern_scorer` in `GridSearchCV`, `cross_validate` and others.
 
 ::
 
@@ -6,12 +6,11 @@
     scoring = {"neg_mpcs": concern_scorer("mpcs", concern), "neg_dangerous": concern_scorer("dangerous", concern)}
     cross_validate(classifier, X, y, scoring=scoring)
 
-Displays store values, and ``plot()`` draws them. As in scikit-learn, ``from_estimator`` and ``from_predictions``
-compute the values and draw them. The drawing is in ``figure_``, a matplotlib Figure.
+`ConcernConfusionDisplay` stores counts, and ``plot()`` draws them. As in scikit-learn, ``from_estimator`` and
+``from_predictions`` count and draw. The drawing is in ``figure_``, a matplotlib Figure.
 """
 
 import inspect
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -25,30 +24,23 @@ from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.functional import OperatingPoint, confusion_matrix, detection_curve
+from mpcs_torch.functional import confusion_matrix
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, risk_coverage_area_details
-from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.integrations._sklearn_labels import (
     LabelError,
     ScorerError,
     checked_probabilities,
     class_index,
     class_indices,
-    class_probabilities,
     classes_of,
     ordered_probabilities,
 )
-from mpcs_torch.metrics import ProbabilityAccuracy
 from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, settings_of
 
 __all__ = [
     "ConcernConfusionDisplay",
     "ConcernScorer",
-    "DetectionDisplay",
     "LabelError",
-    "ReliabilityDisplay",
-    "RiskCoverageDisplay",
     "ScorerError",
     "concern_scorer",
 ]
@@ -200,8 +192,6 @@ class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
 _INPUTS = ("decisions", "probabilities", "log_probabilities")
 
-Points = OperatingPoint | Sequence[OperatingPoint]
-
 
 class ConcernConfusionDisplay:
     """Show a confusion matrix in which dangerous errors are red and released pairs are framed.
@@ -239,152 +229,4 @@ class ConcernConfusionDisplay:
         from mpcs_torch.plots.confusion import confusion_matrix as draw
 
         self.figure_ = draw(self.confusion, self.concern.released(), self.concern.classes, title)
-        return self
-
-
-class ReliabilityDisplay:
-    """Show a reliability diagram with the means of `ProbabilityAccuracy`.
-
-    Args:
-        accuracy: A `ProbabilityAccuracy` that was updated with all samples.
-
-    Example:
-        >>> import numpy as np
-        >>> from mpcs_torch.integrations.sklearn import ReliabilityDisplay
-        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
-        >>> display = ReliabilityDisplay.from_predictions(["a", "b", "b"], probabilities, class_names=["a", "b"])
-        >>> sorted(display.accuracy.compute())[0]
-        'measured_decisiveness'
-    """
-
-    def __init__(self, accuracy: ProbabilityAccuracy) -> None:
-        self.accuracy = accuracy
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, class_names: Sequence[str] | None = None) -> Self:  # noqa: N803
-        """Show the probabilities of a fitted classifier; the default class names are its ``classes_``."""
-        names = [str(label) for label in estimator.classes_] if class_names is None else class_names
-        return cls._from(class_indices(y, names), class_probabilities(estimator, X, names))
-
-    @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, class_names: Sequence[str]) -> Self:
-        """Show probabilities (N, C), a column for each name in this order, against true labels."""
-        return cls._from(class_indices(y_true, class_names), checked_probabilities(y_prob, class_names))
-
-    @classmethod
-    def _from(cls, target: Tensor, probabilities: Tensor) -> Self:
-        accuracy = ProbabilityAccuracy(probabilities.shape[1], from_logits=False)
-        accuracy.update(probabilities, target)
-        return cls(accuracy).plot()
-
-    def plot(self, title: str = "") -> Self:
-        """Draw the diagram."""
-        from mpcs_torch.plots.reliability import reliability
-
-        self.figure_ = reliability(self.accuracy.bins(), self.accuracy.reported(), title)
-        return self
-
-
-class DetectionDisplay:
-    """Show the DET curve of a binary classifier, misses against false alarms on probit axes, with operating points.
-
-    Args:
-        rates: The curve, as `functional.detection_curve` computes it.
-        name: The classifier's name.
-        points: Operating points to mark.
-
-    Example:
-        >>> from mpcs_torch.integrations.sklearn import DetectionDisplay
-        >>> display = DetectionDisplay.from_predictions(["ill", "well", "ill"], [2.0, 0.1, -1.0], pos_label="ill")
-        >>> display.rates.p_miss.tolist()
-        [0.0, 0.5, 0.5, 1.0]
-    """
-
-    def __init__(self, rates: ErrorRates, name: str = "classifier", points: Points = ()) -> None:
-        self.rates, self.name, self.points = rates, name, points
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, points: Points = ()) -> Self:  # noqa: N803
-        """Show the scores of a fitted binary classifier: its decision function, or else its probabilities.
-
-        Args:
-            estimator: The classifier or pipeline.
-            X: Samples.
-            y: Their labels.
-            pos_label: The label of targets. Default: ``estimator.classes_[1]``.
-            points: Operating points to mark.
-
-        Raises:
-            LabelError: If there are not two classes, or the label is not one of them.
-        """
-        classes = np.asarray(estimator.classes_).tolist()
-        target = classes[-1] if pos_label is None else pos_label
-        if len(classes) != 2 or target not in classes:
-            raise LabelError(f"pos_label must be one of two classes, but is {quoted(target)} of {quoted(classes)}.")
-        if hasattr(estimator, "decision_function"):
-            scores = np.asarray(estimator.decision_function(X)) * (1 if target == classes[1] else -1)
-        else:
-            scores = np.asarray(estimator.predict_proba(X))[:, classes.index(target)]
-        return cls.from_predictions(y, scores, pos_label=target, name=type(estimator).__name__, points=points)
-
-    @classmethod
-    def from_predictions(
-        cls, y_true: Any, y_score: Any, *, pos_label: Any = 1, name: str = "classifier", points: Points = ()
-    ) -> Self:
-        """Show scores (N,), higher for ``pos_label``, against true labels."""
-        targets = torch.from_numpy(np.asarray(y_true) == pos_label)
-        scores = torch.from_numpy(np.asarray(y_score, dtype=np.float64))
-        return cls(detection_curve(scores, targets.long()), name, points).plot()
-
-    def plot(self) -> Self:
-        """Draw the curve."""
-        from mpcs_torch.plots.detection import det_curves
-
-        self.figure_ = det_curves({self.name: self.rates}, points=self.points)
-        return self
-
-
-class RiskCoverageDisplay:
-    """Show the dangerous errors among decided samples when the riskiest ones are referred.
-
-    Args:
-        curve: Coverage and risk, as `functional.risk_coverage_area_details` computes them.
-        name: The classifier's name.
-
-    Example:
-        >>> import numpy as np
-        >>> from mpcs_torch import ConcernSpec
-        >>> from mpcs_torch.integrations.sklearn import RiskCoverageDisplay
-        >>> probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
-        >>> display = RiskCoverageDisplay.from_predictions([0, 1, 1], probabilities, concern=ConcernSpec(2))
-        >>> display.curve.risk.tolist()[:2]
-        [0.0, 0.0]
-    """
-
-    def __init__(self, curve: RiskCoverage, name: str = "classifier") -> None:
-        self.curve, self.name = curve, name
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, concern: ConcernSpec) -> Self:  # noqa: N803
-        """Show the probabilities of a fitted classifier or pipeline on samples with labels."""
-        probabilities = class_probabilities(estimator, X, classes_of(concern))
-        return cls.from_predictions(y, probabilities, concern=concern, name=type(estimator).__name__)
-
-    @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, concern: ConcernSpec, name: str = "classifier") -> Self:
-        """Show probabilities (N, C), a column for each class of the concern in its order, against true labels."""
-        curve = risk_coverage_area_details(
-            checked_probabilities(y_prob, classes_of(concern)),
-            class_indices(y_true, concern.classes),
-            num_classes=len(concern.classes),
-            concern=concern.dangerous_pairs(),
-            from_logits=False,
-        )
-        return cls(curve, name).plot()
-
-    def plot(self) -> Self:
-        """Draw the curve."""
-        from mpcs_torch.plots.decisions import risk_coverage_figure
-
-        self.figure_ = risk_coverage_figure({self.name: self.curve})
         return self

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
@@ -43,10 +43,6 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this classifier, or a transformer
     fitted before it, uses the hold-out samples and voids the guarantee.
 
-    With ``cv``, the classifier is trained on all samples, and the rule is fitted on out-of-fold probabilities of its
-    clones. Both then use more samples, but there is **no guarantee**: the rule is fitted to the errors of other models
-    than the final one.
-
     Pass a trained classifier as ``FrozenEstimator(classifier)``: then all samples, which must be unseen in its
     training, fit the rule, with the guarantee.
 
@@ -59,7 +55,6 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             every error costs 1 and is dangerous.
         limits: The limits to guarantee: one `Limit`, or several.
         calibration: As in `DecisionRule`.
-        cv: The number of folds of cross-fitting. Default: use a hold-out set.
         held_out: The size of the hold-out set for the rule: a share or number of samples, or of clusters.
         refer_value: The return value of `predict` for a referral, of the type of the labels. Default: ``"refer"`` for
             text, and for numbers -1, or the lowest label minus 1 if that is lower.
@@ -96,13 +91,12 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         concern: ConcernSpec | None = None,
         limits: Limit | Sequence[Limit] = (),
         calibration: CalibrationMethod = "temperature",
-        cv: int | None = None,
         held_out: float = 0.3,
         refer_value: str | float | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator, self.concern, self.limits, self.calibration = estimator, concern, limits, calibration
-        self.cv, self.held_out, self.refer_value, self.random_state = cv, held_out, refer_value, random_state
+        self.held_out, self.refer_value, self.random_state = held_out, refer_value, random_state
 
     def fit(
         self,
@@ -132,21 +126,15 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         concern = self._set_classes()
         cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(y)).codes.numpy()
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        logits = torch.empty(len(y), len(self.classes_), dtype=torch.float64)
-        splits = self._splits(y, cluster_codes, seed)
-        for train, held_out in splits:
-            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
-            logits[held_out] = self._logits(_safe_indexing(X, held_out))
-        if len(splits) > 1:
-            self.estimator_ = clone(self.estimator).fit(X, y)
-        places = np.concatenate([held_out for _, held_out in splits])
+        train, places = self._split(y, cluster_codes, seed)
+        self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
         self.rule_ = DecisionRule(concern, self.limits, calibration=self.calibration, seed=seed)
         groups = {} if groups is None else groups
         columns = {limit.by for limit in self.rule_.limits if limit.by is not None and limit.by in groups}
         by_column = {column: np.asarray(groups[column], dtype=object) for column in columns}
         check_consistent_length(y, *by_column.values())
         self.rule_.fit(
-            logits[places],
+            self._logits(_safe_indexing(X, places)),
             torch.from_numpy(self._place[codes[places]]),
             clusters=None if cluster_codes is None else cluster_codes[places].tolist(),
             groups={column: names[places].tolist() for column, names in by_column.items()},
@@ -198,18 +186,16 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.refer_value_ = refer_value
         return concern
 
-    def _splits(
+    def _split(
         self, y: NDArray[Any], clusters: NDArray[Any] | None, seed: int
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Return the indices that train the classifier and those that fit the rule, for each split."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the indices of the samples that train the classifier, and of those that fit the rule."""
         if isinstance(self.estimator, FrozenEstimator):
-            return [(np.arange(len(y)), np.arange(len(y)))]
-        if self.cv is not None:
-            folds = StratifiedKFold if clusters is None else GroupKFold
-            return list(folds(self.cv, shuffle=True, random_state=seed).split(y, y, clusters))
+            return np.arange(len(y)), np.arange(len(y))
         # Not stratified: hold-out samples must be drawn like new ones.
         part = ShuffleSplit if clusters is None else GroupShuffleSplit
-        return list(part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters))
+        train, held_out = next(part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters))
+        return train, held_out
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
         """Return the log probabilities of the classifier in the order of the concern, float64: (N, C)."""

@@ -29,11 +29,7 @@ _counts: Counter[tuple[int, Path]] = Counter()
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against writes of other processes, but not of this one; create it if it does not exist.
-
-    Raises:
-        FolderInUseError: If another process has locked the folder.
-    """
+    """Lock a folder against writes of other processes, but not of this one; create it if it does not exist."""
     acquire(folder)
     try:
         yield
@@ -42,7 +38,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def acquire(folder: Path) -> None:
-    """Lock a folder until `release`, or until this process ends for any reason; see `locked`."""
+    """Lock a folder until `release` or the end of this process; raise `FolderInUseError` if another one locked it."""
     if fcntl is None:
         return
     folder.mkdir(parents=True, exist_ok=True)

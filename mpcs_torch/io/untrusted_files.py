@@ -16,15 +16,7 @@ FREE_BYTES = 2**30
 MAX_EXPANSION = 200
 """The maximum compression of larger data. Probabilities compress to about a half, zip bombs to 1/1000. So do one-hot
 rows of many classes, which can be saved uncompressed."""
-MAX_DATA_BYTES = 2**31
-"""The maximum size of a data set file, which is read into memory: known ones have at most 150 MB."""
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 class FileRuleError(MpcsError, ValueError):
@@ -32,13 +24,9 @@ class FileRuleError(MpcsError, ValueError):
 
 
 def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
-    """Raise if a path is not a regular file, before it is opened: a pipe would block, and a device may never end.
+    """Raise a `FileRuleError` for a path that is not a regular file, or larger than ``max_bytes``.
 
-    Links are followed.
-
-    Raises:
-        FileRuleError: If it is not a regular file, or larger than ``max_bytes``.
-        FileNotFoundError: If it does not exist.
+    Check before a file is opened: a pipe would block, and a device may never end. Links are followed.
     """
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
@@ -49,24 +37,14 @@ def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Read a whole regular file.
-
-    Raises:
-        FileRuleError: If it is not a regular file, or larger than the limit.
-        FileNotFoundError: If it does not exist.
-    """
+    """Read a whole regular file; raise a `FileRuleError` if it is larger than the limit."""
     check_regular(path, max_bytes=limit)
     with path.open("rb") as file:
         return file.read(limit)  # the file may have grown
 
 
 def check_member(member: zipfile.ZipInfo) -> None:
-    """Raise for a zip member that may be a zip bomb.
-
-    Raises:
-        FileRuleError: If it expands more than `MAX_EXPANSION` times to more than `FREE_BYTES`, or is neither stored nor
-            deflated.
-    """
+    """Raise a `FileRuleError` for a zip member that is neither stored nor deflated, or that may be a zip bomb."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FileRuleError(f"{quoted(member.filename)} must be stored or deflated, but has another compression")
     packed, unpacked = member.compress_size, member.file_size
@@ -77,14 +55,10 @@ def check_member(member: zipfile.ZipInfo) -> None:
 
 
 def load_tensors(path: Path, *, mmap: bool = False) -> Any:
-    """Load a file of `torch.save` to the CPU as tensors and plain values; pickles that would run code are refused.
+    """Load a file of `torch.save` to the CPU as tensors and plain values, without running code.
 
-    With ``mmap``, tensors stay on disk until they are read.
-
-    Raises:
-        FileRuleError: If it is not a regular file, or is compressed, which `torch.save` never does.
-        FileNotFoundError: If it does not exist.
-        Exception: Of many kinds, if the file is damaged.
+    With ``mmap``, tensors stay on disk until they are read. A compressed file, which `torch.save` never writes, is
+    refused with a `FileRuleError`. A damaged file raises many kinds of errors.
     """
     import torch
 
@@ -104,11 +78,8 @@ def load_fitted(
 ) -> Restored:
     """Load and restore a fitted module from a file of `torch.save` with the field ``kind``.
 
-    Any other problem raises ``error``, with a message that names the file, the source (the command or class that writes
-    such files) and the subject (their content).
-
-    Raises:
-        FileNotFoundError: If it does not exist.
+    Any problem except a missing file raises ``error``, with a message that names the file, the source (the command or
+    class that writes such files) and the subject (their content).
     """
     place = printable(str(path))
     try:
@@ -130,11 +101,7 @@ def load_fitted(
 
 
 def check_whole_tensors(values: Iterable[object]) -> None:
-    """Raise for tensors with more values than are stored in their file; other values are ignored.
-
-    Raises:
-        FileRuleError: If a tensor is not dense, or repeats stored values.
-    """
+    """Raise a `FileRuleError` for tensors that are not dense, or repeat the values stored in their file."""
     import torch
 
     for value in values:

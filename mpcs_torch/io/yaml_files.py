@@ -100,11 +100,7 @@ def _place(mark: yaml.Mark) -> Place:
 
 
 def read_yaml(text: str) -> Document:
-    """Parse a YAML document.
-
-    Raises:
-        YamlError: If the text is invalid, too large or too deep, repeats a key, or has an alias, a merge key or a tag.
-    """
+    """Parse a YAML document; raise a `YamlError` if the text is not plain YAML, or is too large or too deep."""
     if len(text) > MAX_BYTES:
         raise YamlError(f"more than {MAX_BYTES} characters", None)
     try:
@@ -123,12 +119,7 @@ def read_yaml(text: str) -> Document:
 
 
 def read_yaml_file(path: Path) -> Document:
-    """Parse a YAML file.
-
-    Raises:
-        YamlError: As `read_yaml`, or if the file is too large or not UTF-8 text.
-        OSError: If the file cannot be read.
-    """
+    """Parse a YAML file as `read_yaml` does; raise a `YamlError` also if it is not UTF-8 text."""
     try:
         text = read_limited(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:

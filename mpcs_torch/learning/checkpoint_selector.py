@@ -262,19 +262,6 @@ class CheckpointSelector:
         """
         return explain(self.rule, self.epochs, best=self.best)
 
-    def rerank(self, rule: SelectionRule) -> list[SavedEpoch]:
-        """Rank the epochs by another rule, best first; ``file`` is None where the checkpoint is gone.
-
-        Raises:
-            ValueError: If an epoch lacks a metric of the rule.
-        """
-        for epoch in self.epochs:
-            missing = [name for name in rule.metrics if name not in epoch.values]
-            require(
-                not missing, "rule must name recorded metrics", f"{', '.join(missing)}, not in epoch {epoch.number}"
-            )
-        return rule.ranking(self._on_disk().epochs)
-
     def _on_disk(self) -> Self:
         """Return this selector; on ranks that do not write, a copy refreshed from the manifest."""
         if not _is_follower():

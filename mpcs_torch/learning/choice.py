@@ -87,12 +87,6 @@ class Options:
         scores = torch.stack([log_score(each, target, harm) for each in probs])
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
-    @classmethod
-    def pooled(cls, parts: Sequence["Options"]) -> "Options":
-        """Pool the options of models trained in the same way with different seeds."""
-        names = ("counted", "estimated", "scores")
-        return cls(parts[0].options, *(torch.cat([getattr(part, name) for part in parts], dim=-1) for name in names))
-
     def estimates(self) -> list[list[float]]:
         """Estimate the gain in accuracy and the change in harm by the factor of each option."""
         return self.estimated.mean(dim=2).tolist()
@@ -233,17 +227,9 @@ def choose_referring(
 ) -> tuple[ReferralOption, list[ReferralOption]]:
     """Return the option that refers fewest samples within the allowed loss of correct decisions, and all options.
 
-    Ties go to the option with most correct decisions.
-
-    Args:
-        logits: ``(N, C)`` of each model on the same samples, the plain model first; with the costs of the concern, it
-            is the first option.
-        target: ``(N,)`` class indices. Labels of samples that choose the thresholds are not read.
-        concern: The costs. With a cost of referral, or under limits on costs, no factor is tried.
-        limits: To be guaranteed by a `DecisionRule` with temperature scaling and the seed 0.
-        max_accuracy_loss: The allowed loss of correct decisions against the plain model, a share of samples.
-        clusters: The cluster of each sample, if samples of a cluster are not independent.
-        groups: The group of each sample, by column of the limits.
+    Ties go to the option with most correct decisions. The first option is the plain model, whose logits (N, C) come
+    first, with the costs of the concern. With a cost of referral, or under limits on costs, no factor is tried. Labels
+    of samples that choose the thresholds of the rule, which has temperature scaling and the seed 0, are not read.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)

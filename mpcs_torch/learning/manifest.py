@@ -67,11 +67,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read the manifest of a folder.
-
-        Raises:
-            ManifestError: If the file is not a manifest.
-        """
+        """Read the manifest of a folder; raise a `ManifestError` if it is invalid."""
         path = folder / NAME
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
@@ -114,11 +110,7 @@ class Update(NamedTuple):
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
-    """Append an update to a manifest of the given size in bytes; return the new size.
-
-    Raises:
-        OSError: If it cannot be written; the line may then be incomplete.
-    """
+    """Append an update to a manifest of a size in bytes, and return the new size; a failed line may be incomplete."""
     epoch, dropped, again = update
     plain = {"number": epoch.number, "values": epoch.values}
     plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}

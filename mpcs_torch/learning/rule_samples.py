@@ -56,9 +56,6 @@ def choose_thresholds(
 
     Thresholds (J,), float64, apply to estimated losses divided by the highest loss of the limit. The calibration
     samples fix the path, and the threshold samples choose a step on it.
-
-    Raises:
-        UnattainableLimitError: If there are too few samples for a limit.
     """
     counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
     all_rates, highest = _rates(limits, concern, samples, counted)

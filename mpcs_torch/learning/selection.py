@@ -140,7 +140,7 @@ class Contender:
         return self.rank < other.rank and all(map(le, self.losses, other.losses))
 
     def compared_with(self, other: "Contender") -> "Contender":
-        """Return this contender, with the other one counted if it outranks this one."""
+        """Count the other contender if it outranks this one."""
         return replace(self, outranked_by=self.outranked_by + 1) if other.outranks(self) else self
 
 
@@ -205,11 +205,7 @@ class Contenders:
 
 
 def number(name: str, value: Any) -> float:
-    """Convert a scalar of any library to a float.
-
-    Raises:
-        ValueError: If it is not a scalar.
-    """
+    """Convert a scalar of any library to a float; raise a ValueError for anything else."""
     try:
         if isinstance(value, str | bytes | bytearray):
             raise TypeError
@@ -219,11 +215,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Convert an integer of any library, at most 2^53 in magnitude, to an int.
-
-    Raises:
-        ValueError: If it is anything else, including a bool or text.
-    """
+    """Convert an integer of any library, at most 2^53 in magnitude, to an int; raise a ValueError for anything else."""
     result = number(name, value)
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     is_exact = result.is_integer() and abs(result) <= 2**53
@@ -269,12 +261,8 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule.
 
     Counts of errors have an exact 95 % interval, assuming independent samples, and the last column lists the epochs
-    whose count does not differ significantly from that of the pick.
-
-    Args:
-        rule: The rule.
-        epochs: All epochs.
-        best: The best epoch that has a checkpoint, listed separately if the rule picks another one.
+    whose count does not differ significantly from that of the pick. The best epoch with a checkpoint is listed
+    separately if the rule picks another one.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}

@@ -21,7 +21,6 @@ class StateError(MpcsError, ValueError):
 
 
 CONTAINERS = (dict, OrderedDict, list, tuple)
-SHARDED = ("DTensor", "ShardedTensor")
 
 
 def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
@@ -36,7 +35,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
     except RecursionError:
         raise StateError("state must not contain itself or be nested deeper than Python's recursion limit.") from None
     for place, value in leaves:
-        if type(value).__name__ in SHARDED:
+        if type(value).__name__ in ("DTensor", "ShardedTensor"):
             gather = "pass update a function that gathers it (get_model_state_dict with full_state_dict=True)"
             raise StateError(f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}.")
         if isinstance(value, Tensor) and value.is_meta:
@@ -47,33 +46,26 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         raise
     except Exception as error:  # pickle and torch raise many kinds
         raise StateError(f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}") from error
-    # The meta device reads no values, but lacks some kinds of tensors.
-    if any(_loads(path, device, weights_only) for device in ("meta", "cpu")):
+    load = partial(torch.load, map_location="cpu", weights_only=weights_only)
+    try:
+        load(path, mmap=True)  # reads no values of tensors
         return sha256
-    unsafe = "its structure"
-    with suppress(Exception):  # torch may fail to read its own file
-        unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or unsafe
+    except Exception:  # torch raises many kinds
+        unsafe = "its structure"
+        with suppress(Exception):  # torch may fail to read its own file
+            unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or unsafe
     path.unlink()
     remedy = "convert it to tensors, numbers, text, lists and dictionaries"
     remedy += ", or create the selector with weights_only=False" if weights_only else ""
     how = " with weights_only=True" if weights_only else ""
-    entry = _blame(leaves, partial(_check_loadable, weights_only=weights_only))
+
+    def save_and_load(value: object, file: BytesIO) -> None:
+        torch.save(value, file)
+        file.seek(0)
+        load(file)
+
+    entry = _blame(leaves, save_and_load)
     raise StateError(f"{entry} cannot be loaded again{how}, because of {shown(unsafe)}: {remedy}.")
-
-
-def _loads(file: Path | BytesIO, device: str, weights_only: bool) -> bool:
-    try:
-        torch.load(file, map_location=device, weights_only=weights_only)
-    except Exception:  # torch raises many kinds
-        return False
-    return True
-
-
-def _check_loadable(value: object, file: BytesIO, *, weights_only: bool) -> None:
-    torch.save(value, file)
-    file.seek(0)
-    if not _loads(file, "cpu", weights_only):
-        raise TypeError
 
 
 class Sink:

@@ -1,4 +1,4 @@
-"""The data sets that are not inside scikit-learn: download them, and compare their values with the published ones."""
+"""Download the data sets that scikit-learn does not contain, and verify their values."""
 
 import hashlib
 import re
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import DataError
 
-if TYPE_CHECKING:  # torch takes a while to import
+if TYPE_CHECKING:  # torch is slow to import
     from mpcs_torch.trainer.data import DataSplits
 
 ADD_URL = (
@@ -23,7 +23,7 @@ ADD_FILES = {
     "X_test.npy": "a84b040fdcfa32b41a902c2b77e8d8731c9692f8969f6aa2c266921894f0b96b",
     "Y_test.npy": "1f090f71545a32b5a14bd26f923d5ba0e7ddeaf55181839986dfccf257e32cf1",
 }
-"""Files of the authors' repository, and their SHA-256."""
+"""The files of the authors' repository with their SHA-256."""
 UCR_URL = "https://www.timeseriesclassification.com/aeon-toolkit/"
 CHECKSUMS = {
     "mnist": "55c41ac0f5a8c45648c69c8349247c8db8573ea50fafdc37b5123844f825fae0",
@@ -31,19 +31,19 @@ CHECKSUMS = {
     "ucr/Chinatown": "336103785243d3c04d1a343f81061e73e6e7a7792f003867630e725556589b5c",
     "ucr/SmoothSubspace": "7873f06b370102aed8f8efd678c9588056769e97becbdd3aadd4f410b2dcedb1",
 }
-"""`checksum` of the sets of the paper's experiments: of the values read, however their files are laid out."""
+"""The `checksum` of the values of the sets in the paper's experiments."""
 
 
 def is_known(name: str) -> bool:
-    """Return whether a name is that of a data set to download: ``mnist``, ``add``, or ``ucr/`` and a set's name."""
+    """Return whether a data set can be downloaded: ``mnist``, ``add``, or ``ucr/`` and the name of a set."""
     return name in ("mnist", "add") or re.fullmatch(r"ucr/[A-Za-z0-9_-]+", name) is not None
 
 
 def get(name: str, root: Path) -> None:
-    """Download a data set to the data root, and check its values; files that are there are kept.
+    """Download the missing files of a data set to the data root, and verify its values.
 
     Raises:
-        DataError: If there is no such set, the download fails, or the values in the data root are not the published.
+        DataError: If there is no such set, the download fails, or the values are not the published ones.
     """
     if not is_known(name):
         raise DataError(f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}")
@@ -57,7 +57,7 @@ def get(name: str, root: Path) -> None:
 
 
 def status(root: Path) -> Iterator[tuple[str, str]]:
-    """Give name and state of the sets that the paper's experiments use, and of every other UCR set in the data root."""
+    """Yield the name and the state of the sets of the paper's experiments, and of other UCR sets in the data root."""
     for name in ("iris", "digits", "breast_cancer", "wine"):
         yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
@@ -70,7 +70,7 @@ def status(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def checksum(data: "DataSplits") -> str:
-    """Compute the SHA-256 of the samples and labels of training and test split, as float32 and int64."""
+    """Compute the SHA-256 of the samples (float32) and labels (int64) of the training and test split."""
     digest = hashlib.sha256()
     for part in (data.train, data.test):
         digest.update(part.inputs.numpy().tobytes())
@@ -84,7 +84,7 @@ def _folder(name: str, root: Path) -> Path:
 
 
 def _check_values(name: str, root: Path) -> str:
-    """Load a set, and say what is known of its values."""
+    """Load a set and verify its values; return its state."""
     from mpcs_torch.trainer.data import DATASETS
 
     kind, _, ucr_set = name.partition("/")
@@ -92,17 +92,13 @@ def _check_values(name: str, root: Path) -> str:
     if name not in CHECKSUMS:
         return "there, readable"
     if checksum(data) != CHECKSUMS[name]:
-        raise DataError(f"{_folder(name, root)} does not hold the published values: move it away to download them")
+        raise DataError(f"{_folder(name, root)} does not have the published values: move it away to download them")
     return "there, checksum right"
 
 
 def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None) -> None:
-    """Download the files that a folder lacks, by name and hash, with pooch; a file with another hash is kept.
-
-    Raises:
-        DataError: If there is no such file or no network, or a hash is wrong.
-    """
-    import pooch  # it takes a while to import
+    """Download the missing files of a folder, given by name and hash, with pooch."""
+    import pooch  # slow to import
 
     pooch.get_logger().setLevel("WARNING")
     fetcher = pooch.create(folder, address, registry=dict(files), allow_updates=False, retry_if_failed=3)
@@ -125,7 +121,7 @@ def _get_mnist(root: Path) -> None:
 
 
 def _get_ucr(name: str, root: Path) -> None:
-    """Download the zip of a set, and move its folder to the data root once its values are right."""
+    """Download the zip of a set, and move its folder to the data root after its values are verified."""
     import pooch
 
     ucr_set = name.removeprefix("ucr/")

@@ -1,6 +1,5 @@
-"""The paper's experiments by name: their runs, their comparison with the published records, and the tables of all."""
+"""Run the paper's experiments by name, compare them with published records, and make the tables."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,9 +16,7 @@ from mpcs_torch.paper.tables import (
     correlations,
     measure_costs,
     table_2,
-    table_2_values,
     table_3,
-    table_3_values,
 )
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
@@ -31,15 +28,15 @@ from mpcs_torch.trainer.records import Record, read_records
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run, with the data of its tables and figures."""
+    """A finished run with the data of its tables and figures."""
 
     config: RunConfig
     records: list[Record]
     confusions: list[Tensor]
-    """Per epoch, of the training set: int64 (C, C), rows true classes."""
+    """By epoch, on the training set: int64 (C, C), rows true classes."""
     concern: ConcernSpec
     costs: MetricCosts | None
-    """The times of the metrics on the trained model's predictions, if they were measured."""
+    """The times of the metrics, if they were measured."""
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -48,7 +45,7 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """Load an experiment with another seed, which also splits the data where the experiment does."""
+    """Load an experiment with another seed, also for the split of the data, if the experiment has one."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
     return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)
@@ -63,7 +60,7 @@ def finish_run(
     overwrite: bool = False,
     time_metrics: bool = False,
 ) -> FinishedRun:
-    """Run in a folder, keep record and confusion matrix of each epoch, and optionally time the metrics at the end."""
+    """Train in a folder, collect records and confusion matrices, and optionally time the metrics at the end."""
     epochs: list[MeasuredEpoch] = []
 
     def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
@@ -78,25 +75,25 @@ def finish_run(
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of a replay with its published record."""
+    """The agreement of a replay with the published record."""
 
     epochs: int
     agreeing: int
-    """Epochs that are equal in every published column at 4 decimals."""
+    """The number of epochs that are equal in all published columns at 4 decimals."""
     from_first: int
-    """The agreeing epochs before the first difference."""
+    """The number of equal epochs before the first difference."""
     first_difference: str | None
-    """The first epoch that is not equal, and its columns."""
+    """The first unequal epoch, with its columns."""
 
     def __str__(self) -> str:
         text = f"{self.agreeing} of {self.epochs} epochs agree with the published record in all columns at 4 decimals"
         if self.first_difference is None:
             return text
-        return f"{text}, the first {self.from_first} without a break; first difference: {self.first_difference}"
+        return f"{text}, including the first {self.from_first}; first difference: {self.first_difference}"
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare at the 4 published decimals; the published ``mpcs`` follows the count rule, like our mpcs_count."""
+    """Compare at the 4 published decimals; the column ``mpcs`` of published records is mpcs_count here."""
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []
@@ -116,28 +113,24 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A run of an experiment, beside its published numbers."""
+    """A run of an experiment and its agreement with the published record."""
 
     run: FinishedRun
     agreement: Agreement | None
-    """The agreement with the published record, if one was given."""
+    """None without a published record."""
     seconds: float
-    """The time of training and evaluation."""
-    peak_bytes: int | None
-    """The most memory that the process held; unknown on Windows."""
+    """The duration of training and evaluation."""
 
     @property
     def title(self) -> str:
-        """Return a title with model, data, time and peak memory."""
+        """The model, the data, the epochs and the time in one line."""
         config, epochs = self.run.config, len(self.run.records)
-        memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
-        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s{memory}"
+        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s"
 
     def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
-        """Return what JSON shows: correlations of mpcs_count by metric, and their intervals over seeds, if any."""
+        """Return times, agreement and correlations for JSON, with intervals over seeds, if any."""
         return {
             "seconds": self.seconds,
-            "peak_bytes": self.peak_bytes,
             "epochs": len(self.run.records),
             "agreement": None if self.agreement is None else asdict(self.agreement),
             "spearman": dict(zip(BENCHMARKS, correlations(self.run.records), strict=True)),
@@ -149,7 +142,7 @@ class Reproduction:
 def reproduce_experiment(
     name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
 ) -> Reproduction:
-    """Run an experiment in a folder, and compare it with its published record, if one lies in ``records``."""
+    """Run an experiment in a folder, and compare it with its published record, if ``records`` has one."""
     config = experiment_config(name)
     data = config.data.load(data_root)
     start = time.perf_counter()
@@ -157,19 +150,17 @@ def reproduce_experiment(
     seconds = time.perf_counter() - start
     published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
     agreement = None if published is None else compare(run.records, published)
-    return Reproduction(run, agreement, seconds, _peak_bytes())
+    return Reproduction(run, agreement, seconds)
 
 
 def evaluation_tables(
     finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
-) -> Iterator[tuple[str, str, Table, Table]]:
-    """Give file name, title, table to read and table of numbers of the runs, Table II and Table III."""
+) -> Iterator[tuple[str, str, Table]]:
+    """Yield the file name, the title and the table of the runs, Table II and Table III."""
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}
-    costs = measured_costs(finished)
-    yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
-    title = "Table II: Spearman correlation of MPCS with the usual metrics"
-    yield "table2", title, table_2(runs, seeds), table_2_values(runs, seeds)
-    yield "table3", "Table III: what a metric costs", table_3(costs), table_3_values(costs)
+    yield "runs", "Runs", _runs_table(finished)
+    yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)
+    yield "table3", "Table III: what a metric costs", table_3(measured_costs(finished))
 
 
 def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
@@ -181,15 +172,5 @@ def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
     rows = []
     for name, one in finished.items():
         agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
-        memory = "" if one.peak_bytes is None else f"{one.peak_bytes / 2**20:.0f}"
-        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", memory, agreement])
-    return Table(["run", "model and data", "seconds", "peak MiB", "epochs equal to the record, from the first"], rows)
-
-
-def _peak_bytes() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", agreement])
+    return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)

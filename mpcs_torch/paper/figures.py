@@ -1,11 +1,14 @@
-"""The paper's figures in numbers: the picks of the case study (Fig. 5), and a run that learns with MPCS (Fig. 6)."""
+"""The numbers of the paper's figures: the picks of the case study (Fig. 5), and training with MPCS (Fig. 6)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
@@ -17,40 +20,39 @@ from mpcs_torch.trainer.records import Record
 
 @dataclass(frozen=True)
 class Pick:
-    """An epoch, and the metrics that rank it first."""
+    """An epoch and the metrics that rank it first."""
 
     metrics: tuple[str, ...]
     record: Record
     confusion: Tensor
-    """Training set, int64 (C, C): rows true classes."""
+    """int64 (C, C), on the training set: rows true classes."""
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch, from 1."""
+        """The number of the epoch, counted from 1."""
         return int(self.record["epoch"])
 
     @property
     def errors(self) -> int:
-        """Misclassified training samples."""
+        """The number of misclassified training samples."""
         return int(self.confusion.sum() - self.confusion.trace())
 
     @property
     def dangerous(self) -> int:
-        """Misclassified training samples whose pair is not released."""
+        """The number of misclassified training samples whose pair is not released."""
         return int(self.record["dangerous"])
 
 
 def pick(records: Sequence[Record], column: str) -> int:
-    """Return the epoch with the best value of a metric of the register; the first of equals, never one with NaN."""
-    sign = 1 if BY_NAME[column].direction == "max" else -1
-    sound = [record for record in records if record[column] == record[column]]
-    if not sound:
-        raise ValueError(f"column {column} must hold a number in some epoch, but is NaN in all {len(records)}.")
-    return int(max(sound, key=lambda record: sign * record[column])["epoch"])
+    """Return the first epoch with the best value of a registered metric; NaN is ignored."""
+    rule = SelectionRule(column, {column: BY_NAME[column].direction or "min"})
+    ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
+    require(ranking, f"column {column} must have a number in some epoch", f"NaN in all {len(records)}")
+    return ranking[0].number
 
 
 def picks(run: FinishedRun) -> list[Pick]:
-    """Return one pick for each epoch that some metric ranks first, with the pick of MPCS last."""
+    """Return the epochs that metrics rank first, with the pick of MPCS last."""
     metrics_by_epoch: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
@@ -59,7 +61,7 @@ def picks(run: FinishedRun) -> list[Pick]:
 
 
 def picks_table(chosen: Sequence[Pick]) -> Table:
-    """Return a table of each pick: its metrics on the training set, and its test accuracy."""
+    """Return a table of the picks: their metrics on the training set, and their test accuracy."""
     header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = []
     for one in chosen:
@@ -70,7 +72,7 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
 
 
 def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Table.markdown) -> str:
-    """Compare the picks of a replay with Fig. 5: epochs, matrices (rows are predictions) and dangerous errors."""
+    """Compare the picks of a replay with Fig. 5: epochs, confusion matrices and dangerous errors."""
     picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
     lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
     for epoch, printed in FIGURE_5.items():
@@ -83,7 +85,7 @@ def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Tabl
         errors, dangerous = CASE_STUDY_ERRORS[epoch]
         lines += [
             f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
-            f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
+            f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix are those of Fig. 5",
             "",
             text_of(Table(["predicted \\ true", *names], rows)),
         ]
@@ -97,17 +99,17 @@ COLUMNS = {
     "mpcs": "mpcs_count",
     "dangerous": "dangerous",
 }
-"""The metrics that the paper compares, and our column of each."""
+"""The metrics of the comparison, and the column of each."""
 
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
-    """Load the configs of the plain run and the MPCS run, with the published seed or with another."""
+    """Load the configs of the plain run and the MPCS run, with the published seed or another one."""
     overrides = [[] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"] for name in NAMES]
     return [experiment_config(name, override) for name, override in zip(NAMES, overrides, strict=True)]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
-    """Compute the ratio of the sums over the epochs, MPCS run to plain run."""
+    """Compute the ratios of the sums over the epochs, MPCS run to plain run."""
     return {
         name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()
@@ -115,13 +117,13 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
-    """Return the ratios of the published seed beside the paper's."""
+    """Return the ratios of the published seed next to those of the paper."""
     rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
     return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
-    """Return the ratios over seeds: mean, 95 % interval, and in how many seeds the MPCS run is better."""
+    """Return the ratios over seeds: mean, 95 % interval, and the number of seeds for which the MPCS run is better."""
     rows = []
     for name in COLUMNS:
         values = [ratio[name] for ratio in by_seed]

@@ -1,4 +1,4 @@
-"""The paper's experiments by name, and the numbers printed in it; the command lists them without torch."""
+"""The names of the paper's experiments and its printed numbers, without torch, so that commands list them fast."""
 
 import json
 
@@ -6,18 +6,15 @@ from mpcs_torch.io.packaged import packaged_folder
 
 EXPERIMENTS = ("exp01", "exp01-breast-cancer", *(f"exp{number:02}" for number in range(2, 11)), "case-study")
 QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
-"""The experiments that run in seconds, not minutes: all but those on MNIST."""
-
-
+"""The experiments that take seconds: all except those on MNIST."""
 BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
-"""The metrics that the paper compares MPCS with, in the order of its tables."""
-
+"""The metrics that the paper compares with MPCS, in the order of its tables."""
 RECORD_FILES = {**{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")}, "case-study": "compare1.csv"}
-"""The published per-epoch records of experiments that can replay (IRIS and DIGITS were split without a seed)."""
+"""The published records of experiments that can be replayed (IRIS and DIGITS were split without a seed)."""
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
 CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
-"""All errors and dangerous errors of the two picks."""
+"""The numbers of errors and of dangerous errors of the two picks."""
 
 _NUMBERS = json.loads((packaged_folder("paper") / "published.json").read_text(encoding="utf-8"))
 TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]

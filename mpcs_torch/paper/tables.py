@@ -1,4 +1,4 @@
-"""Tables II and III: the correlation of MPCS with the usual metrics, and the time of each, beside the paper's."""
+"""Tables II and III of the paper: the correlation of MPCS with other metrics, and the time of each metric."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,36 +22,36 @@ from mpcs_torch.trainer.records import Record
 
 @dataclass(frozen=True)
 class MeanOverRuns:
-    """A mean over runs, and its 95 % interval."""
+    """A mean over runs with its 95 % interval."""
 
     runs: int
     mean: float
     low: float
     high: float
-    """The ends of the 95 % interval of the mean."""
+    """The end of the interval; ``low`` is its start."""
     lowest: float
     highest: float
-    """The lowest and the highest run."""
+    """The value of the highest run; ``lowest`` is that of the lowest."""
 
 
 def mean_interval(values: Sequence[float]) -> MeanOverRuns:
-    """Compute mean and 95 % interval by the bias-corrected bootstrap (scipy's BCa, 9999 resamples, a fixed seed)."""
+    """Compute the mean and its 95 % interval by scipy's BCa bootstrap, with 9999 resamples and a fixed seed."""
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
-    if sample.min() < sample.max():  # equal values leave nothing to resample
+    if sample.min() < sample.max():  # otherwise there is nothing to resample
         resampled = bootstrap((sample,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(0))
         low, high = map(float, resampled.confidence_interval)
     return MeanOverRuns(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
-    """Compute Spearman's rank correlation of two columns over the epochs of a run; ties share their mean rank."""
+    """Compute Spearman's rank correlation of two columns over the epochs of a run, with mean ranks for ties."""
     values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
     return float(spearman_corrcoef(values[:, 0], values[:, 1]))
 
 
 def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Compute the correlation of each benchmark with MPCS under the rule of the published runs."""
+    """Compute the correlation of each benchmark with MPCS, counted as in the published runs."""
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
@@ -61,7 +61,7 @@ def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]
 
 
 def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """Return the table of one experiment: correlations under both concern rules, beside the paper's."""
+    """Return the correlations of one experiment for both ways to count MPCS, next to those of the paper."""
     printed = TABLE_2.get(name)
     rows = []
     for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
@@ -72,7 +72,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
 
 
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
-    """Return Table II: our correlations, the paper's in brackets, and the spread of the first one over seeds."""
+    """Return Table II: our correlations, those of the paper in brackets, and the spread of the first over seeds."""
     rows = []
     for name, records in runs.items():
         paper = [f" ({printed:.3f})" for printed in TABLE_2[name]] if name in TABLE_2 else [""] * len(BENCHMARKS)
@@ -85,23 +85,8 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[M
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
 
-def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
-    """Return the numbers behind Table II, one row for each experiment and benchmark."""
-    rows = []
-    for name, records in runs.items():
-        for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
-            printed = [f"{TABLE_2[name][i]:.4f}", f"{ours - TABLE_2[name][i]:.4f}"] if name in TABLE_2 else ["", ""]
-            over_seeds = [""] * 6
-            if name in seeds:
-                over_seeds = [str(seeds[name][i].runs), *(f"{value:.4f}" for value in astuple(seeds[name][i])[1:])]
-            by_value = f"{spearman(records, 'mpcs', benchmark):.4f}"
-            rows.append([name, benchmark, by_value, f"{ours:.4f}", *printed, *over_seeds])
-    over_seeds_header = ["seeds", "mean", "interval_low", "interval_high", "lowest", "highest"]
-    return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
-
-
 def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
-    """Return the correlation of each benchmark with MPCS over seeds: mean, 95 % interval, lowest and highest run."""
+    """Return the correlations over seeds: mean, 95 % interval, lowest and highest run."""
     rows = [
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
         for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)
@@ -121,19 +106,19 @@ class MetricCosts:
     forward: float
     """The model's forward pass."""
     alone: dict[str, float]
-    """Each metric from the logits, its value brought to the host."""
+    """The time of each metric, from the logits to a value on the host."""
 
     def relative(self, metric: str) -> float:
-        """Return the time of a metric and its forward pass as a multiple of that of accuracy."""
+        """Return the time of a metric with the forward pass, divided by that of accuracy."""
         return (self.forward + self.alone[metric]) / (self.forward + self.alone["accuracy"])
 
 
 @torch.no_grad()
 def measure_costs(run: PreparedRun) -> MetricCosts:
-    """Time each metric after a forward pass of its own, round after round; the first round is a warm-up.
+    """Time the forward pass and each metric, in rounds after a warm-up round.
 
-    The forward pass is the same for every metric, so its times are pooled. Timing passes and metrics together would
-    compare the noise of the passes.
+    The times of all forward passes are pooled. If passes and metrics were timed together, differences between metrics
+    would be hidden in the noise of the passes.
     """
     model, evaluator = run.state.model, run.evaluator
     device = evaluator.split.labels.device
@@ -153,7 +138,7 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
 
 
 def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    """Return a function that computes a metric from the logits, as an epoch does, softmax included."""
+    """Return a function that computes a metric from the logits, including the softmax."""
     target = run.evaluator.split.labels
     metrics = metrics_of(run.config, run.data, logits.device, only=[name])
 
@@ -176,7 +161,7 @@ def _seconds(task: Callable[[], object], device: torch.device) -> float:
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return Table III: milliseconds alone, and with the forward pass relative to accuracy (in brackets: paper)."""
+    """Return Table III: milliseconds alone, and time with the forward pass relative to accuracy (paper in brackets)."""
     rows = []
     for name, cost in costs.items():
         cells = []
@@ -188,20 +173,8 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
     return Table(["ours (paper)", "forward pass", *TIMED], rows)
 
 
-def table_3_values(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return the numbers behind Table III in milliseconds, one row for each experiment and metric."""
-    rows = []
-    for name, cost in costs.items():
-        for i, metric in enumerate(TIMED):
-            printed = [f"{TABLE_3[name][i]}", f"{_printed_relative(name, metric):.4f}"] if name in TABLE_3 else ["", ""]
-            times = (cost.alone[metric], cost.forward + cost.alone[metric], cost.relative(metric))
-            rows.append([name, metric, *(f"{value:.4f}" for value in times), *printed])
-    header = ["experiment", "metric", "alone", "with_forward", "relative", "paper_with_forward", "paper_relative"]
-    return Table(header, rows)
-
-
 def more_expensive_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
-    """Return the cells of Table III where our time, relative to accuracy, exceeds the paper's."""
+    """Return the cells of Table III where our time, relative to accuracy, exceeds that of the paper."""
     return [
         f"{name} {metric}: {cost.relative(metric):.4f} for {printed:.4f}"
         for name, cost in costs.items()

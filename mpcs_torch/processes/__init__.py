@@ -1,1 +1,1 @@
-"""Several processes: those that a launcher starts for one job, and pools of workers of our own."""
+"""Several processes: those of torchrun, and pools of workers."""

@@ -1,4 +1,4 @@
-"""Tasks in parallel processes with one thread each."""
+"""Run tasks in parallel processes with one thread each."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use, which in a container can be fewer than there are."""
+    """Return the number of cores that this process may use; in a container, there may be more."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
     """Yield each task with its result as it finishes; an error cancels the tasks that have not begun.
 
-    An interrupt, or a caller that stops to iterate, ends those that have begun as well.
+    An interrupt, or the end of the iteration, also kills running tasks.
     """
     processes = max(1, min(len(tasks), _cores()))
     with _pool(processes, threads=1) as pool:
@@ -33,27 +33,27 @@ def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) 
 
 
 def run_in_child(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a function in a process of its own, with as many threads as this one; an interrupt ends it."""
+    """Call a function in a new process, which an interrupt kills."""
     with _pool(1) as pool:
         return pool.submit(function, *arguments).result()
 
 
 @contextmanager
 def _pool(processes: int, threads: int | None = None) -> Iterator[ProcessPoolExecutor]:
-    # Spawned, because a fork of a process that has used threads of torch may hang.
+    # Spawned, because a fork may hang after torch has used threads.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin, initargs=(threads,))
     try:
         yield pool
-    except (KeyboardInterrupt, GeneratorExit):  # the tasks that have begun would take long to finish
+    except (KeyboardInterrupt, GeneratorExit):  # running tasks may take long
         for worker in (pool._processes or {}).values():
             worker.kill()
         raise
-    finally:  # not a with statement, whose shutdown would take back the cancelling
+    finally:  # not a with statement, whose shutdown does not cancel
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin(threads: int | None) -> None:
-    """Leave Ctrl-C, which a terminal sends to every process, to the parent, and end soon after it, whatever ends it."""
+    """Ignore Ctrl-C, which a terminal sends to every process, and exit when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if threads is not None:
         torch.set_num_threads(threads)

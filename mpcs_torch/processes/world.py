@@ -1,4 +1,4 @@
-"""The processes of a launch by torchrun, and what they exchange."""
+"""Communicate among the processes that torchrun launches."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,33 +19,33 @@ T = TypeVar("T")
 
 
 class LostProcessError(MpcsError, RuntimeError):
-    """Another process of the run has died, or cannot be reached."""
+    """Another process of the run died or cannot be reached."""
 
 
 class OtherProcessError(MpcsError, RuntimeError):
-    """Another process of the run failed, and prints why."""
+    """Another process of the run failed, and prints the error."""
 
     is_printed_elsewhere = True
 
 
 @dataclass(frozen=True)
 class World:
-    """This process among those of a run; alone by default."""
+    """The rank of this process and the number of processes; alone by default."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes the files."""
+        """Whether this is rank 0, which writes files."""
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """Return the rows of this process out of a number of rows; the shares differ by one row at most."""
+        """Return the slice of this process out of a number of rows; sizes differ by at most one row."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
     def engine(self, model: nn.Module) -> nn.Module:
-        """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel`."""
+        """Wrap the model in `DistributedDataParallel` if there are several processes."""
         if self.size == 1:
             return model
         known = signature(DistributedDataParallel).parameters
@@ -54,17 +54,10 @@ class World:
         return DistributedDataParallel(model, **local_batch_norm)
 
     def gather_rows(self, share: Tensor, count: int) -> Tensor:
-        """Gather the rows of all processes.
+        """Gather the rows (m, K) of all processes to (count, K); only the rows of this process keep their gradient.
 
-        Every process computes the loss of all rows, so the gradient of its share of rows is complete: the backward pass
-        of PyTorch's differentiable gather would exchange equal numbers.
-
-        Args:
-            share: The rows of this process, (m, K), floating point.
-            count: The number of rows of all processes.
-
-        Returns:
-            (count, K), of which the rows of this process keep their gradient.
+        That is enough, because every process computes the loss of all rows: the backward pass of a differentiable
+        gather would exchange equal numbers.
         """
         if self.size == 1:
             return share
@@ -91,16 +84,16 @@ class World:
                 distributed.all_reduce(tensor)
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Replace tensors by those of the first process."""
+        """Replace tensors by those of rank 0."""
         if self.size > 1:
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
 
     def gather(self, function: Callable[[], T]) -> list[T]:
-        """Call a function in every process, and return the results of all, by rank; an error in one of them ends all.
+        """Call a function in every process, and return all results by rank.
 
         Raises:
-            OtherProcessError: If the function raises an error in another process; of several, the first prints its own.
+            OtherProcessError: If the function fails in another process; the lowest failing rank raises its own error.
         """
         if self.size == 1:
             return [function()]
@@ -121,11 +114,7 @@ class World:
         return [result for result, _ in outcomes]
 
     def from_first(self, function: Callable[[], T]) -> T:
-        """Call a function in the first process alone, and return its result in all of them.
-
-        Raises:
-            OtherProcessError: In the other processes, if the function raises an error in the first.
-        """
+        """Call a function in rank 0, and return its result in all ranks; if it fails, all raise an error."""
         result: Any = self.gather(lambda: function() if self.is_first else None)[0]
         return cast("T", result)
 
@@ -135,9 +124,9 @@ ALONE = World()
 
 @contextmanager
 def joined() -> Iterator[World]:
-    """Join the processes that ``torchrun`` has launched, if it has launched several.
+    """Join the processes that ``torchrun`` launched, if there are several.
 
-    A launcher that restarts its processes keeps the store of their addresses, so each restart has its own part of it.
+    torchrun keeps its store when it restarts processes, so each restart uses its own prefix.
 
     Raises:
         LostProcessError: If another process cannot be reached.
@@ -161,5 +150,5 @@ def joined() -> Iterator[World]:
 
 
 def is_of_backend(error: Exception) -> bool:
-    """Return whether an error comes from gloo, NCCL or the store of addresses, rather than from a model."""
+    """Return whether an error comes from gloo, NCCL or the store, rather than from a model."""
     return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))

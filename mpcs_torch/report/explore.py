@@ -11,8 +11,8 @@ from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.checks import ConcernError, Problem
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.concern.rules import ConcernError, Problem
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.held_rows import HeldRows
 from mpcs_torch.functional import clopper_pearson

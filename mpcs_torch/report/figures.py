@@ -9,7 +9,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.rules import MAX_READABLE_CLASSES
+from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text

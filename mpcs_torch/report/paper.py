@@ -45,7 +45,9 @@ def write_report(run: FinishedRun, path: Path, agreement: Agreement | None = Non
 
 
 FILES = (
-    *(f"{name}.{kind}" for name in ("runs", "table2", "table3") for kind in ("md", "csv")),
+    "runs.md",
+    "table2.md",
+    "table3.md",
     "figure4.png",
     "figure4.svg",
     "report.html",
@@ -58,16 +60,15 @@ def write_evaluation(
     """Write `FILES` to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
-    for name, _, table, values in tables:
+    for name, _, table in tables:
         (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
-        (folder / f"{name}.csv").write_text(values.csv(), encoding="utf-8")
     runs = {name: finished[name].run for name in TABLE_2 if name in finished}
     figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
     figure.savefig(folder / "figure4.png", dpi=110)
     figure.savefig(folder / "figure4.svg", metadata={"Date": None})
     page = render(
         "evaluation",
-        tables=[(title, table) for _, title, table, _ in tables],
+        tables=[(title, table) for _, title, table in tables],
         more_expensive=more_expensive_than_printed(measured_costs(finished)),
         figure=draw(
             figure,

@@ -1,4 +1,4 @@
-"""The comparison of ``mpcs demo``: cross entropy beside the recommended recipe, with and without referral."""
+"""Run the comparison of ``mpcs demo``: cross entropy and the recommended recipe, with and without referral."""
 
 import warnings
 from collections.abc import Callable
@@ -31,14 +31,14 @@ from mpcs_torch.trainer.result import evaluator_of
 
 SEEDS = range(20)
 LIMIT = Limit(0.01, confidence=0.9)
-"""On dangerous errors, where samples may be referred."""
+"""The limit on dangerous errors if samples may be referred."""
 MAX_ACCURACY_LOSS = 0.0005
-"""Both runs are compared at nearly equal accuracy."""
+"""So small that both runs have nearly equal accuracy."""
 RECOMMENDED, WITH_REFERRAL = "recommended", ", with referral"
 
 
 class Tally(NamedTuple):
-    """Numbers of test samples under one seed."""
+    """Counts of test samples with one seed."""
 
     dangerous: int
     errors: int
@@ -52,9 +52,9 @@ class SeedResult(NamedTuple):
     target: Tensor
     """int64 (N,)."""
     decisions: dict[str, Tensor]
-    """By way of learning and deciding: int64 (N,), -1 for a referred sample."""
+    """By name of the loss and the rule: int64 (N,), -1 for a referral."""
     risks: dict[str, tuple[Tensor, Tensor]]
-    """By run: the decision (N,) of each sample if none may be referred, and its estimated risk (N,)."""
+    """By run: the decision (N,) without referral, and its estimated risk (N,)."""
 
 
 class Effect(NamedTuple):
@@ -73,7 +73,7 @@ class Demonstration:
     seeds: list[SeedResult] = field(default_factory=list)
 
     def tallies(self, name: str) -> list[Tally]:
-        """Return the numbers of test samples under each seed, for a way of learning and deciding."""
+        """Count test samples for each seed."""
         classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
         details = [
             dangerous_errors_details(seed.decisions[name], seed.target, num_classes=classes, concern=pairs)
@@ -87,12 +87,7 @@ class Demonstration:
         return fmean(ratios)
 
     def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
-        """Compare the mean counts of the recommended and the plain run, without referral, with a jackknife over seeds.
-
-        Args:
-            compare: Computes the effect from both means, the recommended run's first.
-            count: The name of the count.
-        """
+        """Compare the mean counts of the recommended and the plain run by a function, with a jackknife over seeds."""
         counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
         by_seed = torch.tensor(counts, dtype=torch.float64)
         _, low, high = jackknife_interval(
@@ -107,13 +102,13 @@ class Demonstration:
         return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
 
     def curve(self, name: str) -> RiskCoverage:
-        """Return dangerous errors per decided sample against coverage, over the samples of all seeds."""
+        """Compute dangerous errors per decided sample against coverage, over the samples of all seeds."""
         decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[name] for seed in self.seeds), strict=True))
         target = torch.cat([seed.target for seed in self.seeds])
         return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
 
     def table(self) -> Table:
-        """Return a row for each way of learning and deciding, with means over seeds."""
+        """Return means over seeds, with a row for each loss and rule."""
         header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
         rows = []
         for name in self.seeds[0].decisions:
@@ -125,16 +120,16 @@ class Demonstration:
 
 
 def demo_concern() -> ConcernSpec:
-    """Return the concern of the demonstration: which digits may be mistaken for which."""
+    """Return the concern of the demonstration."""
     return load_packaged_config("experiments/demo").score.concern.spec([str(digit) for digit in range(10)])
 
 
 def train_and_decide(seed: int) -> SeedResult:
-    """Train the models of the recipe under a seed, choose by validation samples, and decide for test samples."""
+    """Train the models of the recipe with a seed, choose one on validation samples, and decide test samples."""
     seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
     config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
     data = config.data.load(Path())
-    assert data.validation is not None  # the config asks for it
+    assert data.validation is not None  # set in the config
     validation, test = dict[str, Tensor](), dict[str, Tensor]()
     for name, run in runs_of(config).items():
         prepared = prepare_run(run, data)
@@ -143,7 +138,7 @@ def train_and_decide(seed: int) -> SeedResult:
         test[name] = evaluator_of(prepared, data.test)(model).logits
     target = data.validation.labels
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "E4")  # ten digits that are alike
+        warnings.filterwarnings("ignore", "E4")  # rare classes without a limit
         make = partial(recommended, concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
         choice, referring = (recipe.choose(validation, target) for recipe in (make(), make(refer=LIMIT)))
         limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
@@ -158,7 +153,7 @@ def train_and_decide(seed: int) -> SeedResult:
 
 
 def demonstrate(advance: Callable[[], None]) -> Demonstration:
-    """Train and decide under each seed, in parallel, and call ``advance`` after each."""
+    """Train and decide with each seed, in parallel, and call ``advance`` after each."""
     results = {}
     for seed, result in run_in_processes(train_and_decide, SEEDS):
         results[seed] = result

@@ -1,4 +1,4 @@
-"""The metrics of a model on a split of the data, from one forward pass."""
+"""Evaluate a model on a split: all metrics from one forward pass."""
 
 from collections.abc import Collection
 from contextlib import nullcontext
@@ -26,14 +26,14 @@ class EvaluatedSplit:
     values: dict[str, float]
     """The value of each metric."""
     confusion: Tensor
-    """int64 (C, C): rows true classes, columns predicted ones."""
+    """int64 (C, C): rows true classes, columns predicted classes."""
     logits: Tensor
     """(N, C)."""
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Measures a model on a split that stays on one device; each process takes its share of the samples."""
+    """Evaluates models on a split; each process evaluates its share of the samples."""
 
     split: Split
     metrics: MetricSet
@@ -41,7 +41,7 @@ class Evaluator:
     precision: Precision
     classes: int
     batch_size: int
-    """The number of samples that go through the model at once."""
+    """The number of samples in a forward pass."""
     world: World = ALONE
 
     @property
@@ -52,7 +52,7 @@ class Evaluator:
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> EvaluatedSplit:
-        """Evaluate, without a draw from the random generators, and leave the model in its mode."""
+        """Evaluate a model, without a random draw, and restore its mode."""
         mode_before = model.training
         model.train(self.mode == "train")
         logits = self.logits(model)
@@ -74,7 +74,7 @@ class Evaluator:
 
 
 def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Compute what metrics take from logits (N, C), with at most one softmax."""
+    """Compute the inputs of metrics from logits (N, C), with at most one softmax."""
     inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
         inputs["log_probabilities"] = log_softmax(logits)
@@ -84,11 +84,7 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
-    """Compute logits (N, C), in float32 under mixed precision too.
-
-    Raises:
-        PartError: If the model returns anything else.
-    """
+    """Compute logits (N, C), also in float32 with mixed precision; raise a `PartError` if the model returns others."""
     is_mixed = precision == "bf16-mixed"
     with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)

@@ -1,4 +1,4 @@
-"""The folder of a run, which is replaced only on request, and sweeps of many runs in parallel."""
+"""Train runs in folders, and sweeps of many runs in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
@@ -22,7 +22,7 @@ from mpcs_torch.trainer.resume import FILE as SAVED
 from mpcs_torch.trainer.resume import (
     FOLDER,
     RunKeeper,
-    check_goes_on,
+    check_resumable,
     cut_records,
     open_selector,
     read_state,
@@ -36,33 +36,35 @@ RUN_FILES = (CONFIG, "records.csv", RESULT, "report.html", SAVED)
 
 
 class RunExistsError(MpcsError, FileExistsError):
-    """The folder already holds a run."""
+    """The folder already has a run."""
 
 
 def is_finished(config: RunConfig, folder: Path) -> bool:
-    """Return whether a folder holds the finished run of a config, and not one that is to be trained longer.
+    """Return whether a folder has the finished run of a config, with as many epochs.
 
     Raises:
-        ConfigError: If it is a run of another config, as after a restarted launch, or its schedule is for fewer epochs.
-        RunExistsError: If it has stopped, or kept no state to go on from.
+        ConfigError: If it is a run of another config, or its schedule is for fewer epochs.
+        RunExistsError: If the run stopped early, or has no saved state to resume from.
     """
     if not (folder / RESULT).exists():
         return False
-    if not check_goes_on((folder / CONFIG).read_text(encoding="utf-8"), config):
+    if not check_resumable((folder / CONFIG).read_text(encoding="utf-8"), config):
         return True
     if (stopped := read_result(folder).stopped) is not None:
-        raise RunExistsError(f"{folder} holds a run that stopped {stopped}; more epochs would not change that")
+        raise RunExistsError(f"{folder} has a run that stopped {stopped}; more epochs would not change that")
     if not (folder / SAVED).exists():
-        raise RunExistsError(f"{folder} holds a finished run without {SAVED}, from which it would go on: train it anew")
+        raise RunExistsError(
+            f"{folder} has a finished run without {SAVED}, which is needed to resume it: train it anew"
+        )
     return False
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
-    """Refuse folders that hold a run, before any work is done, unless runs may be overwritten."""
+    """Raise a `RunExistsError` for folders that have a run, unless runs may be overwritten."""
     marks = (*RUN_FILES, f"{FOLDER}/{manifest.NAME}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
-        raise RunExistsError(f"{', '.join(taken)} already holds a run: choose another folder or pass --overwrite")
+        raise RunExistsError(f"{', '.join(taken)} already has a run: choose another folder or pass --overwrite")
 
 
 def run_in_folder(
@@ -75,35 +77,34 @@ def run_in_folder(
     resume: bool = False,
     world: World = ALONE,
 ) -> tuple[PreparedRun, RunResult]:
-    """Run to the end, and write ``config.yaml`` (with every default), ``records.csv`` and ``result.json`` to a folder.
+    """Train to the last epoch, and write ``config.yaml`` (with all defaults), ``records.csv`` and ``result.json``.
 
     Args:
         config: The config.
         data: The data that it names.
-        folder: The run's folder; of several processes, the first one writes to it.
-        hooks: Called after each epoch, in the first process.
+        folder: The run's folder; rank 0 writes to it.
+        hooks: Called after each epoch, in rank 0.
         overwrite: Whether to replace a run in the folder.
-        resume: Whether to go on with the run in the folder from its last saved state, or from its beginning if it has
-            saved none.
+        resume: Whether to resume the run in the folder from its saved state, or from its beginning if it has none.
         world: The processes that train together.
 
     Raises:
-        RunExistsError: If the folder holds a run, and neither ``overwrite`` nor ``resume`` is set.
+        RunExistsError: If the folder has a run, and neither ``overwrite`` nor ``resume`` is set.
         FolderInUseError: If another process writes to the folder.
-        ConfigError: If the config does not fit the data, or is not that of the run to resume; an old run is then kept.
-        StoppedError: If the process was asked to terminate; the run can be resumed.
+        ConfigError: If the config does not fit the data, or is not that of the run to resume. The folder is unchanged.
+        StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     with ExitStack() as stack:
         world.from_first(lambda: stack.enter_context(locked(folder)))
-        # Not before: another process may have finished a run while this one waited for the folder.
+        # After the lock, because another process may have finished a run in the meantime.
         world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
-        # What is wrong with the config must show before an old run is deleted.
+        # Validate the config before an old run is deleted.
         prepared = prepare_run(config, data, world)
         saved = world.from_first(lambda: read_state(folder) if resume else None)
         if saved is not None:
             restore(prepared, saved)
         elif resume and not overwrite and (folder / CONFIG).exists():
-            check_goes_on((folder / CONFIG).read_text(encoding="utf-8"), prepared.config)
+            check_resumable((folder / CONFIG).read_text(encoding="utf-8"), prepared.config)
         world.from_first(lambda: _begin(prepared, folder, is_new=saved is None))
         selector = open_selector(config, folder) if world.is_first else None
         saving = [] if config.selector is None else [selector_hook(selector)]
@@ -112,14 +113,15 @@ def run_in_folder(
             hooks = [stack.enter_context(closing(records)), *saving, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds)
         stack.enter_context(keeper.watching())
-        prepared.start(hooks if world.is_first else saving, keeper)
+        prepared.start(hooks if world.is_first else saving, keeper.after_step)
+        keeper.save(prepared)
         result = measure_result(prepared, selector)
         world.from_first(lambda: _write_result(result, folder, selector))
     return prepared, result
 
 
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
-    """Clear the folder for a new run, or cut its records back to the saved epochs; a longer run has no result yet."""
+    """Clear the folder for a new run; for a resumed one, cut its records back to the saved epochs."""
     if not is_new:
         if changed_keys((folder / CONFIG).read_text(encoding="utf-8"), run.config):
             for name in (RESULT, "report.html"):
@@ -127,14 +129,14 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
             replace_text(folder / CONFIG, dump_config(run.config))
         cut_records(folder / "records.csv", run.state.epochs)
         return
-    manifest.delete_checkpoints(folder / FOLDER)  # first, because it refuses what it cannot read
+    manifest.delete_checkpoints(folder / FOLDER)  # first, because it raises if it cannot read the manifest
     for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
     replace_text(folder / CONFIG, dump_config(run.config))
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
-    """Write the result, with which a run counts as finished, once all that belongs to it is on disk."""
+    """Write the result, which marks a run as finished, after everything else is on disk."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
         flush_paths([*filter(Path.exists, kept), selector.folder / manifest.NAME, selector.folder])
@@ -149,11 +151,7 @@ HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
 def finish_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf, *, overwrite: bool = False
 ) -> None:
-    """Train a run unless its folder holds it finished; a run that was cut off is resumed, or repeated to overwrite it.
-
-    Raises:
-        ConfigError: If the folder holds the run of another config, and ``overwrite`` is not set.
-    """
+    """Train a run unless its folder has it finished; resume an interrupted run, unless it is overwritten."""
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         with hooks_of(config, folder) as hooks:
@@ -163,7 +161,7 @@ def finish_in_folder(
 def sweep(
     configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Run each config in ``out/<name>``, in parallel, as `finish_in_folder`; yield each with its records as it ends."""
+    """Finish the run of each config in ``out/<name>``, in parallel; yield each with its records when it is finished."""
     yield from run_in_processes(partial(_records_of, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 

@@ -1,10 +1,10 @@
-"""The training loop: batches, optimizer steps, and epochs that evaluate and call the hooks."""
+"""The training loop: batches, optimizer steps, and epochs that evaluate the model and call the hooks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +26,8 @@ from mpcs_torch.trainer.named_parts import Loss, Step
 class ShuffledBatches:
     """The batches of a split in random order; each iteration is a pass over the split in a new order.
 
-    Order and draws from the global random generator are those of ``DataLoader(TensorDataset(...), batch_size,
-    shuffle=True)``, by which published runs replay. A DataLoader fetches and stacks the samples of a
-    batch one by one; here one call picks all of them.
+    Published runs used ``DataLoader(TensorDataset(...), batch_size, shuffle=True)``. The order and the draws from the
+    global random generator are the same here, but one call selects all samples of a batch.
     """
 
     split: Split
@@ -40,22 +39,22 @@ class ShuffledBatches:
         return -(-len(self.split.labels) // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give the batches of a new pass."""
+        """Yield the batches of a new pass."""
         yield from self.of(self.draw())
 
     def draw(self) -> Tensor:
         """Draw the order of a pass, the same in all processes: int64 (N,)."""
         size, device = len(self.split.labels), self.split.labels.device
         order = torch.empty(size, dtype=torch.int64)
-        if self.world.is_first:  # drawn as DataLoader and RandomSampler do, when its first batch is asked for
-            _random_seed()  # of the workers, which a DataLoader draws even if it has none
+        if self.world.is_first:  # as DataLoader and RandomSampler draw before the first batch
+            _random_seed()  # a DataLoader draws a seed for workers even if it has none
             order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
         order = order.to(device)
         self.world.copy_from_first([order])
         return order
 
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give inputs and labels of each batch in an order, from a number on; the last batch may be smaller."""
+        """Yield inputs and labels of the batches in an order, from batch ``start`` on; the last one may be smaller."""
         inputs, labels = self.split.inputs, self.split.labels
         for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
@@ -74,7 +73,7 @@ class MeasuredEpoch:
     values: dict[str, float]
     """The value of each column of the records."""
     confusion: Tensor
-    """int64 (C, C), on the split that epochs are measured on: rows true classes, columns predicted ones."""
+    """int64 (C, C), on the split on which epochs are measured: rows true classes, columns predicted classes."""
 
     @property
     def record(self) -> dict[str, float]:
@@ -84,11 +83,11 @@ class MeasuredEpoch:
 
 @dataclass
 class LoopState:
-    """The state of the loop: hooks may read all of it, and change model and optimizer."""
+    """The state of the loop, which hooks may read. They may change the model and the optimizer."""
 
     model: nn.Module
     engine: nn.Module
-    """The module that is trained: in several processes one that exchanges gradients, else the model."""
+    """The module that is trained: the model, or in several processes a wrapper that exchanges gradients."""
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale
@@ -96,67 +95,58 @@ class LoopState:
     classes: int
     world: World = ALONE
     clip_norm: float | None = None
-    """The largest norm of all gradients together."""
+    """The maximum norm of all gradients together."""
     ramp: MarginRamp | None = None
     """Stepped after each epoch."""
     epochs: int = 0
-    """Epochs done."""
+    """The number of finished epochs."""
     steps: int = 0
-    """Optimizer steps done."""
+    """The number of optimizer steps."""
     order: Tensor | None = None
     """int64 (N,): the order of the samples in the current pass; None between passes."""
     taken: int = 0
-    """Batches of the current pass that are done or being worked on."""
+    """The number of batches of the current pass that have begun."""
     stopped: str | None = None
-    """Why the run has stopped before its last epoch, if it has."""
+    """The reason why the run stopped before its last epoch, if it did."""
     average: AveragedModel | None = None
     """A moving average of the weights, if the config asks for it."""
 
     @property
     def measured(self) -> nn.Module:
-        """The model that is measured and kept: the average if there is one."""
+        """The model that is measured and saved: the average if there is one."""
         return self.model if self.average is None else self.average.module
 
 
 Hook = Callable[[MeasuredEpoch, LoopState], str | None]
-"""Called after each evaluation: loggers, schedulers and selectors are hooks.
-
-A hook that returns a text stops the run after this epoch; the text is the reason, as `RunResult.stopped`. What
-a hook remembers is not saved: after a kill it is called again for the epochs since the last saved state."""
-
-
-class Keeper(Protocol):
-    """Saves a run between two steps, as `RunKeeper` does."""
-
-    def asks(self) -> tuple[bool, bool]:
-        """Return whether to save after this step, and whether to stop then."""
-
-    def save(self, run: "PreparedRun", *, stop: bool) -> None:
-        """Save the run, and stop it if ``stop``."""
+"""Called after each evaluation. A hook that returns text stops the run after this epoch: the text is the reason, saved
+as `RunResult.stopped`. The state of a hook is not saved: a resumed run calls it again for the epochs since the last
+saved state."""
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that is ready to start: every error that its config can cause has been raised."""
+    """A run that is ready to start, whose config has been validated against the data."""
 
     config: RunConfig
-    """The config, with the defaults that depend on the data filled in."""
+    """The config, with the defaults that depend on the data."""
     state: LoopState
     batches: ShuffledBatches
     data: DataSplits
     """On the run's device."""
     evaluator: Evaluator
-    """MetricSet each epoch."""
+    """Called at each epoch."""
     test_evaluator: Evaluator | None
-    """MetricSet each epoch on the test split, if the config asks for that."""
+    """Called at each epoch on the test split, if the config has ``epochs.test``."""
     scheduler: Step | None = None
-    """The step of the config's scheduler, which may have a state."""
+    """Steps the scheduler of the config."""
 
-    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
-        """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
+    def start(
+        self, hooks: Sequence[Hook] = (), after_step: Callable[["PreparedRun"], None] = lambda _: None
+    ) -> LoopState:
+        """Train to the last epoch, and return the state.
 
-        Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps,
-        and at its end, so that it can be trained longer.
+        At each epoch, step the scheduler and the loss scale, then call the hooks in this order. Between two steps, call
+        ``after_step``, which may save the run.
         """
         epochs, state = self.config.epochs, self.state
         for step, batch in self._remaining_batches():
@@ -169,23 +159,18 @@ class PreparedRun:
                 self._take_epoch(hooks)
             if state.epochs == epochs.count or state.stopped is not None:
                 break
-            if keeper is not None:
-                saves, stops = state.world.any_set(keeper.asks(), batch[1].device)
-                if saves:
-                    keeper.save(self, stop=stops)
-        if keeper is not None:
-            keeper.save(self, stop=False)
+            after_step(self)
         return state
 
     def _ends_epoch(self, step: int) -> bool:
-        """Return whether a step, numbered from 0 in its pass, ends an epoch (or begins one that is measured before)."""
+        """Return whether an epoch is measured at a step, which is numbered from 0 in its pass."""
         epochs, batches = self.config.epochs, len(self.batches)
         if epochs.unit == "step":
             return step % epochs.every == 0
         return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        """Give batches pass after pass, each with its number in its pass."""
+        """Yield the batches of all passes, each with its number in its pass."""
         state = self.state
         while state.epochs < self.config.epochs.count and state.stopped is None:
             if state.order is None:
@@ -209,7 +194,7 @@ class PreparedRun:
         if self.state.ramp is not None:
             self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
-        if loss_scale is not None and isfinite(values[loss_scale]):  # a run that has diverged keeps its scale
+        if loss_scale is not None and isfinite(values[loss_scale]):  # a diverged run keeps its scale
             self.state.loss_scale.update(values[loss_scale])
         reasons = [hook(epoch, self.state) for hook in hooks]
         for reason in reasons:
@@ -220,12 +205,8 @@ class PreparedRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Make PyTorch use the kernels that the config allows, and name the user's own parts in errors.
-
-        Raises:
-            PartError: From an error that is raised while such a part is at work.
-        """
-        backend: Any = torch.backends.mkldnn  # its own context manager sets more than this, with a warning
+        """Use the kernels that the config allows, and raise errors of custom parts as a `PartError` that names them."""
+        backend: Any = torch.backends.mkldnn  # its context manager sets more than this, and warns
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
             yield
@@ -238,7 +219,7 @@ class PreparedRun:
 
 
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
-    """Take an optimizer step on the scaled loss of a batch of inputs (N, ...) and labels (N,)."""
+    """Take one optimizer step on the scaled loss of a batch of inputs (N, ...) and labels (N,)."""
     world, share = state.world, state.world.rows(len(target))
     state.optimizer.zero_grad()
     logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)

@@ -14,25 +14,29 @@ from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.recommended import margin_loss
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Portion = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0, le=1)]
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""Of logits (N, C) and labels (N,): the mean over the batch."""
+"""A function of logits (N, C) and labels (N,) that returns the mean over the batch."""
 
 
-def cross_entropy(concern: ConcernSpec, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # blind to concern
+def cross_entropy(concern: ConcernSpec, *, label_smoothing: Portion = 0.0) -> Loss:  # noqa: ARG001  # ignores the concern
     """Make a `torch.nn.CrossEntropyLoss`."""
     return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
 
 
 def concern_loss(
-    concern: ConcernSpec, *, concern_share: Share = 0.5, label_smoothing: Share = 0.0, released: Weight | None = None
+    concern: ConcernSpec,
+    *,
+    concern_share: Portion = 0.5,
+    label_smoothing: Portion = 0.0,
+    released: Weight | None = None,
 ) -> Loss:
-    """Make a `ConcernLoss` with the concern of the run's score, or with another weight for its released pairs."""
-    return ConcernLoss(_learnt(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
+    """Make a `ConcernLoss` with the concern of the run, or with another weight for released pairs."""
+    return ConcernLoss(_penalties(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
 
 
-def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # blind to concern
+def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # ignores the concern
     """Make a `GeneralizedMeanLoss`."""
     return GeneralizedMeanLoss(power)
 
@@ -41,21 +45,21 @@ def softmax_margin(
     concern: ConcernSpec,
     *,
     margin: Annotated[float, Field(ge=0)] = 1.0,
-    label_smoothing: Share = 0.0,
+    label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `SoftmaxMarginLoss` with the concern of the run's score, or with another weight for its released pairs."""
-    return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
+    """Make a `SoftmaxMarginLoss` with the concern of the run, or with another weight for released pairs."""
+    return SoftmaxMarginLoss(_penalties(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
 def recommended(
-    concern: ConcernSpec, *, margin: Annotated[float, Field(ge=0)] = 4.0, label_smoothing: Share = 0.0
+    concern: ConcernSpec, *, margin: Annotated[float, Field(ge=0)] = 4.0, label_smoothing: Portion = 0.0
 ) -> Loss:
     """Make a loss of the recommended recipe: a `SoftmaxMarginLoss` without a margin for released pairs."""
     return margin_loss(concern, margin, label_smoothing)
 
 
-def _learnt(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
+def _penalties(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
     return concern if released is None else torch.where(concern.released(), released, concern.matrix())
 
 
@@ -99,19 +103,16 @@ def sgd(
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw, "sgd": sgd}
 """Called with the weights of the model and the learning rate."""
 
-
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Directions = Mapping[str, Direction]
-"""Of each metric of the run."""
-
-
+"""The direction of each metric of the run."""
 Step = Callable[[Mapping[str, float]], None]
-"""Steps a scheduler with the values of each epoch; saved with the run if it has ``state_dict`` and ``load_state_dict``,
-of tensors and plain values."""
+"""Steps a scheduler with the values of an epoch. If it has ``state_dict`` and ``load_state_dict``, of tensors and plain
+values, it is saved with the run."""
 
 
 class EpochStep:
-    """Steps a scheduler of torch, with the value of a metric if it follows one; the state is the scheduler's."""
+    """Step a torch scheduler, with the value of a metric if it follows one."""
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
@@ -125,11 +126,11 @@ class EpochStep:
 def cosine(
     optimizer: Optimizer,
     epochs: int,
-    directions: Directions,  # noqa: ARG001  # the same call for all
+    directions: Directions,  # noqa: ARG001  # all are called alike
     *,
     warmup_epochs: NonNegativeInt = 0,
 ) -> Step:
-    """Lower the learning rate to 0 over the epochs of the run along a cosine, after a linear warmup."""
+    """Anneal the learning rate to 0 along a cosine over the epochs of the run, after a linear warmup."""
     parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
     if warmup_epochs:
         parts.append(LinearLR(optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs))
@@ -138,14 +139,14 @@ def cosine(
 
 def plateau(
     optimizer: Optimizer,
-    _epochs: int,  # the same call for all
+    _epochs: int,  # all are called alike
     directions: Directions,
     *,
     score: str = "mpcs",
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
-    """Lower the learning rate when a metric of the epoch no longer gets better."""
+    """Lower the learning rate when a metric of the epoch stops improving."""
     scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
     return EpochStep(scheduler, score)
 
@@ -158,12 +159,12 @@ def mpcs_lr(
     score: str = "mpcs",
     power: NotNegative = 1.0,
     reference: Positive | None = None,
-    lowest: Share = 0.0,
+    lowest: Portion = 0.0,
     highest: Annotated[float, Field(ge=1, le=1e6)] = 1.0,
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
-    """Follow a metric of the epoch, better when lower, with `MPCSLR`."""
+    """Scale the learning rate with a lower-is-better metric of the epoch by `MPCSLR`."""
     settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
     settings |= {"reference": reference, "lowest": lowest, "highest": highest}
     scheduler = MPCSLR(optimizer, **settings)
@@ -173,4 +174,4 @@ def mpcs_lr(
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
 """Called with the optimizer, the number of epochs and the directions; a config sets their keyword-only arguments.
 
-A maker whose rates do not depend on the number of epochs calls it ``_epochs``: its runs can be trained longer."""
+If rates do not depend on the number of epochs, the argument is called ``_epochs``, and runs can be trained longer."""

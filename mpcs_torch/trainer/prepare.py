@@ -1,4 +1,4 @@
-"""A run made from its config: seed, batches, model, optimizer, metrics."""
+"""Prepare a run from its config: seed, batches, model, optimizer and metrics."""
 
 import itertools
 import os
@@ -22,11 +22,10 @@ from mpcs_torch.trainer.loop import LoopState, PreparedRun, ShuffledBatches
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:
-    """Seed the generators, and build batches, model, optimizer and metrics.
+    """Seed the generators, and make batches, model, optimizer and metrics.
 
     Raises:
-        ConfigError: If k, the concern or a metric does not fit the classes of the data, a split that the config names
-            is missing, or the accelerator is not there.
+        ConfigError: If the config does not fit the data, a split is missing, or the accelerator is unavailable.
     """
     config = resolved_config(config, data)
     concern = config.score.concern.spec(data.class_names)
@@ -34,7 +33,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     training, epochs = config.training, config.epochs
     batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
-    # This order, and no other draw in between, is what makes a seed replay a published run.
+    # Published runs are replayed by this order of random draws, without another one in between.
     torch.manual_seed(config.seed)
     dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
     on_device = data.to(device, dtype)
@@ -50,7 +49,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
     measured = on_device.train
-    if epochs.batches is not None:  # drawn even where validation samples are measured
+    if epochs.batches is not None:  # drawn even if validation samples are measured
         inputs, labels = zip(*itertools.islice(batches, epochs.batches), strict=True)
         measured = Split(torch.cat(inputs), torch.cat(labels))
     if epochs.samples == "validation":
@@ -81,7 +80,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     if config.scheduler is not None:
         with _config_errors(f"{config.name}: scheduler"):
             scheduler = config.scheduler.make(optimizer, epochs.count, config.directions)
-    if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
+    if world.rank:  # dropout, for example, must differ between the shares of a batch
         torch.manual_seed(config.seed + world.rank)
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
 
@@ -89,11 +88,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 def metrics_of(
     config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
 ) -> MetricSet:
-    """Make the metrics of a run, or some of them.
-
-    Raises:
-        ConfigError: If a setting of a metric breaks its rule.
-    """
+    """Make the metrics of a run, or only some of them."""
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
@@ -102,7 +97,7 @@ def metrics_of(
 
 @contextmanager
 def _config_errors(place: str) -> Iterator[None]:
-    """Report whatever a part raises, ours or the user's own, as an error of the config; it remains as the cause."""
+    """Raise errors of a part as a `ConfigError`, with the original as its cause."""
     try:
         yield
     except Exception as error:
@@ -113,11 +108,7 @@ def _config_errors(place: str) -> Iterator[None]:
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
-    """Fill in what depends on the data: the number of classes that MPCS looks at, and of intervals.
-
-    Raises:
-        ConfigError: If k, t or the concern does not fit the classes of the data.
-    """
+    """Set k and t of MPCS, which depend on the data; raise a `ConfigError` if the score section does not fit."""
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)

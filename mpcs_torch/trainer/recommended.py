@@ -1,4 +1,4 @@
-"""A config with ``recommended``: one run for each loss of the recipe, and the choice among their models."""
+"""Train the models of the recommended recipe, one run for each loss, and choose one."""
 
 import json
 from pathlib import Path
@@ -13,10 +13,10 @@ from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
 from mpcs_torch.trainer.result import open_trained
-from mpcs_torch.trainer.resume import check_goes_on
+from mpcs_torch.trainer.resume import check_resumable
 
 CHOICE, RULE = "recommended.json", "rule.pt"
-"""The choice in words and numbers, and the fitted decision rule."""
+"""The file of the choice, as text and numbers, and the file of the fitted decision rule."""
 
 
 def runs_of(config: RunConfig) -> dict[str, RunConfig]:
@@ -27,13 +27,13 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
         training = {**config.training.model_dump(), "margin_ramp": [0.1, 0.6] if margin else None}
         changes = {"name": name.replace(", ", "-").replace(" ", "-"), "loss": loss, "training": training}
         if config.selector is None:
-            changes["selector"] = {"by": next(iter(config.directions)), "keep_last": True}  # which keeps the last epoch
+            changes["selector"] = {"by": next(iter(config.directions)), "keep_last": True}
         runs[name] = RunConfig.model_validate({**config.model_dump(), "recommended": None, **changes})
     return runs
 
 
 def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf) -> Recommendation:
-    """Train what is missing in a folder, choose a model on validation samples, and write the choice and its rule."""
+    """Finish the runs in a folder, choose a model on validation samples, and write the choice and its rule."""
     assert config.recommended is not None
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)
@@ -41,7 +41,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_o
     recipe = recommended(concern, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
     path = folder / CONFIG
     if path.exists():
-        check_goes_on(path.read_text(encoding="utf-8"), config)
+        check_resumable(path.read_text(encoding="utf-8"), config)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(path, dump_config(config))
     logits: dict[str, Tensor] = {}
@@ -51,7 +51,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_o
         trained = open_trained(folder / run.name, data)
         validation = trained.prepared.data.validation
         epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
-        assert validation is not None  # the config asks for it
+        assert validation is not None  # validated with the config
         outputs = trained.logits(validation, int(epoch))
         assert outputs is not None
         logits[name], target = outputs, validation.labels.cpu()

@@ -1,4 +1,4 @@
-"""The records of a run: a row of numbers for each epoch, in a CSV file."""
+"""Write and read the records of a run, a CSV file with a row for each epoch."""
 
 import csv
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 
 Record = dict[str, float]
-"""The values of an epoch by column; epoch and counts are whole."""
+"""The values of an epoch by column."""
 
 
 class RecordsError(MpcsError, ValueError):
@@ -22,7 +22,7 @@ class RecordsError(MpcsError, ValueError):
 
 
 class RecordWriter:
-    """A hook that writes the row of each epoch at once, so that a run cut short keeps its measurements."""
+    """A hook that writes the row of each epoch immediately, so that an interrupted run keeps its measurements."""
 
     def __init__(self, path: Path, columns: Sequence[str], *, append: bool = False) -> None:
         self._file = path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8")  # by lines
@@ -40,22 +40,21 @@ class RecordWriter:
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read a records file, ours or a published one (which has fewer columns).
+    """Read a records file, or a published one, which has fewer columns.
 
-    A row counts once its line has ended: the last line of a run that was cut short is left out, because its last number
-    may be cut.
+    A last line without a newline, from an interrupted run, is ignored because its last number may be truncated.
 
     Raises:
-        RecordsError: If the file is not UTF-8 text, has no header, or lacks a number in a whole row.
+        RecordsError: If the file is not UTF-8 text, has no header, or lacks a number in a complete row.
     """
     try:
         *lines, cut = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise RecordsError(path, f"is not UTF-8 text: {error}") from None
     if not lines:
-        raise RecordsError(path, "is empty" if not cut else "has no whole line")
+        raise RecordsError(path, "is empty" if not cut else "has no complete line")
     columns = lines[0].split(",")
-    if columns[0] == "turn":  # the word of the published records
+    if columns[0] == "turn":  # in the published records
         columns[0] = "epoch"
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
         raise RecordsError(path, f"must begin with epoch and name each column once, but names {quoted(columns)}")
@@ -76,13 +75,9 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
 
 
 def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:
-    """Return which way is better for the columns of a finished run, where that is known.
+    """Return the known directions of the columns of a run, from its ``config.yaml`` and the register.
 
-    It is read from the run's ``config.yaml`` as text, so that no code that the config names is run; without that file,
-    columns are looked up in the register.
-
-    Raises:
-        RecordsError: If ``config.yaml`` is not plain YAML.
+    The config is read as text, so that modules that it names are not imported.
     """
     known = {name: entry.direction for name, entry in BY_NAME.items()}
     config = folder / "config.yaml"

@@ -1,4 +1,4 @@
-"""The result of a run, and a finished run read from its folder: records, result, what kept checkpoints predict."""
+"""Measure the result of a run, and read finished runs from their folders."""
 
 import json
 from collections.abc import Mapping
@@ -26,26 +26,26 @@ from mpcs_torch.trainer.records import Record, RecordsError, read_records
 from mpcs_torch.trainer.resume import FOLDER, open_selector
 
 FILE = "result.json"
-"""In the run's folder."""
+"""The result in the run's folder."""
 
 
 class ResultError(MpcsError, ValueError):
-    """A ``result.json`` that is missing or breaks its rules."""
+    """A ``result.json`` that is missing or invalid."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The model that a run ends with."""
+    """The result of a run: the picked epoch and its metrics."""
 
     epoch: int
     reason: str
-    """Why this epoch was picked."""
+    """The reason for the pick."""
     values: dict[str, dict[str, float]]
     """All metrics of the run by split: train, validation (if there is one) and test."""
     diverged: bool = False
-    """Whether the model gives NaN or infinite logits, so that its metrics mean nothing."""
+    """Whether some logits are NaN or infinite, which makes the metrics meaningless."""
     stopped: str | None = None
-    """Why the run stopped before its last epoch, and after which one; None if it did not."""
+    """The epoch after which the run stopped early, and the reason; None if it did not."""
 
     def table(self) -> Table:
         """Return a row for each metric and a column for each split."""
@@ -54,7 +54,7 @@ class RunResult:
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
-        """Return what the file holds: ``stopped`` only if the run did."""
+        """Return the content of the file, which omits ``stopped`` if it is None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def write(self, folder: Path) -> None:
@@ -63,14 +63,10 @@ class RunResult:
 
 
 def read_result(folder: Path) -> RunResult:
-    """Read the result of a finished run.
-
-    Raises:
-        ResultError: If the run has not finished, or its ``result.json`` is not one.
-    """
+    """Read the result of a run; raise a `ResultError` if it is missing or invalid."""
     path = folder / FILE
     if not path.is_file():
-        raise ResultError(f"{folder} holds no {FILE}: finish the run first, `mpcs train --resume {folder}`")
+        raise ResultError(f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`")
     try:
         return TypeAdapter(RunResult).validate_json(path.read_bytes())
     except ValueError as error:
@@ -78,14 +74,10 @@ def read_result(folder: Path) -> RunResult:
 
 
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
-    """Measure the picked checkpoint on every split; the model itself keeps its last weights.
-
-    Without a selector, or where no epoch keeps to its limits, the last epoch is picked. Of several processes, the first
-    one has the selector.
-    """
+    """Measure the picked checkpoint on every split, and restore the last weights. Only rank 0 has a selector."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    # Buffers, such as those of batch norm, differ between processes; so do their devices.
+    # Buffers of batch norm, for example, differ between processes, and so do devices.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
@@ -102,11 +94,11 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
 def _pick(
     run: PreparedRun, selector: CheckpointSelector | None, last: dict[str, Any]
 ) -> tuple[int, str, dict[str, Any]]:
-    """Return the picked epoch, why it was picked, and its model; the last one if there is no other."""
+    """Return the picked epoch, the reason and its model: the last epoch if the selector has no pick."""
     if selector is None:
         return run.state.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
-        return run.state.epochs, "the last epoch, because no epoch keeps to the selector's limits", last
+        return run.state.epochs, "the last epoch, because no epoch is within the limits of the selector", last
     rule = selector.rule
     extreme = "lowest" if rule.directions[rule.by] == "min" else "highest"
     limits = [f"{name} within {slack:g} of its best" for name, slack in rule.within.items()]
@@ -122,47 +114,47 @@ def _pick(
 
 
 def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
-    """Return what measures a model with all metrics of a run on a split."""
+    """Return the evaluator of a run for another split."""
     return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run."""
+    """A finished run with its data."""
 
     folder: Path
     config: RunConfig
     records: list[Record]
     result: RunResult
     prepared: PreparedRun
-    """The run as it was before training, with its data."""
+    """The run before training, with its data."""
     selector: CheckpointSelector | None
-    """The selector that kept checkpoints; None if the run keeps none."""
+    """The selector of the checkpoints; None if the run has none."""
 
     @property
     def class_names(self) -> list[str]:
-        """Return the classes in index order."""
+        """The names of the classes in index order."""
         return list(self.prepared.data.class_names)
 
     @property
     def concern(self) -> ConcernSpec:
-        """Return which errors matter."""
+        """The costs of errors."""
         return self.config.score.concern.spec(self.class_names)
 
     @property
     def test(self) -> Split:
-        """Return the samples that the run was judged on."""
+        """The test samples."""
         return self.prepared.data.test
 
     def picks(self) -> dict[str, int]:
-        """Return the epoch that each metric with a direction picks on its own; the first of equals."""
+        """Return the epoch that each metric with a direction picks alone; ties go to the first epoch."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
         picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
         return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
-        """Return which way is better for the columns of the records, where that is known."""
+        """Return the directions of the columns that have one."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
 
     @torch.no_grad()
@@ -174,7 +166,7 @@ class TrainedRun:
         model = self.prepared.state.measured
         try:
             model.load_state_dict(self.selector.load(epoch)["model"])
-        except (RuntimeError, KeyError, TypeError) as error:  # of a model whose code has changed, for example
+        except (RuntimeError, KeyError, TypeError) as error:  # the code of the model has changed, for example
             line = str(error).splitlines()[0]
             raise ResultError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
         with self.prepared.running():
@@ -182,21 +174,16 @@ class TrainedRun:
 
 
 def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
-    """Read a finished run, with its data or the data root to load them from.
-
-    Modules that its config names by import path are imported.
+    """Read a finished run, with its data or from a data root; custom parts of its config are imported.
 
     Raises:
-        ConfigError: If ``config.yaml`` breaks a rule, or does not fit the data.
-        RecordsError: If ``records.csv`` breaks a rule or holds no epoch.
-        ResultError: If the run has not finished.
-        DataError: If the data are missing.
+        MpcsError: If a file of the run is missing or invalid, or the data are missing.
     """
     result = read_result(folder)
     config = load_config(folder / "config.yaml")
     records = read_records(folder / "records.csv")
     if not records:
-        raise RecordsError(folder / "records.csv", "holds no epoch")
+        raise RecordsError(folder / "records.csv", "has no epoch")
     prepared = prepare_run(config, data if isinstance(data, DataSplits) else config.data.load(data))
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, prepared.config, records, result, prepared, selector)

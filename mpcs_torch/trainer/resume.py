@@ -1,4 +1,4 @@
-"""The checkpoints that a run keeps, and how it goes on from the last one."""
+"""Save the checkpoints and the state of a run, and resume it."""
 
 import signal
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ FOLDER = "checkpoints"
 
 
 def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
-    """Open the selector of a run, new or with the ledger of a finished one; None if the config has none."""
+    """Open the selector of a run, with the epochs in its folder; None if the config has none."""
     selector = config.selector
     if selector is None:
         return None
@@ -35,31 +35,31 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
         keep_every=selector.keep_every,
         keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
         patience=selector.patience,
-        resume=True,  # the trainer has cleared the folder of a new run
+        resume=True,  # the folder of a new run was cleared
     )
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that offers every epoch to the selector, which the first process alone has, and heeds its patience.
+    """Return a hook that updates the selector and stops the run when its patience ends; only rank 0 has a selector.
 
-    The selector's record is that of all epochs, so a run that goes on after a kill stops where it would have.
+    The selector records all epochs, so a resumed run stops at the same epoch as an uninterrupted one.
     """
 
-    def offer(epoch: MeasuredEpoch, state: LoopState) -> str | None:
+    def select(epoch: MeasuredEpoch, state: LoopState) -> str | None:
         if selector is None:
             return None
         selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
-        is_repeated = epoch.number != selector.last_epoch  # a run that was killed had come further
+        is_repeated = epoch.number != selector.last_epoch  # the run was killed after later epochs
         if is_repeated or selector.best is None or not selector.should_stop:
             return None
         best, patience = selector.best.number, selector.patience
         return f"the best epoch by the selector's rule is still {best} (selector.patience: {patience})"
 
-    return offer
+    return select
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:
-    """Return the state of a run as tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
+    """Return the content of a checkpoint, as tensors and plain values."""
     return {
         "model": state.measured.state_dict(),
         "optimizer": state.optimizer.state_dict(),
@@ -71,35 +71,34 @@ def checkpoint(state: LoopState) -> dict[str, Any]:
 
 COUNT = "epochs.count"
 FILE = "resume.pt"
-"""In the run's folder; that of a finished run is what a longer one goes on from."""
+"""The saved state in the run's folder; a finished run keeps it, so that it can be trained longer."""
 
 
 class StoppedError(MpcsError, RuntimeError):
-    """The run was asked to stop, and has saved its state."""
+    """The run received a signal to stop, and saved its state."""
 
     exit_status = 128 + signal.SIGTERM
 
 
 class RunKeeper:
-    """Saves a run every few seconds, and when the process is asked to end (Ctrl-C or SIGTERM)."""
+    """Save a run every few seconds, and when the process is interrupted (Ctrl-C) or terminated (SIGTERM)."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
         self._saved_at = monotonic()
         self._stopping: int | None = None
-        """The signal that asked to stop."""
+        """The signal that was received."""
 
-    def asks(self) -> tuple[bool, bool]:
-        """Tell whether to save after the next step, and whether to stop then."""
+    def after_step(self, run: PreparedRun) -> None:
+        """Save the run if it is due in any process, and stop it after a signal."""
         is_stopping = self._stopping is not None
-        return is_stopping or monotonic() - self._saved_at >= self.seconds, is_stopping
+        is_due = is_stopping or monotonic() - self._saved_at >= self.seconds
+        saves, stops = run.state.world.any_set([is_due, is_stopping], run.batches.split.labels.device)
+        if saves:
+            self.save(run, stop=stops)
 
-    def save(self, run: PreparedRun, *, stop: bool) -> None:
-        """Save all that the rest of a run depends on, as tensors and plain values, in the first of its processes.
-
-        Raises:
-            StoppedError: If it has to stop.
-        """
+    def save(self, run: PreparedRun, *, stop: bool = False) -> None:
+        """Save in rank 0 everything on which the rest of a run depends; raise a `StoppedError` if the run stops."""
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         with run.running():
@@ -123,27 +122,27 @@ class RunKeeper:
         self._saved_at = monotonic()
         if stop:
             place = f"after epoch {state.epochs}, step {state.steps}"
-            error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` goes on from there")
-            error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have been asked
+            error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` resumes it")
+            error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have received the signal
             error.is_printed_elsewhere = not state.world.is_first
             raise error
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Turn Ctrl-C and a request to terminate into one to stop after the step; a second Ctrl-C stops at once."""
+        """Defer Ctrl-C and SIGTERM until after the step; a second Ctrl-C stops at once."""
 
-        def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
+        def defer(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
             if number == signal.SIGINT == self._stopping:
                 raise KeyboardInterrupt
             self._stopping = number
 
-        # Whoever started this process may have it ignore Ctrl-C, as shells do for jobs in the background.
+        # Shells let jobs in the background ignore Ctrl-C.
         is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         watched = [signal.SIGTERM, *([signal.SIGINT] if is_interruptible else [])]
         before = {}
-        with suppress(ValueError):  # not the main thread, which alone gets signals
+        with suppress(ValueError):  # only the main thread receives signals
             for number in watched:
-                before[number] = signal.signal(number, ask)
+                before[number] = signal.signal(number, defer)
         try:
             yield
         finally:
@@ -152,20 +151,16 @@ class RunKeeper:
 
 
 def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
-    """Give a new run the state of a saved one.
-
-    Raises:
-        ConfigError: If the saved run had another config, not just another number of epochs, or its state is damaged.
-    """
+    """Load a saved state into a new run; raise a `ConfigError` if it is damaged, or the configs are incompatible."""
     state = run.state
     try:
-        check_goes_on(saved["config"], run.config, saved["epochs"])
+        check_resumable(saved["config"], run.config, saved["epochs"])
         for name, part in _parts(run).items():
             part.load_state_dict(saved["parts"][name])
         state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
         state.stopped = saved.get("stopped")  # which older versions lack
         state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
-        if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before
+        if state.world.rank < len(saved["random"]):  # there may be more processes than before
             cpu, *cuda = saved["random"][state.world.rank]
             torch.set_rng_state(cpu)
             if cuda and torch.cuda.is_available():
@@ -176,35 +171,27 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
         raise ConfigError(f"{run.config.name}: the saved state is damaged: {shown(repr(error))}") from error
 
 
-def check_goes_on(saved: str, config: RunConfig, epochs: int = 0) -> bool:
-    """Return whether a run goes on with another number of epochs, or with the config as it was.
-
-    Args:
-        saved: The config of the run as it was dumped.
-        config: The config to go on with.
-        epochs: The epochs that are done.
+def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
+    """Return whether the number of epochs differs between a saved config and the one to resume with.
 
     Raises:
-        ConfigError: If anything else changes, a schedule depends on the number of epochs, or that is too small.
+        ConfigError: If anything else differs, a schedule depends on the number of epochs, or fewer epochs are
+            configured than are finished.
     """
     changed = changed_keys(saved, config)
     if others := ", ".join(key for key in changed if key != COUNT):
-        problem = f"the config is not that of the saved run, which has another {others}; only {COUNT} may change"
+        problem = f"the config differs from that of the saved run in {others}; only {COUNT} may change"
     elif changed and config.follows_count is not None:
-        problem = f"{COUNT} cannot change as the run goes on, because {config.follows_count} depends on it"
+        problem = f"{COUNT} cannot change when a run is resumed, because {config.follows_count} depends on it"
     elif epochs > config.epochs.count:
-        problem = f"{COUNT} must be at least {epochs}, the epochs that are done"
+        problem = f"{COUNT} must be at least {epochs}, the number of finished epochs"
     else:
         return bool(changed)
-    raise ConfigError(f"{config.name}: {problem}; --overwrite begins anew")
+    raise ConfigError(f"{config.name}: {problem}; --overwrite starts anew")
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Read the saved state of a run; None if it has saved none.
-
-    Raises:
-        ConfigError: If the file is not such a state; reading it runs no code.
-    """
+    """Read the saved state of a run, without running code; None if there is none."""
     path = folder / FILE
     if not path.exists():
         return None
@@ -216,14 +203,10 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def cut_records(path: Path, epochs: int) -> None:
-    """Leave the rows of the first epochs.
-
-    Raises:
-        ConfigError: If there are fewer.
-    """
+    """Remove the rows after the first epochs; raise a `ConfigError` if there are fewer rows."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
-        raise ConfigError(f"{path} must hold the {epochs} epochs of the saved run, but holds {max(len(lines) - 1, 0)}")
+        raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")
     replace_text(path, "".join(lines))
 
 

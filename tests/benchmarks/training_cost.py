@@ -25,7 +25,7 @@ from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.processes.world import joined
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.loop import train_step
-from mpcs_torch.trainer.models.cnn import MNISTCNN
+from mpcs_torch.trainer.models import MNISTCNN
 from mpcs_torch.trainer.prepare import prepare_run
 
 TASK, METHODS = "digits, MLP", ("cross entropy", "ramped margin")

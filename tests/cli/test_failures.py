@@ -9,7 +9,7 @@ import pytest
 
 from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
-from mpcs_torch.concern.rules import Problem
+from mpcs_torch.concern.checks import Problem
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.io.yaml_files import YamlError
@@ -25,7 +25,7 @@ USERS = [
     DataError("no such data set"),
     ManifestError("must be a manifest"),
     PredictionsError(Path("p.csv"), "has no rows"),
-    RunExistsError("runs/mine already holds a run"),
+    RunExistsError("runs/mine already has a run"),
     YamlError("tabs", None),
 ]
 

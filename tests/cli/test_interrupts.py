@@ -39,7 +39,7 @@ def test_a_run_is_saved_and_its_command_goes_on(
         patched.setattr(RecordWriter, "__call__", write_and_ask)
         assert run("train", IRIS, "epochs.count=3", "--out", tmp_path) == status
     folder = tmp_path / "exp01"
-    assert f"`mpcs train --resume {folder}` goes on" in capsys.readouterr().err
+    assert f"`mpcs train --resume {folder}` resumes it" in capsys.readouterr().err
     assert (folder / "resume.pt").exists()
     assert run("train", "--resume", folder) == 0
 

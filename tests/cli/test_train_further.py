@@ -19,9 +19,9 @@ def test_a_finished_run_is_trained_longer_and_nothing_else(tmp_path: Path, capsy
     assert run("train", "--resume", folder) == 0
     assert f"{folder} is finished" in capsys.readouterr().out
     for override, told in (
-        ("training.batch_size=5", "has another training.batch_size; only epochs.count may change"),
+        ("training.batch_size=5", "saved run in training.batch_size; only epochs.count may change"),
         ("epochs.count=3", "epochs.count must be at least 4"),
-        ("scheduler={name: cosine}", "which has another scheduler.name"),
+        ("scheduler={name: cosine}", "the saved run in scheduler.name"),
     ):
         assert run("train", "--resume", folder, override, "-q") == 2
         assert told in capsys.readouterr().err

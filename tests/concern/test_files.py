@@ -10,7 +10,7 @@ import torch
 
 from mpcs_torch import ConcernError, ConcernSpec, load_concern
 from mpcs_torch.concern import save_concern
-from mpcs_torch.concern.rules import MAX_PROBLEMS
+from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import has_control
 from tests.conftest import load_oracle
 

@@ -1,4 +1,4 @@
-"""Lightning's Trainer takes the path of the plain loop, resumes it, and logs figures."""
+"""Lightning's Trainer takes the path of the plain loop, and resumes it."""
 
 import functools
 import importlib
@@ -17,7 +17,6 @@ from torch.utils.data import DataLoader
 
 from mpcs_torch import MetaPatternConcernScore, WithInterval, evaluate
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.metrics import DetectionCurve
 from tests.integrations import plain_loop as plain
 
 with warnings.catch_warnings():
@@ -25,7 +24,7 @@ with warnings.catch_warnings():
     import pytorch_lightning as pl
 
     from mpcs_torch.integrations import lightning
-    from mpcs_torch.integrations.lightning import LightningError, LogFigures, SelectCheckpoint
+    from mpcs_torch.integrations.lightning import LightningError, SelectCheckpoint
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
@@ -204,43 +203,6 @@ def test_intervals_are_logged() -> None:
     expected = evaluate(probs, target, concern=plain.LIGHTS, metrics=["mpcs"])
     assert logged["sure_mpcs"] == pytest.approx(logged["mpcs"], rel=1e-6)
     assert (logged["sure_mpcs_low"], logged["sure_mpcs_high"]) == pytest.approx(expected.interval("mpcs"), rel=1e-4)
-
-
-class WithCurve(Classifier):
-    def __init__(self) -> None:
-        super().__init__()
-        self.curve = DetectionCurve(3)
-
-    def validation_step(self, batch: list[Tensor], index: int) -> None:
-        super().validation_step(batch, index)
-        self.curve.update(self.net(batch[0]), batch[1])
-
-    def on_validation_epoch_end(self) -> None:
-        self.curve.reset()
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard", "ignore::FutureWarning:mlflow")
-def test_figures_of_metrics_reach_tensorboard_and_mlflow(tmp_path: Path, monkeypatch: Any) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    board = pl.loggers.TensorBoardLogger(tmp_path / "board")
-    store = pl.loggers.MLFlowLogger("toy", tracking_uri=(tmp_path / "mlruns").as_uri())
-    fit(LogFigures("metrics.mpcs", "curve"), model=WithCurve(), epochs=2, logger=[board, store])
-    events = EventAccumulator(board.log_dir).Reload()
-    assert {tag: [e.step for e in events.Images(tag)] for tag in events.Tags()["images"]} == {
-        "metrics.mpcs": [6, 12],
-        "curve": [6, 12],
-    }
-    pictures = [path.name for path in (tmp_path / "mlruns").rglob("curve/*.png")]
-    assert sorted(pictures) == ["00000006.png", "00000012.png"]
-
-
-def test_figures_need_a_logger_and_metrics(tmp_path: Path) -> None:
-    with pytest.raises(LightningError, match=r"needs a TensorBoardLogger or MLFlowLogger, but the loggers are: none"):
-        fit(LogFigures("metrics.mpcs"))
-    with pytest.raises(LightningError, match=r"net must be a torchmetrics Metric of Classifier"):
-        fit(LogFigures("net"))
 
 
 def test_the_package_lightning_serves_where_pytorch_lightning_is_missing(monkeypatch: Any) -> None:

@@ -10,7 +10,6 @@ import torch
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -18,14 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
-from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.functional import confusion_matrix as count
 from mpcs_torch.integrations.sklearn import (
     ConcernConfusionDisplay,
-    DetectionDisplay,
     LabelError,
-    ReliabilityDisplay,
-    RiskCoverageDisplay,
     ScorerError,
     concern_scorer,
 )
@@ -112,9 +107,8 @@ def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any
         concern_scorer("mpcs", "lights.yaml")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("display", [ConcernConfusionDisplay, RiskCoverageDisplay])
-def test_displays_refuse_the_path_of_a_concern(display: Any) -> None:
-    fitted = DummyClassifier().fit(X, NAMES)
+def test_a_display_refuses_the_path_of_a_concern() -> None:
+    fitted, display = DummyClassifier().fit(X, NAMES), ConcernConfusionDisplay
     for made, given in ((display.from_estimator, (fitted, X, NAMES)), (display.from_predictions, (NAMES, NAMES))):
         with pytest.raises(ScorerError, match=r"got 'lights.yaml': mpcs_torch.load_concern reads a file"):
             made(*given, concern="lights.yaml")
@@ -157,43 +151,6 @@ def test_a_confusion_display_counts_in_the_order_of_the_concern() -> None:
     decisions = torch.tensor([ORDER.index(name) for name in fitted.predict(X)])
     assert torch.equal(display.confusion, count(decisions, TARGET, num_classes=3))
     assert [text.get_text() for text in display.figure_.axes[0].get_xticklabels()] == list(ORDER)
-
-
-def test_a_reliability_display_takes_the_classes_of_the_estimator() -> None:
-    fitted = pipeline(C=0.01).fit(X, NAMES)
-    display = ReliabilityDisplay.from_estimator(fitted, X, NAMES)
-    again = ReliabilityDisplay.from_predictions(NAMES, fitted.predict_proba(X), class_names=sorted(ORDER))
-    ordered = ReliabilityDisplay.from_estimator(fitted, X, NAMES, class_names=ORDER)
-    values = [{name: float(value) for name, value in d.accuracy.compute().items()} for d in (display, again, ordered)]
-    assert values[0] == values[1] == pytest.approx(values[2])
-    assert values[0]["reported_decisiveness"] == pytest.approx(
-        concern_scorer("decisiveness", CONCERN)(fitted, X, NAMES)
-    )
-    assert display.figure_.axes[0].get_xlabel() == "reported probability"
-
-
-@pytest.mark.parametrize("estimator", [LogisticRegression(C=0.01), RandomForestClassifier(5, max_depth=1)])
-def test_a_detection_display_takes_either_class_for_the_target(estimator: Any) -> None:
-    two = NAMES != "setosa"
-    fitted = make_pipeline(estimator).fit(X[two], NAMES[two])
-    point = OperatingPoint(0.5)
-    given = X[two], NAMES[two]
-    default = DetectionDisplay.from_estimator(fitted, *given, points=point)
-    second = DetectionDisplay.from_estimator(fitted, *given, pos_label="virginica")
-    first = DetectionDisplay.from_estimator(fitted, *given, pos_label="versicolor")
-    assert torch.equal(default.rates.p_miss, second.rates.p_miss)
-    assert first.rates.p_miss.sum() == pytest.approx(float(second.rates.p_fa.sum()), abs=1.0)
-    assert "Pipeline" in default.figure_.legends[0].get_texts()[0].get_text()
-    with pytest.raises(LabelError, match="pos_label must be one of two classes, but is 'setosa' of "):
-        DetectionDisplay.from_estimator(fitted, *given, pos_label="setosa")
-
-
-def test_a_risk_coverage_display_has_the_area_of_the_metric() -> None:
-    fitted = pipeline(C=0.01).fit(X, NAMES)
-    display = RiskCoverageDisplay.from_estimator(fitted, X, NAMES, concern=CONCERN)
-    assert float(-display.curve.risk.mean()) == concern_scorer("risk_coverage_area", CONCERN)(fitted, X, NAMES)
-    with pytest.raises(LabelError, match=r"y_prob must have shape \(N, 3\), .* but has \(150, 2\)"):
-        RiskCoverageDisplay.from_predictions(NAMES, fitted.predict_proba(X)[:, :2], concern=CONCERN)
 
 
 def test_folds_may_test_or_train_without_a_class() -> None:

@@ -33,9 +33,8 @@ def test_the_checks_of_scikit_learn_pass() -> None:
     check_estimator(DecisionRuleClassifier(GaussianNB()), on_skip=None)
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-def test_predictions_have_the_minimum_expected_cost(cv: int | None) -> None:
-    classifier = DecisionRuleClassifier(GaussianNB(), concern=CONCERN, calibration=None, cv=cv, random_state=0)
+def test_predictions_have_the_minimum_expected_cost() -> None:
+    classifier = DecisionRuleClassifier(GaussianNB(), concern=CONCERN, calibration=None, random_state=0)
     predicted = classifier.fit(X, NAMES).predict(X)
     probabilities = classifier.estimator_.predict_proba(X)
     assert classifier.classes_.tolist() == sorted(ORDER)
@@ -81,23 +80,22 @@ class Recorder(GaussianNB):  # type: ignore[misc]
         return super().predict_proba(X)
 
 
-@pytest.mark.parametrize("cv", [None, 4])
 @pytest.mark.filterwarnings("ignore:E4")
-def test_a_cluster_is_never_in_both_parts(cv: int | None) -> None:
+def test_a_cluster_is_never_in_both_parts() -> None:
     patients = np.arange(600) // 6
     random = np.random.default_rng(0)
     labels = random.integers(2, size=600)
     inputs = np.stack([patients, labels + random.normal(size=600)], axis=1)
     Recorder.calls.clear()
-    classifier = DecisionRuleClassifier(Recorder(), limits=Limit(0.4), cv=cv, random_state=0)
+    classifier = DecisionRuleClassifier(Recorder(), limits=Limit(0.4), random_state=0)
     classifier.fit(inputs, labels, clusters=[f"patient {number}" for number in patients])
-    assert [trained & judged for trained, judged in Recorder.calls] == [set()] * (cv or 1)
-    judged = [number for _, judged in Recorder.calls for number in judged]
+    [(trained, judged)] = Recorder.calls
+    assert not trained & judged
     report = classifier.rule_.report
     assert report is not None
-    assert len(judged) == len(set(judged)) == (30 if cv is None else 100)
+    assert len(judged) == 30
     assert report.calibrated_by + report.judged_by == 6 * len(judged)
-    assert len(classifier.estimator_.trained_on) == (70 if cv is None else 100)
+    assert len(trained) == 70
 
 
 def test_a_trained_classifier_leaves_all_samples_to_the_rule() -> None:

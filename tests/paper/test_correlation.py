@@ -1,13 +1,10 @@
 """Table II, from records."""
 
-import csv
-import io
-
 import pytest
 from scipy import stats
 
 from mpcs_torch.paper.published import BENCHMARKS
-from mpcs_torch.paper.tables import mean_interval, seed_intervals, spearman, table_2, table_2_row, table_2_values
+from mpcs_torch.paper.tables import mean_interval, seed_intervals, spearman, table_2, table_2_row
 from mpcs_torch.trainer.records import Record
 
 VALUES = {"mpcs_count": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}
@@ -30,10 +27,6 @@ def test_table_2_puts_the_papers_values_beside_ours() -> None:
     (row,) = table_2({"exp02": RUN}, seeds).rows
     assert row[:2] == ["exp02", f"{RHO:.3f} (-0.989)"]
     assert row[-1] == f"{RHO:.3f} [{RHO:.3f}, {RHO:.3f}], runs {RHO:.3f} to {RHO:.3f}"
-    numbers = list(csv.DictReader(io.StringIO(table_2_values({"exp02": RUN}, seeds).csv())))
-    assert [number["benchmark"] for number in numbers] == list(BENCHMARKS)
-    assert float(numbers[0]["difference"]) == pytest.approx(RHO + 0.9886, abs=1e-4)
-    assert numbers[0]["seeds"] == "2"
     assert table_2_row("exp02", RUN).rows[0][3:] == ["-0.9886", f"{RHO + 0.9886:+.4f}"]
 
 

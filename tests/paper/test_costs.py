@@ -11,7 +11,6 @@ from mpcs_torch.paper.tables import (
     measure_costs,
     more_expensive_than_printed,
     table_3,
-    table_3_values,
 )
 from mpcs_torch.trainer.folder import run_in_folder
 from tests.trainer.toy import toy_config, toy_data
@@ -45,6 +44,3 @@ def test_table_3_shows_time_alone_and_both_ratios() -> None:
     (row,) = table_3({"exp03": costs(9.0, mpcs=3.0)}).rows
     assert row[:3] == ["exp03", "9 ms", "1 ms, x1.000 (x1.000)"]
     assert row[-1] == "3 ms, x1.200 (x19.024)"
-    numbers = table_3_values({"exp03": costs(9.0), "case-study": costs(9.0)}).rows
-    assert numbers[0] == ["exp03", "accuracy", "1.0000", "10.0000", "1.0000", "26.15", "1.0000"]
-    assert numbers[-1][-2:] == ["", ""]

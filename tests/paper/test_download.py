@@ -15,7 +15,7 @@ from mpcs_torch.errors import DataError
 from mpcs_torch.paper import downloads
 from mpcs_torch.paper.downloads import checksum, get, status
 from mpcs_torch.trainer.data import DATASETS
-from mpcs_torch.trainer.data.ucr import load_ucr
+from mpcs_torch.trainer.data.sources import load_ucr
 from tests.paper.http_server import Server, serve
 from tests.trainer.test_data import MNIST_FILES, write_add, write_mnist
 
@@ -53,7 +53,7 @@ def test_mnist_is_downloaded_once_and_unpacked(server: Server, tmp_path: Path, m
     for file in MNIST_FILES:
         assert (tmp_path / "mine" / file).read_bytes() == (tmp_path / "theirs" / file).read_bytes()
     write_mnist(tmp_path / "mine", labels=(0, 9, 2))
-    with pytest.raises(DataError, match=r"MNIST does not hold the published values: move it away"):
+    with pytest.raises(DataError, match=r"MNIST does not have the published values: move it away"):
         get("mnist", tmp_path / "mine")
     assert len(server.requests) == 4
 
@@ -66,7 +66,7 @@ def test_add_comes_from_the_authors_repository_and_files_that_are_there_are_kept
     server.files.update({f"/{name}": content for name, content in contents.items()})
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     monkeypatch.setattr(downloads, "ADD_FILES", hashes)
-    with pytest.raises(DataError, match=r"ADD does not hold the published values"):
+    with pytest.raises(DataError, match=r"ADD does not have the published values"):
         get("add", tmp_path)
     published(tmp_path, "add", monkeypatch)
     get("add", tmp_path)
@@ -120,7 +120,7 @@ def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path) -
         (zipped(Toy_TRAIN_ts=SERIES), "must hold Toy_TEST.tsv or .ts"),
         (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts="@data\n1,?,3:a\n"), "could not convert string to float: '\\?'"),
         (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES).replace(b"1,2,3:a", b"9,2,3:a"), "Bad CRC-32"),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "Toy does not hold the published values"),
+        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "Toy does not have the published values"),
     ],
     ids=["no zip", "no test part", "a missing value", "damaged", "other values"],  # a zip has the time of writing
 )
@@ -167,6 +167,6 @@ def test_what_is_wrong_in_a_data_root_is_listed(tmp_path: Path) -> None:
     states = dict(status(tmp_path))
     assert states["iris"] == "inside scikit-learn"
     assert states["mnist"] == states["ucr/Chinatown"] == "not there"
-    assert "ADD does not hold the published values" in states["add"]
+    assert "ADD does not have the published values" in states["add"]
     assert states["ucr/Toy"] == "there, readable"
     assert "must hold Half_TRAIN.tsv" in states["ucr/Half"]

@@ -10,7 +10,7 @@ from mpcs_torch.cli.experiments import reproduce_one
 from mpcs_torch.paper.experiments import Agreement, FinishedRun, Reproduction, compare, experiment_config, finish_run
 from mpcs_torch.paper.figures import picks
 from mpcs_torch.paper.published import RECORD_FILES
-from mpcs_torch.trainer.data.mnist import load_mnist
+from mpcs_torch.trainer.data.sources import load_mnist
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import read_records
 from mpcs_torch.trainer.resume import open_selector
@@ -100,7 +100,7 @@ def test_epochs_are_counted_from_the_first_to_the_first_difference() -> None:
     theirs = [{"epoch": epoch, "accuracy": 0.6 if epoch == 3 else 0.5} for epoch in (1, 2, 3, 4)]
     agreement = compare(ours, theirs)
     assert (agreement.agreeing, agreement.from_first) == (3, 2)
-    assert "the first 2 without a break; first difference: epoch 3, accuracy 0.5000 for 0.6000" in str(agreement)
+    assert "including the first 2; first difference: epoch 3, accuracy 0.5000 for 0.6000" in str(agreement)
 
 
 def test_zero_has_no_sign_at_four_decimals() -> None:

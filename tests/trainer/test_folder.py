@@ -29,7 +29,7 @@ def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> N
 def test_a_run_is_replaced_only_when_told_to(tmp_path: Path) -> None:
     run_in_folder(toy_config(), toy_data(), tmp_path)
     before = (tmp_path / "records.csv").read_bytes()
-    with pytest.raises(RunExistsError, match=r"already holds a run: choose another folder or pass --overwrite"):
+    with pytest.raises(RunExistsError, match=r"already has a run: choose another folder or pass --overwrite"):
         run_in_folder(toy_config(seed=6), toy_data(), tmp_path)
     assert (tmp_path / "records.csv").read_bytes() == before
     foreign = tmp_path / "notes.txt"
@@ -60,5 +60,5 @@ def test_a_finished_run_is_the_result_of_its_own_config_alone(tmp_path: Path) ->
     assert not is_finished(toy_config(), tmp_path)
     run_in_folder(toy_config(), toy_data(), tmp_path)
     assert is_finished(toy_config(), tmp_path)
-    with pytest.raises(ConfigError, match=r"not that of the saved run, which has another seed; only epochs\.count may"):
+    with pytest.raises(ConfigError, match=r"differs from that of the saved run in seed; only epochs\.count may"):
         is_finished(toy_config(seed=6), tmp_path)

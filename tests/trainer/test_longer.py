@@ -60,7 +60,7 @@ def test_a_finished_run_that_is_resumed_stays_as_it_is(setting: str, tmp_path: P
 @pytest.mark.parametrize(("setting", "key"), FOLLOW_COUNT.items())
 def test_a_schedule_over_all_epochs_cannot_become_longer(setting: str, key: str, tmp_path: Path) -> None:
     config = config_of(setting)
-    message = f"epochs.count cannot change as the run goes on, because {key} depends on it"
+    message = f"epochs.count cannot change when a run is resumed, because {key} depends on it"
     with pytest.raises(CutOffError):
         run_in_folder(config, toy_data(), tmp_path, [cut_at(5)])
     before = contents(tmp_path)
@@ -91,14 +91,14 @@ def test_a_scheduler_of_the_users_own_says_whether_it_needs_the_number_of_epochs
 
 def test_a_run_cannot_become_shorter_than_it_is(tmp_path: Path) -> None:
     run_in_folder(config_of("plain"), toy_data(), tmp_path)
-    with pytest.raises(ConfigError, match=r"epochs\.count must be at least 12, the epochs that are done"):
+    with pytest.raises(ConfigError, match=r"epochs\.count must be at least 12, the number of finished epochs"):
         run_in_folder(with_count(config_of("plain"), 11), toy_data(), tmp_path, resume=True)
 
 
 def test_a_finished_run_that_kept_no_state_is_not_replaced(tmp_path: Path) -> None:
     run_in_folder(config_of("plain"), toy_data(), tmp_path)
     (tmp_path / FILE).unlink()
-    with pytest.raises(RunExistsError, match=r"holds a finished run without resume\.pt"):
+    with pytest.raises(RunExistsError, match=r"has a finished run without resume\.pt"):
         is_finished(with_count(config_of("plain"), 20), tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_a_run_that_saved_nothing_yet_keeps_its_other_settings(tmp_path: Path) -
         run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(1)])
     (tmp_path / FILE).unlink(missing_ok=True)
     other = config_of("plain").model_copy(update={"seed": 6})
-    with pytest.raises(ConfigError, match="which has another seed; only"):
+    with pytest.raises(ConfigError, match="saved run in seed; only"):
         run_in_folder(other, toy_data(), tmp_path, resume=True)
 
 

@@ -37,7 +37,7 @@ def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
     assert capsys.readouterr().out.startswith(told["summary"])
     assert DecisionRule.load(folder / RULE).is_fitted
     assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert "already has a run" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:E4")

@@ -26,7 +26,7 @@ def test_the_first_of_equals_is_picked() -> None:
 def test_nan_is_never_picked() -> None:
     records = [{"epoch": 1, "mpcs": float("nan")}, {"epoch": 2, "mpcs": 3.0}]
     assert pick(records, "mpcs") == 2
-    with pytest.raises(ValueError, match=r"column mpcs must hold a number in some epoch, but is NaN in all 1"):
+    with pytest.raises(ValueError, match=r"column mpcs must have a number in some epoch, but got NaN in all 1"):
         pick(records[:1], "mpcs")
 
 
@@ -43,7 +43,7 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows(tmp_path: Path) -> None:
     for size in range(len(data) + 1):
         path = write(tmp_path, data[:size])
         if size < header:
-            with pytest.raises(RecordsError, match=r"records.csv: (is empty|has no whole line)"):
+            with pytest.raises(RecordsError, match=r"records.csv: (is empty|has no complete line)"):
                 read_records(path)
             continue
         assert read_records(path) == records[: data[:size].count(b"\n") - 1]

@@ -86,7 +86,7 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
 
     stopped = tmp_path / "stopped"
     with pytest.raises(
-        StoppedError, match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` goes on"
+        StoppedError, match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` resumes it"
     ) as told:
         run_in_folder(config, toy_data(), stopped, [ask])
     assert told.value.exit_status == 128 + number
@@ -128,13 +128,13 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(tmp_path: P
     with pytest.raises(CutOffError):
         run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(5)])
     before = contents(tmp_path)
-    with pytest.raises(ConfigError, match=r"not that of the saved run, which has another .*scheduler\.name"):
+    with pytest.raises(ConfigError, match=r"differs from that of the saved run in .*scheduler\.name"):
         run_in_folder(config_of("plateau, average"), toy_data(), tmp_path, resume=True)
     assert contents(tmp_path) == before
     lines = before["records.csv"].splitlines(keepends=True)
     for rest in (b"", b"".join(lines[:3]), b"".join(lines[:4]) + lines[4].rstrip(b"\n")):
         (tmp_path / "records.csv").write_bytes(rest)
-        with pytest.raises(ConfigError, match="must hold the 4 epochs of the saved run"):
+        with pytest.raises(ConfigError, match="must have the 4 epochs of the saved run"):
             run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
 
 

@@ -35,7 +35,7 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     assert whole.stat().st_mtime_ns == written
 
     other = short(1).model_copy(update={"seed": 9})
-    with pytest.raises(ConfigError, match=r"not that of the saved run, which has another seed"):
+    with pytest.raises(ConfigError, match=r"differs from that of the saved run in seed"):
         list(sweep([other], tmp_path, tmp_path))
     assert read_records(cut) == found["exp01-seed01"]
 

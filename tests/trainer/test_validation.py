@@ -127,7 +127,7 @@ def test_a_run_without_a_selector_ends_with_its_last_epoch(tmp_path: Path) -> No
     assert (result.epoch, result.reason) == (3, "the last epoch, because the run has no selector")
     limits = {"by": "mpcs", "at_most": {"mpcs": -1.0}}
     _, result = run_in_folder(toy_config(epochs={"count": 3}, selector=limits), toy_data(), tmp_path, overwrite=True)
-    assert result.reason == "the last epoch, because no epoch keeps to the selector's limits"
+    assert result.reason == "the last epoch, because no epoch is within the limits of the selector"
 
 
 def test_validation_samples_that_are_missing_are_asked_for() -> None:
@@ -150,5 +150,5 @@ MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nepochs: {test: [a
 )
 def test_nothing_follows_test_data(tmp_path: Path, override: str, place: str) -> None:
     (tmp_path / "run.yaml").write_text(MINIMAL)
-    with pytest.raises(ConfigError, match=rf"run.yaml(:1)?: {place}: test_\w+ is measured on test data: .* Hold out"):
+    with pytest.raises(ConfigError, match=rf"run.yaml(:1)?: {place}: test_\w+ is measured on test data, .* Hold out"):
         load_config(tmp_path / "run.yaml", [override])

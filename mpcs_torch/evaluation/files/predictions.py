@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import roles_of
 from mpcs_torch.evaluation.files.formats import open_table

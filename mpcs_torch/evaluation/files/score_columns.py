@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.roles import (
     NUMBERED,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpcs_torch.concern.rules import MAX_CLASSES, REFERRAL
+from mpcs_torch.concern.checks import MAX_CLASSES, REFERRAL
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, number_or_text

@@ -38,7 +38,16 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
         >>> mean_cost_range(torch.tensor([[50, 4], [1, 45]]) / 100, low, high)
         tensor([0.0500, 0.4400], dtype=torch.float64)
     """
-    low, high = (bound.double() for bound in checked_bounds(low, high, counts.device))
+    bounds = [as_tensor(bound, name).to(counts.device).double() for bound, name in ((low, "low"), (high, "high"))]
+    if bounds[0].shape != bounds[1].shape or bounds[0].ndim not in (2, 3) or not bounds[0].numel():
+        shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
+        raise ValueError(f"low and high must have one shape, (C, K) or (V, C, K), but got {shapes}.")
+    low, high = (bound.clone().reshape(-1, *bound.shape[-2:]) for bound in bounds)
+    for box in (*low, *high):
+        check_costs(box, len(box), referral=True)
+        box.fill_diagonal_(0)
+    if (low > high).any():
+        raise ValueError("low must nowhere be above high, but is.")
     if counts.shape[-2:] != low.shape[1:]:
         raise ValueError(
             f"counts must have shape (..., {low.shape[1]}, {low.shape[2]}), but got {tuple(counts.shape)}."
@@ -47,22 +56,3 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     positive, negative = counts.clamp(min=0), counts.clamp(max=0)
     lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)
     return torch.stack([lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1)
-
-
-def checked_bounds(low: Tensor, high: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Validate the lowest and highest costs and return them as (V, C, K) with a diagonal of 0.
-
-    Raises:
-        ValueError: If they break the rules of `mean_cost_range`.
-    """
-    bounds = [as_tensor(bound, name).to(device) for name, bound in (("low", low), ("high", high))]
-    if bounds[0].shape != bounds[1].shape or bounds[0].ndim not in (2, 3) or not bounds[0].numel():
-        shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
-        raise ValueError(f"low and high must have one shape, (C, K) or (V, C, K), but got {shapes}.")
-    lowest, highest = (bound.clone().reshape(-1, *bound.shape[-2:]) for bound in bounds)
-    for box in [*lowest, *highest]:
-        check_costs(box, box.shape[0], referral=True)
-        box.fill_diagonal_(0)
-    if (lowest > highest).any():
-        raise ValueError("low must nowhere be above high, but is.")
-    return lowest, highest

@@ -1,4 +1,4 @@
-"""The metrics of a run: names of the register, or a user's own `Metric` by import path."""
+"""The metrics of a run: names of the register, or a custom `Metric` by import path."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -12,31 +12,28 @@ from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, Takes, entry_of_pat
 from mpcs_torch.trainer.config.parts import Section
 
 PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")
-"""The columns that the published runs recorded, beside the test accuracy."""
+"""The columns of the published records, in addition to the test accuracy."""
 TEST = "test_"
-"""Columns that are measured on the test split begin so."""
+"""The prefix of columns that are measured on the test split."""
 FILLED_IN = ("num_classes", "concern", "from_logits", "validate_args")
-"""Settings that the data, the score section and the trainer decide."""
+"""Settings that come from the data, the score section and the trainer."""
 
 
 class MetricConfig(Section):
-    """A metric and its column; every key but those below is a setting of the metric.
-
-    A name alone, such as ``accuracy``, is a metric of the register under its own name.
-    """
+    """A metric and its column; other keys are settings of the metric. Text is the name of a registered metric."""
 
     model_config = ConfigDict(extra="allow")
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
     """The column."""
     metric: str | None = None
-    """A name of the register. Default: the column's name."""
+    """A name of the register. Default: the name of the column."""
     path: str | None = None
-    """``package.module:Class``, a torchmetrics `Metric` of the user's own."""
+    """``package.module:Class`` of a custom torchmetrics `Metric`."""
     takes: Takes = "probabilities"
-    """Input of a metric given by path."""
+    """The input of a custom metric."""
     direction: Direction | None = None
-    """Better values of a metric given by path. Default: what the class says in ``higher_is_better``."""
+    """The direction of a custom metric. Default: that of ``higher_is_better`` of the class."""
 
     @model_validator(mode="before")
     @classmethod
@@ -61,20 +58,20 @@ class MetricConfig(Section):
             taken = BY_NAME[registered].takes.replace("_", " ")
             raise ValueError(f"{registered} takes {taken}, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
-            raise ValueError(f"takes and direction go with a path; {registered} has its own")
+            raise ValueError(f"takes and direction must come with a path; {registered} has its own")
         _check_settings(BY_NAME[registered].metric, value)
         return value
 
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
-        """Write a metric of the register without settings as its name alone."""
+        """Dump a registered metric without settings as its name."""
         unused = ["metric"] if self.metric is None else []
         unused += ["path", "takes", "direction"] if self.path is None else []
         plain = {key: value for key, value in handler(self).items() if key not in unused}
         return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
-        """Return the metric as an entry of the register, with its settings, under the column's name."""
+        """Return the metric as an entry of the register, with its settings, by the name of the column."""
         entry = BY_NAME[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
             entry = replace(entry, takes=self.takes, given_direction=self.direction)

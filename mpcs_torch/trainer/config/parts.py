@@ -1,4 +1,4 @@
-"""Parts in a config, such as data and model: one of ours by name, or a user's own by import path."""
+"""Parts of a config, such as data and model: built-in ones by name, custom ones by import path."""
 
 import inspect
 import sys
@@ -14,7 +14,7 @@ from mpcs_torch.io.packaged import import_attribute
 
 
 def _number(value: object) -> object:
-    """YAML 1.1 reads 1e-3 (without a dot) as text."""
+    """Convert text to a number, because YAML 1.1 reads 1e-3 (without a dot) as text."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -25,30 +25,26 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 
 class Section(BaseModel):
-    """A section of a config: unknown keys are refused, types are strict, numbers finite, and values never change."""
+    """A section of a config: unknown keys are refused, types are strict, numbers are finite, and values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class _CustomArguments(Section):
-    """Keyword arguments of a user's own part, which may default to infinity."""
+    """Keyword arguments of a custom part, which may default to infinity."""
 
     model_config = ConfigDict(allow_inf_nan=True, protected_namespaces=())
 
 
 class PartError(MpcsError, RuntimeError):
-    """A part of the user's own that raised an error, which is the cause, or that breaks a rule."""
+    """A custom part that raised an error, which is the cause, or that breaks a rule."""
 
 
 def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
-    """Return what to raise for an error that is raised while parts of the user's own are at work.
+    """Return the error to raise for an error in custom parts, given by config key and import path.
 
-    It names those whose package is in the traceback, with the line, or else all of them. None without such parts, and
-    if the error says by itself what is wrong.
-
-    Args:
-        error: The error.
-        custom_parts: By the key of a config, such as ``model``, the import path of each part of the user's own.
+    It names the parts whose package is in the traceback, with the line, otherwise all. None without custom parts, or
+    if the error is an `MpcsError`.
     """
     if isinstance(error, MpcsError) or not custom_parts:
         return None
@@ -59,7 +55,7 @@ def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartErr
 
 
 def _line_in_package(path: str, error: Exception) -> str:
-    """Return the last line of a traceback that lies in the top-level package or module of an import path."""
+    """Return the last line of a traceback in the top-level package or module of an import path."""
     module = sys.modules.get(path.partition(":")[0].partition(".")[0])
     roots = [*getattr(module, "__path__", []), *([] if (file := getattr(module, "__file__", None)) is None else [file])]
     lines = traceback.extract_tb(error.__traceback__)
@@ -68,9 +64,9 @@ def _line_in_package(path: str, error: Exception) -> str:
 
 
 class PartConfig(Section):
-    """A part made by the function or class that ``name`` or ``path`` gives; the other keys are its keyword arguments.
+    """A part that is made by a function or class, given by ``name`` or ``path``; the other keys are keyword arguments.
 
-    The arguments are checked against its annotations, and its defaults are filled in.
+    Arguments are validated by the annotations of the function, and its defaults are filled in.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -79,8 +75,8 @@ class PartConfig(Section):
     registry: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     takes: ClassVar[tuple[str, ...]] = ()
     """The positional arguments of the function or class."""
-    gives: ClassVar[type | None] = None
-    """The type that it returns; None for a function."""
+    returns: ClassVar[type | None] = None
+    """The type of the part; None for a function."""
 
     name: str | None = None
     """A key of the registry."""
@@ -100,7 +96,7 @@ class PartConfig(Section):
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
-        """Return a model of the keyword arguments of a function, which must take the positional ones too."""
+        """Return a pydantic model of the keyword arguments of a function, which must also take the positional ones."""
         try:
             signature = inspect.signature(maker, eval_str=True)
             keywords = {}
@@ -113,7 +109,7 @@ class PartConfig(Section):
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
         except Exception as error:  # an annotation is code
-            rule = f"must name what is called with {' and '.join(cls.takes)} and takes the rest by keyword only"
+            rule = f"must name a function or class of {' and '.join(cls.takes)}, with other arguments by keyword only"
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 
     @classmethod
@@ -129,15 +125,11 @@ class PartConfig(Section):
 
     @property
     def maker(self) -> Callable[..., Any]:
-        """Return the function or class of the part."""
+        """The function or class that makes the part."""
         return self._find(self.name, self.path)
 
     def make(self, *positional: object) -> Any:
-        """Make the part with the keyword arguments of the config.
-
-        Raises:
-            PartError: If a part of the user's own fails, or gives something else than it must.
-        """
+        """Make the part with the keyword arguments of the config; raise a `PartError` if a custom part fails."""
         try:
             made = self.maker(*positional, **(self.model_extra or {}))
         except Exception as error:
@@ -145,8 +137,8 @@ class PartConfig(Section):
             if (of_parts := error_of_parts(error, own)) is None:
                 raise
             raise of_parts from error
-        if not (callable(made) if self.gives is None else isinstance(made, self.gives)):
-            needed = "a function" if self.gives is None else self.gives.__name__
+        if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
+            needed = "a function" if self.returns is None else self.returns.__name__
             raise PartError(f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}")
         return made
 

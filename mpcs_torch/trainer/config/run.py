@@ -1,4 +1,4 @@
-"""Run configs: typed, without unknown keys, and with all errors reported together."""
+"""Load and validate run configs; all errors are reported together."""
 
 import inspect
 import re
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self, get_args
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from mpcs_torch.concern.rules import MAX_PROBLEMS
+from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import packaged_file
@@ -40,18 +40,18 @@ class RunConfig(Section):
     """One training run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
-    """The run's folder."""
+    """The name of the run's folder."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     data: DataConfig
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
     loss: LossConfig = LossConfig(name="cross_entropy")
     scheduler: SchedulerConfig | None = None
-    """Steps at every epoch. Default: the learning rate stays."""
+    """Stepped at every epoch. Default: the learning rate is constant."""
     selector: SelectorConfig | None = None
     """Default: no checkpoints."""
     recommended: RecommendedConfig | None = None
-    """Train all losses of the recipe instead of ``loss``, and choose one. Default: one run with ``loss``."""
+    """Train with each loss of the recipe instead of ``loss``, and choose a model. Default: one run with ``loss``."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
     """The metrics of every epoch, each a column of the records. Default: the published columns."""
     epochs: EpochsConfig = EpochsConfig()
@@ -60,18 +60,18 @@ class RunConfig(Section):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of the records after the epoch."""
+        """The columns of the records after the epoch."""
         return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
 
     @property
     def directions(self) -> dict[str, Direction]:
-        """Return which way is better for each metric that may be followed."""
+        """The direction of each metric that has one."""
         entries = [metric.entry() for metric in self.metrics]
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
     @property
     def custom_parts(self) -> dict[str, str]:
-        """Return the import paths of parts, whose code runs when the config is loaded, by their keys."""
+        """The import path of each custom part by its key."""
         parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
         paths = {part.key: part.path for part in parts if part is not None}
         paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
@@ -79,7 +79,7 @@ class RunConfig(Section):
 
     @property
     def follows_count(self) -> str | None:
-        """Return the key of a schedule that depends on the number of epochs, if there is one."""
+        """The key of a schedule that depends on the number of epochs, if any."""
         if self.recommended is not None:
             return "recommended"
         if self.training.margin_ramp is not None:
@@ -91,7 +91,7 @@ class RunConfig(Section):
     def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
         names = [metric.name for metric in metrics]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"must hold at least one metric, each under a name of its own, but got {quoted(names)}")
+            raise ValueError(f"must have at least one metric, with different names, but got {quoted(names)}")
         return metrics
 
     @model_validator(mode="after")
@@ -111,12 +111,12 @@ class RunConfig(Section):
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a run config from YAML and apply overrides like ``training.batch_size=32`` (values are YAML too).
+    """Read a run config from YAML, and apply overrides like ``training.batch_size=32``, whose values are YAML.
 
     Modules that it names by import path are imported. This runs their code: load only configs that you trust.
 
     Raises:
-        ConfigError: With every place that breaks a rule.
+        ConfigError: With every error and its place.
     """
     try:
         document = read_yaml_file(path)
@@ -125,7 +125,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError(f"{path}: {reason}") from None
     tree = deepcopy(document.value)
     if not isinstance(tree, dict):
-        raise ConfigError(f"{path}: must hold a mapping with the keys {', '.join(RunConfig.model_fields)}")
+        raise ConfigError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
     problems = [problem for override in overrides if (problem := _apply_override(tree, override))]
     overridden = tuple(override.partition("=")[0] for override in overrides)
 
@@ -145,24 +145,18 @@ def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def dump_config(config: RunConfig) -> str:
-    """Return the config with every default written out, as YAML that `load_config` reads back."""
+    """Return the config with all defaults as YAML that `load_config` reads."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
 def changed_keys(saved: str, config: RunConfig) -> list[str]:
-    """Return the dotted keys at which a config differs from one that was dumped.
-
-    Keys that the dump lacks have their defaults, so that a run of an older version goes on.
-
-    Raises:
-        ValueError: If the dump is no config.
-    """
+    """Return the dotted keys at which a config differs from a dumped one, whose missing keys have their defaults."""
     old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the settings of a config under dotted keys, as overrides name them."""
+    """Flatten the settings of a config to dotted keys, as in overrides."""
     settings: dict[str, Any] = {}
     for key, value in tree.items():
         settings |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
@@ -170,10 +164,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str]) -> RunConfig:
-    """Return the config of a tree, or raise a `ConfigError` with all problems, of which some are known already.
-
-    `place` writes where the user set a key.
-    """
+    """Validate a tree of settings; raise a `ConfigError` with its problems and those found before."""
     cause = None
     try:
         config = RunConfig.model_validate(tree, context={"folder": path.parent})
@@ -197,7 +188,7 @@ def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
 
 
 def _known_keys(steps: Steps) -> set[str]:
-    """Return the keys of the section at some place, and the keyword arguments of its parts."""
+    """Return the keys of a section, and the keyword arguments of its parts."""
     sections: list[type[Section]] = [RunConfig]
     for step in steps:
         inner = [
@@ -218,7 +209,7 @@ def _sections_in(annotation: Any) -> list[type[Section]]:
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
-    """Set the key in the tree, or return the reason why that is impossible."""
+    """Set the key in the tree, or return the problem."""
     text_of_override = quoted(override)
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
@@ -229,7 +220,7 @@ def _apply_override(tree: dict[str, Any], override: str) -> str | None:
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            return f"override {text_of_override}: {shown(parent)} holds a value, not keys"
+            return f"override {text_of_override}: {shown(parent)} has a value, not keys"
     try:
         tree[key] = parse_yaml(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The sections of a run config, and which of them follow a metric of the epochs."""
+"""The sections of a run config, and the metrics that they follow."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,25 +30,20 @@ class ConfigError(MpcsError, ValueError):
 
 
 class DataConfig(PartConfig):
-    """The data: a loader and its keyword arguments, and how much of the training samples to hold out."""
+    """The data: a loader with its keyword arguments, and the share of training samples to hold out."""
 
     key = "data"
     registry = DATASETS
     takes = ("the data root",)
-    gives = DataSplits
+    returns = DataSplits
 
     validation_fraction: Annotated[Number, Field(gt=0, lt=1)] | None = None
-    """Default: no validation split but the one that the loader gives, if any."""
+    """The share of training samples to hold out for validation. Default: the validation split of the loader, if any."""
     validation_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """The seed of the validation split."""
 
     def load(self, root: Path) -> DataSplits:
-        """Load the data set, with its files under a data root.
-
-        Raises:
-            DataError: If it is missing or broken, or cannot be split as asked.
-            PartError: If a loader of the user's own fails, or returns anything else.
-        """
+        """Load the data set from a data root, and hold out validation samples."""
         data: DataSplits = self.make(root)
         check_splits(data, f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}")
         if self.validation_fraction is None:
@@ -61,44 +56,39 @@ class DataConfig(PartConfig):
 
 
 class ModelConfig(PartConfig):
-    """The model: a class or function, and its keyword arguments."""
+    """The model: a class or function with its keyword arguments."""
 
     key = "model"
     registry = MODELS
     takes = ("the shape of an input", "the number of classes")
-    gives = nn.Module
+    returns = nn.Module
 
     def build(self, data: DataSplits) -> nn.Module:
-        """Make a model that fits the data, with weights drawn from the global random generator.
-
-        Raises:
-            ValueError: If a model of ours does not fit the data.
-            PartError: If a model of the user's own fails, or is no module.
-        """
+        """Make a model for the shape and the classes of the data."""
         model: nn.Module = self.make(data.train.inputs.shape[1:], len(data.class_names))
         return model
 
 
 class EpochsConfig(Section):
-    """The epochs: an epoch ends when the model is measured, at steps of a pass over the data or with the pass."""
+    """The epochs: an epoch ends when the model is measured, at steps of a pass over the data or at its end."""
 
     count: Annotated[int, Field(ge=1)] = 150
     """The number of epochs of the run."""
     unit: Literal["step", "pass"] = "step"
-    """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data, as is usual."""
+    """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data."""
     every: Annotated[int, Field(ge=1)] = 1
     """Measure at every n-th step of a pass, starting with its first, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
     """Before or after the optimizer step; with passes, after the last one."""
     samples: Literal["train", "validation"] = "train"
-    """The split that the metrics are measured on, and that scheduler, loss scale and selector therefore follow."""
+    """The split on which metrics are measured. The scheduler, the loss scale and the selector follow these values."""
     test: list[str] = Field(default_factory=list)
-    """Metrics to measure on the test split as well, at every epoch: for runs that repeat published ones. Nothing may
-    follow these columns. Without them, test data are measured once, at the end."""
+    """Metrics to also measure on the test split at every epoch, to replay published runs. Nothing may follow these
+    columns. Without them, test data are measured once, at the end."""
     mode: Literal["eval", "train"] = "eval"
-    """The mode of the model while it is measured; the published runs used training mode, where batch norm learns."""
+    """The mode of the model during a measurement; the published runs used training mode, which updates batch norm."""
     batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """Measure on this number of training batches, drawn in a pass before training. Default: all samples."""
+    """The number of training batches to measure on, drawn before training. Default: all samples."""
 
     @model_validator(mode="after")
     def _pass_is_over(self) -> Self:
@@ -108,7 +98,7 @@ class EpochsConfig(Section):
 
 
 class ConcernConfig(Section):
-    """The fields of a `ConcernSpec`; the classes default to those of the data."""
+    """The arguments of `ConcernSpec`; the classes default to those of the data."""
 
     classes: list[str] | int | None = None
     releases: list[list[str | int]] = Field(default_factory=list)
@@ -119,7 +109,7 @@ class ConcernConfig(Section):
     concession: Number | None = None
 
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
-        """Return the spec over the data's classes; refuse a concern that was written for other classes."""
+        """Return the spec for the classes of the data; raise a `ConfigError` if it was written for other classes."""
         if self.classes not in (None, len(class_names), list(class_names)):
             names = quoted(list(class_names))
             raise ConfigError(f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}")
@@ -127,7 +117,7 @@ class ConcernConfig(Section):
 
 
 def _read_concern(value: object, info: ValidationInfo) -> object:
-    """Replace the path of a concern file (relative to the config) by the content of that file."""
+    """Replace the path of a concern file, relative to the config, by its content."""
     if not isinstance(value, str):
         return value
     folder = info.context["folder"] if info.context else Path()
@@ -139,33 +129,33 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
 
 
 class ScoreConfig(Section):
-    """The settings of MPCS (pattern length, intervals) and the concern of all metrics."""
+    """The concern of all metrics, and the settings of MPCS: the pattern length k and the number of intervals t."""
 
     k: Annotated[int, Field(ge=1)] | None = None
     """Default: 5, or the number of classes if that is less."""
     t: Annotated[int, Field(ge=2)] | None = None
-    """Default: what the concession asks for, or 200 as in the published runs."""
+    """Default: the number that fits the concession, or 200 as in the published runs."""
     concession: Number | None = None
-    """The shortfall from certainty that is not punished. Default: that of the concern."""
+    """The distance from certainty that is not penalized. Default: that of the concern."""
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
 Precision = Literal["32-true", "64-true", "bf16-mixed"]
-"""All in float32 or float64, or in float32 with bfloat16 where autocast finds it safe."""
+"""float32, float64, or float32 with bfloat16 autocast."""
 
 
 class DeviceConfig(Section):
-    """Accelerator, precision, processes and kernels."""
+    """Accelerator, precision and kernels."""
 
     accelerator: Literal["cpu", "cuda"] = "cpu"
     precision: Precision = "32-true"
     onednn: bool = True
-    """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""
+    """Whether PyTorch may use oneDNN kernels on the CPU; the published runs of the LSTM did not."""
 
 
 @dataclass(frozen=True)
 class Follower:
-    """One place of a config that names a column of the records."""
+    """A key of a config that names a column of the records."""
 
     place: str
     column: str
@@ -175,20 +165,14 @@ class Follower:
 def follower_problems(
     followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
 ) -> Iterator[str]:
-    """Give a message for each follower of a column that is not measured, is measured on test data, or does not fit.
-
-    Args:
-        followers: All places that name a column.
-        measured: The metrics of the run.
-        directions: For each metric that has one, which way is better.
-    """
+    """Yield a message for each follower whose column is not measured, is measured on test data, or is unsuitable."""
     for follower in followers:
         place, column = follower.place, follower.column
         if column.startswith(TEST):
             better = shown(column.removeprefix(TEST))
             yield (
-                f"{place}: {shown(column)} is measured on test data: whatever is chosen by it looks better there than "
-                "on new data. Hold out validation samples (data.validation_fraction), measure the epochs on them "
+                f"{place}: {shown(column)} is measured on test data, so a choice by it would look better there than on "
+                "new data. Hold out validation samples (data.validation_fraction), measure epochs on them "
                 f"(epochs.samples: validation), and choose by {better}"
             )
         elif column not in measured:
@@ -201,7 +185,7 @@ def follower_problems(
 
 
 class LossConfig(PartConfig):
-    """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
+    """The loss: a function that makes it from the `ConcernSpec`, with its keyword arguments."""
 
     key = "loss"
     registry = LOSSES
@@ -209,7 +193,7 @@ class LossConfig(PartConfig):
 
 
 class SchedulerConfig(PartConfig):
-    """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
+    """The learning-rate scheduler: a function that makes it (see `SCHEDULERS`), with its keyword arguments."""
 
     key = "scheduler"
     registry = SCHEDULERS
@@ -217,59 +201,58 @@ class SchedulerConfig(PartConfig):
 
     @property
     def follows_count(self) -> bool:
-        """Return whether the rates depend on the number of epochs: not if the maker calls it ``_epochs``, as unused."""
+        """Return whether rates depend on the number of epochs: not if the argument is called ``_epochs``, as unused."""
         parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
     def followers(self) -> Iterator[Follower]:
-        """Give the column that the scheduler follows, if it follows one."""
+        """Yield the column that the scheduler follows, if any."""
         score = (self.model_extra or {}).get("score")
         if isinstance(score, str):
             yield Follower("scheduler.score", score, "lower_is_better" if self.name == "mpcs_lr" else "direction")
 
 
 class OptimizerConfig(PartConfig):
-    """The optimizer: a maker (see `optimizers.OPTIMIZERS`), and its keyword arguments."""
+    """The optimizer: a function that makes it (see `OPTIMIZERS`), with its keyword arguments."""
 
     key = "training.optimizer"
     registry = OPTIMIZERS
     takes = ("the weights", "the learning rate")
-    gives = Optimizer
+    returns = Optimizer
 
 
 class TrainingConfig(Section):
     """Optimizer steps on the mean loss of a batch."""
 
     batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
-    """The samples of a batch, of all processes together."""
+    """The number of samples of a batch, over all processes."""
     learning_rate: Annotated[Number, Field(gt=0)] = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
-    """The largest norm of all gradients together. Default: they are not clipped."""
+    """The maximum norm of all gradients together. Default: no clipping."""
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0
-    """Save the state of the run, to resume it, about this often, and at its end; 0 for every step."""
+    """The interval, in seconds, at which the state of the run is saved to resume it; 0 for every step."""
     loss_scale: str | None = None
-    """Multiply the loss by this metric of the latest epoch (the published learning runs: mpcs_count)."""
-
+    """The metric of the latest epoch that multiplies the loss; mpcs_count in the published learning runs."""
     margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
-    """The shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises from 0: see `MarginRamp`."""
+    """The shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises from 0 (see `MarginRamp`)."""
     averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
-    """The decay of a moving average of the weights, taken at every step, such as 0.998: the average is what is measured
-    and kept. Default: no average."""
+    """The decay per step of an exponential moving average of the weights, 0.998 for example. The average is then
+    measured and saved. Default: no average."""
 
     def followers(self) -> Iterator[Follower]:
-        """Give the column that scales the loss, if there is one."""
+        """Yield the column that scales the loss, if any."""
         if self.loss_scale is not None:
             yield Follower("training.loss_scale", self.loss_scale, "lower_is_better")
 
 
 class RecommendedConfig(Section):
-    """The recipe of `recommended`: a plain run and runs with margins, of which validation samples choose one."""
+    """The recipe of `recommended`: a plain run and runs with margins, one of which is chosen on validation samples."""
 
     max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
-    """The accuracy that the choice may cost on the validation samples, as a share of samples."""
+    """The accuracy that the choice may cost on validation samples, as a share of samples."""
     refer: list[str] = Field(default_factory=list)
-    """Limits such as ``dangerous <= 0.005``, if samples may be referred."""
+    """The limits, ``dangerous <= 0.005`` for example, if samples may be referred."""
 
     @field_validator("refer", mode="after")
     @classmethod
@@ -280,7 +263,7 @@ class RecommendedConfig(Section):
 
 
 class SelectorConfig(Section):
-    """The rule for the checkpoints that stay in the run's folder: arguments of SelectionRule and CheckpointSelector."""
+    """The checkpoints to keep: arguments of `SelectionRule` and `CheckpointSelector`."""
 
     by: str = "mpcs"
     within: dict[str, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
@@ -291,20 +274,19 @@ class SelectorConfig(Section):
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
     keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
-    """Metrics whose own best epochs are kept too, for the comparison in `mpcs report`; those that are not measured are
-    left out."""
+    """Metrics whose best epochs are also kept, for comparison in `mpcs report`, if they are measured."""
     patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """Stop the run when its best epoch by the rule has not changed for so many epochs; without an epoch within the
-    limits, it goes on. Default: the run has all of its epochs."""
+    """The number of epochs without a new best epoch after which the run stops, once an epoch is within the limits.
+    Default: it never stops early."""
 
     def followers(self) -> Iterator[Follower]:
-        """Give the columns that the rule reads."""
+        """Yield the columns that the rule reads."""
         yield Follower("selector.by", self.by, "direction")
         yield from (Follower("selector.within", column, "direction") for column in self.within)
         yield from (Follower("selector.at_most", column, "value") for column in self.at_most)
         yield from (Follower("selector.at_least", column, "value") for column in self.at_least)
 
     def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
-        """Make the rule, with the direction of each metric that is measured."""
+        """Make the rule."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)

@@ -18,23 +18,23 @@ class Split(NamedTuple):
     labels: Tensor
     """(N,), int64 in [0, C)."""
     groups: Tensor | None = None
-    """(N,), int64: the patient, speaker or recording of each sample. Samples of one group are never separated."""
+    """(N,), int64: the patient, speaker or recording of each sample. Groups are never split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Return the same samples on a device, with inputs of a dtype (default: their own)."""
+        """Move the samples to a device, and convert inputs to a dtype, if given."""
         groups = None if self.groups is None else self.groups.to(device)
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         return Split(inputs, self.labels.to(device), groups)
 
     def at(self, index: Tensor) -> "Split":
-        """Return the samples at some indices."""
+        """Select samples by index."""
         groups = None if self.groups is None else self.groups.index_select(0, index)
         return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), groups)
 
 
 @dataclass(frozen=True)
 class DataSplits:
-    """A data set: models learn from ``train``, are chosen on ``validation`` and are judged on ``test``."""
+    """A data set: samples to train on, to choose models by, and to test."""
 
     train: Split
     test: Split
@@ -42,18 +42,14 @@ class DataSplits:
     validation: Split | None = None
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
-        """Return the same samples on a device, with inputs of a dtype (default: their own)."""
+        """Move all samples to a device, and convert inputs to a dtype, if given."""
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
 
 
 def check_splits(data: DataSplits, source: str) -> None:
-    """Check what a loader returns; inputs are what the model takes.
-
-    Raises:
-        DataError: That names the source and the array that breaks a rule.
-    """
+    """Validate the return value of a loader; raise a `DataError` that names the source and the invalid array."""
     classes = len(data.class_names)
     for name, split in (("train", data.train), ("test", data.test), ("validation", data.validation)):
         if split is None and name == "validation":
@@ -81,18 +77,17 @@ def _is_column(values: object) -> TypeGuard[Tensor]:
 
 
 def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSplits:
-    """Move a fraction of the training samples to the validation split, the same fraction of each class.
+    """Move a fraction of the training samples to the validation split, stratified by class.
 
-    Where the samples belong to groups (`Split.groups`), whole groups are moved: fraction and classes are then met as
-    closely as the groups allow.
+    With groups (`Split.groups`), whole groups are moved, and fraction and stratification are approximate.
 
     Args:
-        data: A data set without a validation split of its own.
+        data: A data set without a validation split.
         fraction: The share of the training samples to move, in (0, 1); with groups at most 1/2.
-        seed: Of the draw; the global random generators are not touched.
+        seed: The seed of the split; the global random generators are not touched.
 
     Raises:
-        DataError: If the data set has a validation split, or cannot be split so.
+        DataError: If the data set has a validation split, or cannot be split.
     """
     if data.validation is not None:
         raise DataError("data.validation_fraction must not be set: this data set has a validation split of its own")

@@ -1,17 +1,12 @@
 """Validate the arguments of a `ConcernSpec`, and report each problem with its place."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 
 from mpcs_torch.errors import MpcsError, has_control, quoted, shown
-
-if TYPE_CHECKING:
-    from mpcs_torch.concern.spec import ConcernSpec
 
 OR = " or "
 """The separator of classes in the name of a coarse answer."""
@@ -55,8 +50,8 @@ class ConcernError(MpcsError, ValueError):
         more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
         super().__init__("\n".join([*map(str, problems[:MAX_PROBLEMS]), *more]))
 
-    def __reduce__(self) -> tuple[type[ConcernError], tuple[tuple[Problem, ...]]]:
-        return ConcernError, (self.problems,)  # the default would pickle the text instead of the problems
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)  # the default would pickle the text instead of the problems
 
 
 def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
@@ -65,10 +60,7 @@ def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
 
 
 def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
-    """Return the number of each decision by name: classes, coarse answers (given with costs), and a referral, -1.
-
-    A class named like a referral takes precedence.
-    """
+    """Return the numbers of decisions by name: classes, coarse answers, and -1 for "refer", unless it names a class."""
     numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
     numbers.setdefault(REFERRAL, -1)
     return numbers
@@ -92,28 +84,32 @@ def without_arrays(value: Any) -> Any:
     return type(value)(map(without_arrays, value)) if type(value) in (list, tuple) else value
 
 
-def find_problems(spec: ConcernSpec) -> Iterator[Problem]:
-    """Yield every problem of the arguments of a spec, which may have any type."""
-    class_problems = list(_class_problems(spec.classes))
+def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield every problem of the arguments of a `ConcernSpec`, whose values may have any type."""
+    classes, releases, factor, concession = (
+        arguments[name] for name in ("classes", "releases", "factor", "concession")
+    )
+    class_problems = list(_class_problems(classes))
     yield from class_problems
-    names = None if class_problems else class_names(spec.classes)
-    yield from _pair_problems("releases", spec.releases, names)
-    if not is_number(spec.factor) or not 0 < spec.factor <= 1:
-        yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {quoted(spec.factor)}")
-    if spec.weights is not None:
-        if spec.releases:
+    names = None if class_problems else class_names(classes)
+    yield from _pair_problems("releases", releases, names)
+    if not is_number(factor) or not 0 < factor <= 1:
+        yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {quoted(factor)}")
+    if arguments["weights"] is not None:
+        if releases:
             yield Problem(("weights",), "cannot be combined with releases: give only one of them")
-        yield from _weight_problems(spec.weights, names)
-    if spec.dangerous is not None:
-        yield from _dangerous_problems(spec, names)
-    if spec.refer is not None:
-        yield from _refer_problems(spec.refer, names)
-    if spec.answers:
-        yield from _answer_problems(spec, names)
-    if spec.class_groups:
-        yield from _group_problems(spec, names)
-    if spec.concession is not None and not (is_number(spec.concession) and 2e-9 <= spec.concession < 0.5):
-        yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {quoted(spec.concession)}")
+        yield from _weight_problems(arguments["weights"], names)
+    if arguments["dangerous"] is not None:
+        yield from _dangerous_problems(arguments, names)
+    if arguments["refer"] is not None:
+        yield from _refer_problems(arguments["refer"], names)
+    if arguments["answers"]:
+        yield from _answer_problems(arguments["answers"], arguments["refer"], names)
+    if arguments["class_groups"]:
+        yield from _group_problems(arguments["class_groups"], arguments["answers"], names)
+    concession = arguments["concession"]
+    if concession is not None and not (is_number(concession) and 2e-9 <= concession < 0.5):
+        yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {quoted(concession)}")
 
 
 def _class_problems(classes: object) -> Iterator[Problem]:
@@ -187,9 +183,9 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
         yield Problem(("weights",), "must have a weight above 0 off the diagonal: otherwise no error has a cost")
 
 
-def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
-    dangerous = spec.dangerous
-    if spec.releases:
+def _dangerous_problems(arguments: Mapping[str, Any], names: tuple[str, ...] | None) -> Iterator[Problem]:
+    dangerous, weights = arguments["dangerous"], arguments["weights"]
+    if arguments["releases"]:
         yield Problem(("dangerous",), "cannot be combined with releases: every error that is not released is dangerous")
     if not isinstance(dangerous, int | float):
         pair_problems = list(_pair_problems("dangerous", dangerous, names))
@@ -197,7 +193,7 @@ def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Ite
         if not pair_problems and not dangerous:
             yield Problem(("dangerous",), "must list at least one pair: otherwise no error would be dangerous")
         elif not pair_problems and names is not None and _is_list(dangerous):
-            free = {(i, j) for i, j, weight in _off_diagonal(spec.weights) if weight == 0}
+            free = {(i, j) for i, j, weight in _off_diagonal(weights) if weight == 0}
             for i, (true, *predicted) in enumerate(class_indices(dangerous, names)):
                 for j, other in enumerate(predicted, start=1):
                     if (true, other) in free:
@@ -205,9 +201,9 @@ def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Ite
                         yield Problem(("dangerous", i, j), problem)
     elif not is_number(dangerous) or dangerous <= 0:
         yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {quoted(dangerous)}")
-    elif spec.weights is None:
+    elif weights is None:
         yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {quoted(dangerous)}")
-    elif (highest := max((weight for *_, weight in _off_diagonal(spec.weights)), default=dangerous)) < dangerous:
+    elif (highest := max((weight for *_, weight in _off_diagonal(weights)), default=dangerous)) < dangerous:
         rule = f"must be at most the highest weight {quoted(highest)}: otherwise no error would be dangerous"
         yield Problem(("dangerous",), f"{rule}, but got {quoted(dangerous)}")
 
@@ -232,13 +228,12 @@ def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Pr
             yield Problem(("refer", i), f"must be a finite cost >= 0, but got {quoted(cost)}")
 
 
-def _answer_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
-    answers: object = spec.answers
+def _answer_problems(answers: object, refer: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if not isinstance(answers, Mapping):
         rule = f"must be a mapping such as {{'red{OR}yellow': 0.3}}"
         yield Problem(("answers",), f"{rule}, but got {quoted(answers)}")
         return
-    if spec.refer is None:
+    if refer is None:
         yield Problem(("answers",), "must come with the cost of a referral (refer), the coarsest answer")
     ambiguous = [name for name in names or () if OR in name]
     if ambiguous:
@@ -261,8 +256,7 @@ def _answer_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterat
             yield Problem(("answers",), f"must have a finite cost >= 0, but {quoted(answer)} has {quoted(cost)}")
 
 
-def _group_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
-    groups: object = spec.class_groups
+def _group_problems(groups: object, answers: Any, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if not isinstance(groups, Mapping):
         rule = "must be a mapping such as {referable: [moderate, severe]}"
         yield Problem(("class_groups",), f"{rule}, but got {quoted(groups)}")
@@ -271,7 +265,7 @@ def _group_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterato
         if not isinstance(group, str) or not group or len(group) > MAX_NAME or has_control(group) or "]" in group:
             rule = f"must have names of up to {MAX_NAME} characters without ]"
             yield Problem(("class_groups",), f"{rule}, but got {quoted(group)}")
-        elif group in RESERVED or group in (names or ()) or group in dict(spec.answers or ()):
+        elif group in RESERVED or group in (names or ()) or group in dict(answers or ()):
             rule = f"must differ from classes, coarse answers, {' and '.join(RESERVED)}"
             yield Problem(("class_groups", group), f"{rule}, but {quoted(group)} is one")
         if not _is_list(members) or not members:

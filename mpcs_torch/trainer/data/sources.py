@@ -1,0 +1,165 @@
+"""Loaders of data sets, by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import Field
+from sklearn import datasets
+from sklearn.model_selection import train_test_split
+from torch import Tensor
+from torchvision.datasets import MNIST
+
+from mpcs_torch.errors import DataError, printable, quoted, shown
+from mpcs_torch.trainer.data.splits import DataSplits, Split
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+def load_scikit_learn(
+    source: Callable[[], "datasets.Bunch"],
+    shape: Sequence[int],
+    _root: Path,  # no files
+    *,
+    test_fraction: Fraction = 0.25,
+    split_seed: Seed = 0,
+) -> DataSplits:
+    """Load a data set of scikit-learn, unscaled: (N, *shape)."""
+    bunch = source()
+    inputs = torch.tensor(bunch.data, dtype=torch.float32).reshape(-1, *shape)
+    labels = torch.tensor(bunch.target, dtype=torch.int64)
+    try:
+        places = torch.arange(len(labels)).numpy()
+        train, test = train_test_split(places, test_size=test_fraction, random_state=split_seed)
+    except ValueError as error:  # such as no sample left to train on
+        raise DataError(f"data.test_fraction {test_fraction} cannot split {len(labels)} samples: {error}") from None
+    names = tuple(str(name) for name in bunch.target_names)
+    return DataSplits(Split(inputs[train], labels[train]), Split(inputs[test], labels[test]), names)
+
+
+load_iris = partial(load_scikit_learn, datasets.load_iris, (4,))
+load_digits = partial(load_scikit_learn, datasets.load_digits, (1, 8, 8))
+load_wine = partial(load_scikit_learn, datasets.load_wine, (13,))
+
+
+def load_breast_cancer(
+    root: Path,
+    *,
+    test_fraction: Fraction = 0.25,
+    split_seed: Seed = 0,
+    unused_classes: Annotated[int, Field(ge=0, le=1000)] = 0,
+) -> DataSplits:
+    """Load Wisconsin breast cancer: (N, 30), 2 classes, and some more that never occur (8 in the published run)."""
+    load = partial(load_scikit_learn, datasets.load_breast_cancer, (30,), root)
+    data = load(test_fraction=test_fraction, split_seed=split_seed)
+    unused = (f"unused {number}" for number in range(1, unused_classes + 1))
+    return replace(data, class_names=(*data.class_names, *unused))
+
+
+def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
+    """Load MNIST in torchvision's layout: grey values 0 to 1, 60 000 training and 10 000 test images of 10 classes.
+
+    Args:
+        root: The data root.
+        rows: Whether an image is a series of its rows, (28, 28), rather than (1, 28, 28).
+
+    Raises:
+        DataError: If a file is missing or broken.
+    """
+    try:
+        parts = [MNIST(root, train=is_train) for is_train in (True, False)]
+    except Exception as error:  # torchvision raises many kinds
+        place = printable(str(root / "MNIST" / "raw"))
+        raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
+    images = [part.data.float().div(255) for part in parts]
+    inputs = images if rows else [each.unsqueeze(1) for each in images]
+    train, test = (Split(each, part.targets) for each, part in zip(inputs, parts, strict=True))
+    return DataSplits(train, test, tuple(map(str, range(10))))
+
+
+def load_add(root: Path) -> DataSplits:
+    """Load ADD, the authors' trajectories of an autonomous driving simulator.
+
+    Inputs are positions (N, 40, 2) in [0, 1]: 2400 training and 600 test trajectories of 3 classes.
+
+    Raises:
+        DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
+    """
+    train, test = (_read_add(root / "ADD", name) for name in ("train", "test"))
+    return DataSplits(train, test, ("0", "1", "2"))
+
+
+def _read_add(folder: Path, name: str) -> Split:
+    try:
+        inputs, labels = (torch.from_numpy(np.load(folder / f"{kind}_{name}.npy")) for kind in ("X", "Y"))
+        return Split(inputs.float(), labels.flatten().long())
+    except Exception as error:  # numpy parses headers as code, which raises many kinds
+        place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
+        raise DataError(f"{place} cannot be read as arrays: {error} (mpcs data get add downloads them)") from None
+
+
+def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
+    """Load a univariate set of the UCR time-series archive: (N, steps, 1), unscaled; labels sorted and numbered from 0.
+
+    Files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, which hold the label first, or ``.ts``, which hold
+    it last after a header.
+
+    Raises:
+        DataError: If a file is missing, a value is missing or not finite, or series differ in length.
+    """
+    parts = [_read_ucr(root / "UCR" / set, f"{set}_{part}") for part in ("TRAIN", "TEST")]
+    (labels, values), (test_labels, test_values) = parts
+    if unknown := sorted({*test_labels} - {*labels}):
+        raise DataError(f"UCR set {quoted(set)}: labels {quoted(unknown)} do not occur in the training file")
+    if values.shape[1] != test_values.shape[1]:
+        raise DataError(f"UCR set {quoted(set)}: training and test series must have one length")
+    names = _sorted_labels(labels)
+    numbers = {name: number for number, name in enumerate(names)}
+    train, test = (Split(values, torch.tensor([numbers[label] for label in labels])) for labels, values in parts)
+    return DataSplits(train, test, tuple(names))
+
+
+def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
+    """Read the label of each series as it is written, and the values, (N, steps, 1), float32."""
+    path = next((path for suffix in ("tsv", "ts") if (path := folder / f"{stem}.{suffix}").is_file()), None)
+    if path is None:
+        hint = f"mpcs data get ucr/{folder.name} downloads it"
+        raise DataError(f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})")
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        if path.suffix == ".ts":
+            rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
+            labels, series = [label for *_, label in rows], [values.split(",") for values, *_ in rows]
+        else:
+            labels, series = [line.split()[0] for line in lines], [line.split()[1:] for line in lines]
+        values = torch.from_numpy(np.array(series, dtype=np.float64)).float()
+        if values.ndim != 2 or not values.numel() or not values.isfinite().all():
+            raise ValueError(f"must hold finite numbers (N, steps), but has {tuple(values.shape)} or a missing value")
+    except ValueError as error:
+        raise DataError(f"{printable(str(path))}: {shown(str(error))}") from None
+    return labels, values.unsqueeze(-1)
+
+
+def _sorted_labels(labels: list[str]) -> list[str]:
+    """Sort different labels by number where all are numbers (-1 before 1, 9 before 10), else alphabetically."""
+    try:
+        return sorted({*labels}, key=float)
+    except ValueError:
+        return sorted({*labels})
+
+
+DATASETS: dict[str, Callable[..., DataSplits]] = {
+    "iris": load_iris,
+    "digits": load_digits,
+    "breast_cancer": load_breast_cancer,
+    "wine": load_wine,
+    "mnist": load_mnist,
+    "ucr": load_ucr,
+    "add": load_add,
+}
+"""Called with the data root; a config sets their keyword-only arguments."""
