@@ -35,7 +35,7 @@ class LabelShiftWarning(UserWarning):
     """Unlabelled samples differ from validation in more than class frequencies, so the estimate is wrong."""
 
 
-class ClassFrequency(NamedTuple):
+class Share(NamedTuple):
     """The joint frequency of some classes, with its interval, NaN if there is none."""
 
     prior: float
@@ -78,17 +78,24 @@ class PriorEstimate(NamedTuple):
     """``(C,)``: the class frequencies of the validation samples."""
     p_value: float
     """Of the test that the samples of each class look as in validation. Below 0.05, do not use the estimate."""
-    class_groups: Mapping[str, ClassFrequency]
+    class_groups: Mapping[str, Share]
     """The requested groups of classes."""
+    told_apart: Mapping[tuple[int, ...], Share]
+    """The finest partition of the classes with intervals narrow enough to act on: single classes if possible."""
 
     def problem(self, names: Sequence[str]) -> str:
-        """Return why the priors must not be used; empty if they may be used."""
+        """Return why the priors must not be used, and which groups of classes are distinguishable; empty if usable."""
         if self.p_value < LEVEL:
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
+        if len(self.told_apart) == len(self.priors):
+            return ""
         ends = zip(*(values.tolist() for values in (self.priors, self.low, self.high)), strict=True)
-        singles = {name: ClassFrequency(*each) for name, each in zip(names, ends, strict=True)}
-        wide = [f"{name} {each}" for name, each in singles.items() if each.width > MAX_WIDTH]
-        return f"intervals are wider than their estimates: {', '.join(wide)}" if wide else ""
+        singles = {name: Share(*share) for name, share in zip(names, ends, strict=True)}
+        wide = [f"{name} {share}" for name, share in singles.items() if share.width > MAX_WIDTH]
+        parts = {" or ".join(names[label] for label in part): share for part, share in self.told_apart.items()}
+        joined = "; ".join(f"{name} {share}" for name, share in parts.items())
+        usable = f"only distinguish {joined}" if len(parts) > 1 else "do not distinguish any classes"
+        return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {usable}"
 
 
 def estimate_priors(
@@ -186,7 +193,9 @@ def estimate_priors(
             LabelShiftWarning,
             stacklevel=2,
         )
-    return PriorEstimate(priors, *single, *joint, shares, p_value, groups)
+    singles = [Share(*ends) for ends in zip(*(values.tolist() for values in (priors, *single)), strict=True)]
+    partition = mixture.usable_partition(singles, confidence)
+    return PriorEstimate(priors, *single, *joint, shares, p_value, groups, partition)
 
 
 class _Design(NamedTuple):
@@ -302,12 +311,29 @@ class _Mixture(NamedTuple):
     errors: Tensor
     """(N + M, C): the contribution of each sample to the error of the priors (delta method)."""
 
-    def share(self, part: Tensor, confidence: float) -> ClassFrequency:
+    def share(self, part: Tensor, confidence: float) -> Share:
         """Return the joint frequency of the classes of a part (C,)."""
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
-        return ClassFrequency(1.0, 1.0, 1.0) if part.all() else ClassFrequency(centre.item(), low.item(), high.item())
+        return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
+
+    def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
+        """Merge the class with the widest interval into the one it is most confused with, until all are narrow enough.
+
+        Other parts with too wide intervals are preferred for a merge.
+        """
+        covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
+        shares = [*shares]
+        while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
+            wide = max(range(len(parts)), key=lambda place: shares[place].width)
+            part, _ = parts.pop(wide), shares.pop(wide)
+            shared = [part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt() for of in parts]
+            order = [(share.width <= MAX_WIDTH, error.item()) for share, error in zip(shares, shared, strict=True)]
+            joined = order.index(min(order))
+            parts[joined] = parts[joined] + part
+            shares[joined] = self.share(parts[joined], confidence)
+        return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
         """Solve (centre - t)^2 <= q^2 variance(t) for t, with centres (G,) and parts (G, C), 1 for their classes.

@@ -230,7 +230,9 @@ def estimate_file_priors(
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
     """Return an estimate for a file that `load_priors` reads: by its fields, with the names of the classes."""
     plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in estimate._asdict().items()}
-    plain["class_groups"] = {name: frequency._asdict() for name, frequency in estimate.class_groups.items()}
+    apart = {" or ".join(names[label] for label in part): share for part, share in estimate.told_apart.items()}
+    shares = {"class_groups": estimate.class_groups, "told_apart": apart}
+    plain |= {name: {part: share._asdict() for part, share in of.items()} for name, of in shares.items()}
     return {"classes": [*names], **plain, "problem": estimate.problem(names)}
 
 

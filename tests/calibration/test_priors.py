@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import LabelShiftWarning, TemperatureScaling, VectorScaling, estimate_priors
-from mpcs_torch.calibration.priors import MAX_WIDTH, PriorMethod
+from mpcs_torch.calibration.priors import MAX_WIDTH, PriorMethod, Share
 from mpcs_torch.functional import shift_priors
 from mpcs_torch.learning import DecisionRule, Limit
 
@@ -199,12 +199,16 @@ def poor(size: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.filterwarnings("ignore::mpcs_torch.calibration.LabelShiftWarning")
-def test_classes_with_too_wide_intervals_are_named_and_a_group_of_them_is_estimated() -> None:
+def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() -> None:
     held = []
     for seed in range(30):
         (preds, target), (unlabelled, _) = poor(400, seed), poor(500, 100 + seed)
         estimate = estimate_priors(preds, target, unlabelled, class_groups={"ill": [1, 2, 3]})
         assert estimate.priors[2] > 0
+        [joined] = [part for part in estimate.told_apart if 3 in part]
+        assert 2 in joined
+        assert all(share.width <= MAX_WIDTH for share in estimate.told_apart.values())
+        assert sorted(label for part in estimate.told_apart for label in part) == [0, 1, 2, 3]
         ill = estimate.class_groups["ill"]
         assert ill.width < 0.4
         assert ill.prior == pytest.approx(0.5, abs=0.12)
@@ -212,8 +216,8 @@ def test_classes_with_too_wide_intervals_are_named_and_a_group_of_them_is_estima
         problem = estimate.problem(["none", "mild", "severe", "worse"])
         if estimate.p_value >= 0.05:
             assert "intervals are wider than their estimates: " in problem
-            assert "worse 0." in problem
-            assert "none 0." not in problem
+            assert "these samples only distinguish none 0." in problem
+            assert "severe or worse 0." in problem
         else:
             assert problem.startswith("the samples of a class do not look the same as in validation (p = 0.")
     assert np.mean(held) >= 0.85
@@ -222,7 +226,8 @@ def test_classes_with_too_wide_intervals_are_named_and_a_group_of_them_is_estima
 def test_an_estimate_that_can_be_used_has_no_problem() -> None:
     estimate = estimate_priors(*draw(EVEN, 2000, 0), draw(EVEN, 2000, 1)[0])
     assert estimate.problem(["a", "b", "c"]) == ""
-    assert ((estimate.high - estimate.low) / estimate.priors <= MAX_WIDTH).all()
+    assert [*estimate.told_apart] == [(0,), (1,), (2,)]
+    assert estimate.told_apart[0,] == Share(*(values[0].item() for values in estimate[:3]))
 
 
 def test_a_class_in_few_clusters_has_no_interval() -> None:
@@ -231,6 +236,7 @@ def test_a_class_in_few_clusters_has_no_interval() -> None:
     given = {"clusters": clusters, "unlabelled_clusters": range(600, 1000)}
     estimate = estimate_priors(preds, target, draw(EVEN, 400, 1)[0], **given)  # type: ignore[arg-type]
     assert estimate.low.isnan().tolist() == estimate.joint_high.isnan().tolist() == [False, False, True]
+    assert all(2 not in part or len(part) > 1 for part in estimate.told_apart)
     assert "c 0.3 (too few samples)" in estimate.problem(["a", "b", "c"])
 
 

@@ -209,6 +209,7 @@ def test_priors_that_are_too_uncertain_are_refused(
     assert run("calibrate", "priors", known, deployed) == 0
     printed = capsys.readouterr().out
     assert "DO NOT USE THESE PRIORS: intervals are wider than their estimates: " in printed
+    assert "these samples do not distinguish any classes." in printed
     assert "--priors" not in printed
     assert run("calibrate", "priors", known, deployed, "--json") == 0
     file, concern = known.with_name("priors.json"), known.with_name("concern.yaml")

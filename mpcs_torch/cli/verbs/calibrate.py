@@ -122,7 +122,7 @@ def priors(
     Args:
         unlabelled: Predictions of the deployment.
     """
-    from mpcs_torch.calibration.priors import ClassFrequency
+    from mpcs_torch.calibration.priors import Share
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import estimate_file_priors, open_unlabelled, plain_priors
     from mpcs_torch.evaluation.files.predictions import Predictions
@@ -136,7 +136,7 @@ def priors(
     plain, names = plain_priors(estimate, known.class_names), known.class_names
     columns = (plain[name] for name in ("validation_priors", "priors", "low", "high", "joint_low", "joint_high"))
     rows = [
-        [name, f"{share:.3g}", str(ClassFrequency(*ends[:3])), ClassFrequency(ends[0], *ends[3:]).interval]
+        [name, f"{share:.3g}", str(Share(*ends[:3])), Share(ends[0], *ends[3:]).interval]
         for name, share, *ends in zip(names, *columns, strict=True)
     ]
     rows += [[name, "", str(share), ""] for name, share in estimate.class_groups.items()]
