@@ -8,12 +8,12 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
 BUDGET = {
     ".": 250,
-    "calibration": 1_050,
-    "cli": 2_700,
+    "calibration": 1_100,
+    "cli": 2_650,
     "concern": 1_300,
     "evaluation": 10_600,
     "functional": 8_550,
-    "integrations": 1_000,
+    "integrations": 1_050,
     "io": 500,
     "learning": 3_700,
     "metrics": 3_700,

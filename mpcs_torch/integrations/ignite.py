@@ -9,11 +9,14 @@
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(validation_loader))
 """
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import ignite.distributed as idist
 import torch
+from ignite.base.mixins import Serializable
 from ignite.engine import Engine
 from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
@@ -26,7 +29,7 @@ __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
 class IgniteError(MpcsError, ValueError):
-    """An evaluator lacks a metric that a selector needs."""
+    """An evaluator lacks a metric that a selector needs, or a state belongs to another metric."""
 
 
 class TorchMetric(IgniteMetric):
@@ -42,6 +45,10 @@ class TorchMetric(IgniteMetric):
             ``y``. Default: the identity.
         device: The device of the states and of the predictions.
 
+    Raises:
+        ValueError: From ``load_state_dict``, if the state is of another class of metric, or has other shapes or another
+            number of processes. It does not include settings of torchmetrics metrics.
+
     Example:
         >>> import torch
         >>> from ignite.engine import Engine
@@ -52,6 +59,8 @@ class TorchMetric(IgniteMetric):
         >>> evaluator.run([(torch.tensor([0, 1]), torch.tensor([0, 0]))]).metrics["accuracy"]
         0.5
     """
+
+    _state_dict_all_req_keys = ("states", "update_counts", "kinds")
 
     def __init__(
         self,
@@ -73,6 +82,38 @@ class TorchMetric(IgniteMetric):
     def compute(self) -> Any:
         """Compute the value of the metric, or the values of a collection by name."""
         return self.metric.compute()
+
+    def _by_path(self) -> dict[str, Metric]:
+        if isinstance(self.metric, MetricCollection):
+            self.metric.items()  # copies the states that metrics share
+        return {path: part for path, part in self.metric.named_modules() if isinstance(part, Metric)}
+
+    def _kinds(self) -> dict[str, str]:
+        return {path: type(part).__name__ for path, part in self._by_path().items()}
+
+    def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
+        states = self.metric.state_dict()
+        for path, part in self._by_path().items():
+            states |= {f"{path}.{name}".lstrip("."): state for name, state in part.metric_state.items()}
+        counts = {path: part.update_count for path, part in self._by_path().items()}
+        return OrderedDict(states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds())
+
+    def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
+        Serializable.load_state_dict(self, state_dict)
+        expected = self._state_dict_per_rank()["states"]
+        shapes, saved = (_shapes(states) for states in (expected, state_dict["states"]))
+        if shapes != saved or state_dict["kinds"] != self._kinds():
+            problem = f"those of {state_dict['kinds']}, {saved}" if shapes != saved else state_dict["kinds"]
+            raise IgniteError(f"state_dict must have the states of {self._kinds()}, {shapes}, but has {problem}.")
+        self.metric.load_state_dict(deepcopy(state_dict["states"]))
+        for path, part in self._by_path().items():  # not part of the states
+            part._update_count, part._computed = state_dict["update_counts"][path], None
+        self.metric.to(self._device)
+
+
+def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shape of each tensor state; None for lists, which grow."""
+    return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 
 class SelectCheckpoint:
