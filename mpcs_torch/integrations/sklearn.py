@@ -40,7 +40,7 @@ from mpcs_torch.integrations._sklearn_labels import (
     ordered_probabilities,
 )
 from mpcs_torch.metrics import ProbabilityAccuracy
-from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, settings_of
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry, settings_of
 
 __all__ = [
     "ConcernConfusionDisplay",
