@@ -2,6 +2,7 @@
 
 from mpcs_torch.functional.comparison.audit import AuditedMean, audited_mean
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
+from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson, cost_interval, meets_rule_of_30
 from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
 from mpcs_torch.functional.comparison.sequential import (
     AnytimeInterval,
@@ -60,7 +61,6 @@ from mpcs_torch.functional.detection.equal_error_rate import (
     gaussian_equal_error,
 )
 from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
-from mpcs_torch.functional.detection.interval import clopper_pearson, cost_interval, meets_rule_of_30
 from mpcs_torch.functional.detection.llr_cost import (
     BayesErrors,
     cllr,
