@@ -99,16 +99,7 @@ def expected_concern(
     matrix = matrix.to(preds.device)
     check_costs(matrix, num_classes, referral=True)
     ratio = checked_ratio(training_priors, priors, num_classes)
-    decided = decide(
-        preds,
-        target,
-        concern=matrix,
-        decision=decision,
-        from_logits=from_logits,
-        ratio=ratio,
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
-    )
+    decided = decide(preds, target, sample_weight, matrix, decision, from_logits, ratio, ignore_index)
     raise_first(decided.find_faults())
     return mean_cost(sum_costs(decided, matrix), matrix, priors=priors, normalize=normalize)
 
@@ -126,26 +117,18 @@ class Decided(NamedTuple):
 def decide(
     preds: Tensor,
     target: Tensor,
-    *,
+    sample_weight: Tensor | None,
     concern: Tensor,
     decision: DecideBy,
     from_logits: bool,
     ratio: Tensor | None,
     ignore_index: int | None,
-    sample_weight: Tensor | None,
 ) -> Decided:
     """Flatten integer decisions, or flatten scores and decide, without reading values on the host."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
-        samples = flatten_samples(
-            preds,
-            target,
-            num_classes=num_classes,
-            scale=scale_of(from_logits),
-            ignore_index=ignore_index,
-            sample_weight=sample_weight,
-        )
+        samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index, sample_weight)
 
         def decision_of(samples: Samples) -> Tensor:
             if decision == "most_probable" and ratio is None:
@@ -157,14 +140,8 @@ def decide(
         return Decided(terms.term, terms.labels, terms.find_faults)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
-    decisions = flatten_decisions(
-        preds,
-        target,
-        num_classes=num_classes,
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
-        further=concern.shape[1] - num_classes,
-    )
+    further = concern.shape[1] - num_classes
+    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
     return Decided(decisions.predicted, decisions.labels, decisions.find_faults)
 
 

@@ -63,9 +63,7 @@ class RiskCoverageArea(SumMetric):
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
-        samples = flatten_samples(
-            detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
-        )
+        samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
         self.admit(samples.find_faults)
         risk, loss = estimated_risks(samples, self.dangerous)
         self.add(risk=risk, loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
