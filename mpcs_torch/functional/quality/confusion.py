@@ -89,7 +89,7 @@ def count_pairs(decisions: Decisions) -> Tensor:
 
 
 def counts_of(
-    preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
+    preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
     """Return the per-class counts of samples or, without a target, of a confusion matrix passed as `preds`."""
     check_num_classes(num_classes)

@@ -50,7 +50,7 @@ def multiclass_quality_metrics(
         0.833 0.750 0.833
     """
     check_quality_settings(beta, zero_division)
-    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    counts = counts_of(preds, target, sample_weight, num_classes, ignore_index)
     return quality_of(counts, beta=beta, zero_division=zero_division)
 
 

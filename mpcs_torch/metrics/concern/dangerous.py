@@ -45,8 +45,7 @@ class SeverityMetric(AdditiveMetric):
 class DangerousErrors(SeverityMetric):
     """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
-    Shapes, rules, references and arguments are those of `mpcs_torch.functional.dangerous_errors`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.dangerous_errors`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

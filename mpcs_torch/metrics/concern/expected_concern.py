@@ -16,8 +16,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class ExpectedConcern(AdditiveMetric):
     """Compute the mean concern of decisions relative to the best constant class; lower is better, 0 is perfect.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.expected_concern`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.expected_concern`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

@@ -21,8 +21,8 @@ from mpcs_torch.metrics.additive import ProbabilityMetric
 class MetaPatternConcernScore(ProbabilityMetric):
     """Compute the mean Meta Pattern Concern Score (MPCS) of all samples; in nats, lower is better, 0 is perfect.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.meta_pattern_concern_score`;
-    ``validate_args`` and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.meta_pattern_concern_score`; for ``validate_args`` and errors see
+    `Accuracy`.
 
     Example:
         >>> import torch

@@ -20,8 +20,8 @@ IGNORED = -1
 class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.risk_coverage_area`;
-    ``validate_args`` and errors those of `Accuracy`. The states keep the estimated risk and one byte per sample.
+    Arguments are those of `mpcs_torch.functional.risk_coverage_area`; for ``validate_args`` and errors see `Accuracy`.
+    The states keep the estimated risk and one byte per sample.
 
     Example:
         >>> import torch

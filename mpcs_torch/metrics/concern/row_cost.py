@@ -12,8 +12,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class RowCost(AdditiveMetric):
     """Compute the mean cost of decisions with row-wise costs; lower is better.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.row_cost`; ``validate_args`` and
-    errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.row_cost`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

@@ -20,8 +20,7 @@ def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: A
 class PartialAUC(ScalarDetectionMetric):
     """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
 
-    Equation, references and arguments are those of `mpcs_torch.functional.partial_auc`; ``validate_args`` and
-    errors those of `EqualErrorRate`.
+    Arguments are those of `mpcs_torch.functional.partial_auc`; for ``validate_args`` and errors see `EqualErrorRate`.
 
     Example:
         >>> import torch

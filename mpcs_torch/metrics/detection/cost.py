@@ -152,8 +152,8 @@ class ActualDetectionCost(_ThresholdCost):
 
     The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or a given
     threshold, or one learned by another metric from development data (`threshold_from`), for scores of any range.
-    Equation, references and arguments are those of `mpcs_torch.functional.actual_detection_cost`; ``validate_args``
-    and errors those of `EqualErrorRate`.
+    Arguments are those of `mpcs_torch.functional.actual_detection_cost`; for ``validate_args`` and errors see
+    `EqualErrorRate`.
 
     Example:
         >>> import torch

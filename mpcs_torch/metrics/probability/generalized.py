@@ -14,8 +14,7 @@ from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 class GeometricAccuracy(ProbabilityMetric):
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.geometric_accuracy`;
-    ``validate_args`` and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.geometric_accuracy`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

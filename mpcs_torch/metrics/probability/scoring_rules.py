@@ -16,8 +16,7 @@ from mpcs_torch.metrics.additive import ProbabilityMetric
 class BrierScore(ProbabilityMetric):
     """Compute the Brier score of probabilities; lower is better, 0 is perfect.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.brier_score`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.brier_score`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -67,8 +66,7 @@ UNSEEN_LOSS = -log(1e-12)
 class CrossEntropy(ProbabilityMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.cross_entropy`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.cross_entropy`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

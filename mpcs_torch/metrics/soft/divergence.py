@@ -13,8 +13,8 @@ from mpcs_torch.metrics.soft.scores import SoftMetric
 class SoftKLDivergence(SoftMetric):
     """Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.soft_kl_divergence`;
-    ``validate_args`` and errors those of `Accuracy`. The elements of all classes are pooled.
+    Arguments are those of `mpcs_torch.functional.soft_kl_divergence`; for ``validate_args`` and errors see `Accuracy`.
+    The elements of all classes are pooled.
 
     Example:
         >>> import torch
