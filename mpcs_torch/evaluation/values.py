@@ -28,9 +28,8 @@ from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.functional.concern.expected_concern import constant_classes
+from mpcs_torch.functional.concern.expected_concern import constant_classes, cost_matrix
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.metrics.concern.expected_concern import cost_matrix
 from mpcs_torch.metrics.one_class import ClassRate
 
 

@@ -8,8 +8,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern import expected_concern as kernel
 from mpcs_torch.functional.concern.expected_concern import DecideBy
-from mpcs_torch.functional.inputs.arrays import costs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_matrix_fits, check_num_classes
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 
@@ -53,7 +52,7 @@ class ExpectedConcern(AdditiveMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_choice("decision", decision, DecideBy)
-        concern = cost_matrix(concern, num_classes)
+        concern = kernel.cost_matrix(concern, num_classes)
         ratio = kernel.checked_ratio(training_priors, priors, num_classes)
         super().__init__(
             locals(),
@@ -99,14 +98,3 @@ class ExpectedConcern(AdditiveMetric):
             title += " of the best constant class"
         mean = kernel.mean_cost(self.sums(), self.concern, priors=self.priors, normalize=False).item()
         return class_bars((self.cost / self.samples).tolist(), mean, title, ylabel="mean concern", on=on)
-
-
-def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    """Return the validated costs, float64 (C, C) or wider, with a diagonal of 0; by default 1 for every error."""
-    check_matrix_fits(num_classes, 8)
-    if concern is None:
-        concern = torch.ones(num_classes, num_classes)
-    costs = costs_of(concern)
-    check_costs(costs, num_classes, referral=True)
-    # The diagonal is not read, so equivalent settings must have equal fingerprints.
-    return costs.detach().to(torch.float64, copy=True).fill_diagonal_(0)
