@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from examples.benchmark.methods import Batch, Method, Problem, costs_of, method_of
 from examples.benchmark.tasks import TASKS, Parts, Task
 from mpcs_torch.io.atomic_files import replace_whole
-from mpcs_torch.metrics.by_name import find_entry
+from mpcs_torch.metrics.register import find_entry
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.evaluation import inputs_of
 

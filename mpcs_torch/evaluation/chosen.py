@@ -22,9 +22,9 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft, shares_of
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes, entry_of_metric, find_entry
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.metrics.register import ENTRIES, MetricEntry, Takes, entry_of_metric, find_entry
 
 Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mpcs_torch.evaluation.classifier_scores import ClassifierScores
     from mpcs_torch.evaluation.evaluation import Evaluation
     from mpcs_torch.evaluation.result import Result
-    from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.metrics.register import MetricEntry
 
 
 def open_models(
@@ -82,7 +82,7 @@ def open_models(
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
     """Return hard F at the threshold of each class that is best on development data."""
-    from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.metrics.register import MetricEntry
     from mpcs_torch.metrics.soft.scores import HardF1
 
     if development.class_names != list(class_names):

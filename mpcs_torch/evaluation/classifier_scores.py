@@ -30,7 +30,7 @@ from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.metrics.register import MetricEntry
 
 OF_DECISIONS = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
 """The rates of decisions that are no referrals, and their titles in tables."""

@@ -26,7 +26,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.values import scores_of
 from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry
+from mpcs_torch.metrics.register import ENTRIES, MetricEntry
 
 MAX_OF_CELLS = 2**25
 """The most numbers (256 MiB) that are kept of the pairs of classes of a confusion matrix."""

@@ -24,9 +24,9 @@ from mpcs_torch.functional import (
     bounded_mean_test,
     clopper_pearson,
 )
+from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson_ends
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
-from mpcs_torch.functional.detection.interval import clopper_pearson_ends
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.quality.confusion import ClassCounts
 

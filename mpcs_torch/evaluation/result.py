@@ -107,7 +107,7 @@ class Result(Generic[ScoresT]):
 
     def _way_to(self, metric: str) -> str | None:
         """Say how a metric that exists is measured, too."""
-        from mpcs_torch.metrics.by_name import BY_NAME, OF_CLASS  # takes seconds, so for an error alone
+        from mpcs_torch.metrics.register import BY_NAME, OF_CLASS  # takes seconds, so for an error alone
 
         if metric not in BY_NAME and metric not in OF_CLASS:
             return None

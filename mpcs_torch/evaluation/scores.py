@@ -12,7 +12,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.metrics.register import MetricEntry
 
 
 Measured = tuple[float, Interval | None, str]

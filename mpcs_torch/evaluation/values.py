@@ -28,9 +28,9 @@ from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.functional.concern.expected_concern import constant_classes
-from mpcs_torch.metrics.concern.expected_concern import cost_matrix
-from mpcs_torch.metrics.one_class import ClassRate, RateSums
+from mpcs_torch.functional.concern.expected_concern import constant_classes, cost_matrix
+from mpcs_torch.functional.inputs.labels import WeightedSum
+from mpcs_torch.metrics.one_class import ClassRate
 
 
 def scores_of(
@@ -197,8 +197,9 @@ def _rates_of_groups(
         name: sums.layout.outcomes_of(table.sums) for (name, sums), table in zip(models.items(), tables, strict=True)
     }
     for group, (a, b) in product(groups, combinations(models, 2)):
-        one, other = (RateSums(*outcomes[name][group].rates(units.rows, refers=chosen.refers)[rate]) for name in (a, b))
-        if one.total.any() and group not in known:
+        rates = (outcomes[name][group].rates(units.rows, refers=chosen.refers)[rate] for name in (a, b))
+        one, other = (WeightedSum(*counts) for counts in rates)
+        if one.weight.any() and group not in known:
             name = f"{rate}[{group}]"
             measure = Measure(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
             yield a, b, measure, difference_of(ClassRate(2, [1]), one, other, units)

@@ -1,206 +1,113 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
-from mpcs_torch.functional.comparison.audit import AuditedMean, audited_mean
-from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
-from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
-from mpcs_torch.functional.comparison.sequential import (
-    AnytimeInterval,
-    anytime_evidence,
-    anytime_interval,
-    detectable_rate,
-    e_benjamini_hochberg,
-    labels_to_alarm,
-)
-from mpcs_torch.functional.comparison.significance import (
-    Comparison,
-    McNemarTest,
-    PairedDifference,
-    holm_adjusted,
-    mcnemar_test,
-    summarize_comparisons,
-)
-from mpcs_torch.functional.concern.cost_range import mean_cost_range
-from mpcs_torch.functional.concern.coverage import coverage, selective_accuracy
-from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
-from mpcs_torch.functional.concern.decision import least_concern_decision, shift_priors
-from mpcs_torch.functional.concern.expected_concern import expected_concern
-from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
-from mpcs_torch.functional.concern.losses import concern_loss, softmax_margin_loss
-from mpcs_torch.functional.concern.mpcs import concession_intervals, meta_pattern_concern_score
-from mpcs_torch.functional.concern.risk_control import RiskThreshold, risk_threshold
-from mpcs_torch.functional.concern.risk_coverage_area import (
-    RiskCoverage,
-    risk_coverage_area,
-    risk_coverage_area_details,
-    risk_coverage_curve,
-)
-from mpcs_torch.functional.concern.row_cost import row_cost
-from mpcs_torch.functional.detection.area import (
-    false_alarm_at_miss,
-    h_measure,
-    miss_at_false_alarm,
-    partial_auc,
-    precision_recall_break_even,
-)
-from mpcs_torch.functional.detection.cost import (
-    DetectionCost,
-    actual_detection_cost,
-    actual_detection_cost_details,
-    half_total_error_rate,
-    half_total_error_rate_details,
-    min_detection_cost,
-    min_detection_cost_details,
-)
-from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
-from mpcs_torch.functional.detection.equal_error_rate import (
-    EqualError,
-    GaussianEqualError,
-    equal_error_rate,
-    equal_error_rate_details,
-    gaussian_equal_error,
-)
-from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
-from mpcs_torch.functional.detection.interval import clopper_pearson, cost_interval, meets_rule_of_30
-from mpcs_torch.functional.detection.llr_cost import (
-    BayesErrors,
-    cllr,
-    log_likelihood_ratios,
-    min_cllr,
-    normalized_bayes_error,
-)
-from mpcs_torch.functional.detection.normalization import CohortStatistics, cohort_statistics, normalize_scores
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
-from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
-from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.probability.generalized import (
-    decisiveness,
-    generalized_mean,
-    generalized_mean_loss,
-    geometric_accuracy,
-    robustness,
-)
-from mpcs_torch.functional.probability.measured import (
-    MeanCurve,
-    MeasuredProbabilities,
-    calibration_slope,
-    generalized_mean_curve,
-    measured_probabilities,
-)
-from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
-from mpcs_torch.functional.probability.scoring_rules import brier_score, cross_entropy
-from mpcs_torch.functional.quality.confusion import confusion_matrix
-from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
-from mpcs_torch.functional.quality.scores import accuracy, class_error_rates, macro_f1, matthews_correlation
-from mpcs_torch.functional.soft.divergence import soft_kl_divergence
-from mpcs_torch.functional.soft.hard import FThresholds, best_f_thresholds
-from mpcs_torch.functional.soft.scores import hard_f1, soft_f1, soft_fbeta, soft_precision, soft_recall
-from mpcs_torch.functional.soft.sums import SoftStatScores, soft_stat_scores
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AnytimeInterval",
-    "AuditedMean",
-    "BayesErrors",
-    "CohortStatistics",
-    "Comparison",
-    "DangerousErrorCounts",
-    "DetectionCost",
-    "DetectionSummary",
-    "EqualError",
-    "ErrorRates",
-    "FThresholds",
-    "GaussianEqualError",
-    "JackknifeInterval",
-    "McNemarTest",
-    "MeanCurve",
-    "MeasuredProbabilities",
-    "OperatingPoint",
-    "PairedDifference",
-    "ProbabilitiesWarning",
-    "ReversedScoresWarning",
-    "RiskCoverage",
-    "RiskThreshold",
-    "SoftStatScores",
-    "UnattainableLimitError",
-    "accuracy",
-    "actual_detection_cost",
-    "actual_detection_cost_details",
-    "anytime_evidence",
-    "anytime_interval",
-    "audited_mean",
-    "bayes_threshold",
-    "best_f_thresholds",
-    "bounded_mean_interval",
-    "bounded_mean_test",
-    "brier_score",
-    "calibration_slope",
-    "class_error_rates",
-    "cllr",
-    "clopper_pearson",
-    "cohort_statistics",
-    "concern_loss",
-    "concession_intervals",
-    "confusion_matrix",
-    "cost_interval",
-    "coverage",
-    "cross_entropy",
-    "dangerous_errors",
-    "dangerous_errors_details",
-    "decisiveness",
-    "detectable_rate",
-    "detection_curve",
-    "detection_summary",
-    "e_benjamini_hochberg",
-    "effective_prior",
-    "equal_error_rate",
-    "equal_error_rate_details",
-    "expected_concern",
-    "false_alarm_at_miss",
-    "gaussian_equal_error",
-    "generalized_mean",
-    "generalized_mean_curve",
-    "generalized_mean_loss",
-    "geometric_accuracy",
-    "h_measure",
-    "half_total_error_rate",
-    "half_total_error_rate_details",
-    "hard_f1",
-    "holm_adjusted",
-    "jackknife_interval",
-    "labels_to_alarm",
-    "least_concern_decision",
-    "log_likelihood_ratios",
-    "macro_f1",
-    "matthews_correlation",
-    "mcnemar_test",
-    "mean_cost_range",
-    "measured_probabilities",
-    "meets_rule_of_30",
-    "meta_pattern_concern_score",
-    "min_cllr",
-    "min_detection_cost",
-    "min_detection_cost_details",
-    "miss_at_false_alarm",
-    "multiclass_quality_metrics",
-    "normalize_scores",
-    "normalized_bayes_error",
-    "partial_auc",
-    "precision_recall_break_even",
-    "probability_accuracy",
-    "risk_coverage_area",
-    "risk_coverage_area_details",
-    "risk_coverage_curve",
-    "risk_threshold",
-    "robustness",
-    "roc_convex_hull",
-    "row_cost",
-    "selective_accuracy",
-    "shift_priors",
-    "soft_f1",
-    "soft_fbeta",
-    "soft_kl_divergence",
-    "soft_precision",
-    "soft_recall",
-    "soft_stat_scores",
-    "softmax_margin_loss",
-    "summarize_comparisons",
-]
+from mpcs_torch.functional.comparison.audit import AuditedMean as AuditedMean
+from mpcs_torch.functional.comparison.audit import audited_mean as audited_mean
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval as bounded_mean_interval
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_test as bounded_mean_test
+from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson as clopper_pearson
+from mpcs_torch.functional.comparison.clopper_pearson import cost_interval as cost_interval
+from mpcs_torch.functional.comparison.clopper_pearson import meets_rule_of_30 as meets_rule_of_30
+from mpcs_torch.functional.comparison.jackknife import JackknifeInterval as JackknifeInterval
+from mpcs_torch.functional.comparison.jackknife import jackknife_interval as jackknife_interval
+from mpcs_torch.functional.comparison.sequential import AnytimeInterval as AnytimeInterval
+from mpcs_torch.functional.comparison.sequential import anytime_evidence as anytime_evidence
+from mpcs_torch.functional.comparison.sequential import anytime_interval as anytime_interval
+from mpcs_torch.functional.comparison.sequential import detectable_rate as detectable_rate
+from mpcs_torch.functional.comparison.sequential import e_benjamini_hochberg as e_benjamini_hochberg
+from mpcs_torch.functional.comparison.sequential import labels_to_alarm as labels_to_alarm
+from mpcs_torch.functional.comparison.significance import Comparison as Comparison
+from mpcs_torch.functional.comparison.significance import McNemarTest as McNemarTest
+from mpcs_torch.functional.comparison.significance import PairedDifference as PairedDifference
+from mpcs_torch.functional.comparison.significance import holm_adjusted as holm_adjusted
+from mpcs_torch.functional.comparison.significance import mcnemar_test as mcnemar_test
+from mpcs_torch.functional.comparison.significance import summarize_comparisons as summarize_comparisons
+from mpcs_torch.functional.concern.cost_range import mean_cost_range as mean_cost_range
+from mpcs_torch.functional.concern.coverage import coverage as coverage
+from mpcs_torch.functional.concern.coverage import selective_accuracy as selective_accuracy
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts as DangerousErrorCounts
+from mpcs_torch.functional.concern.dangerous import dangerous_errors as dangerous_errors
+from mpcs_torch.functional.concern.dangerous import dangerous_errors_details as dangerous_errors_details
+from mpcs_torch.functional.concern.decision import least_concern_decision as least_concern_decision
+from mpcs_torch.functional.concern.decision import shift_priors as shift_priors
+from mpcs_torch.functional.concern.expected_concern import expected_concern as expected_concern
+from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError as UnattainableLimitError
+from mpcs_torch.functional.concern.losses import concern_loss as concern_loss
+from mpcs_torch.functional.concern.losses import softmax_margin_loss as softmax_margin_loss
+from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
+from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
+from mpcs_torch.functional.concern.risk_control import RiskThreshold as RiskThreshold
+from mpcs_torch.functional.concern.risk_control import risk_threshold as risk_threshold
+from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage as RiskCoverage
+from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area as risk_coverage_area
+from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area_details as risk_coverage_area_details
+from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_curve as risk_coverage_curve
+from mpcs_torch.functional.concern.row_cost import row_cost as row_cost
+from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
+from mpcs_torch.functional.detection.area import h_measure as h_measure
+from mpcs_torch.functional.detection.area import miss_at_false_alarm as miss_at_false_alarm
+from mpcs_torch.functional.detection.area import partial_auc as partial_auc
+from mpcs_torch.functional.detection.area import precision_recall_break_even as precision_recall_break_even
+from mpcs_torch.functional.detection.cost import DetectionCost as DetectionCost
+from mpcs_torch.functional.detection.cost import actual_detection_cost as actual_detection_cost
+from mpcs_torch.functional.detection.cost import actual_detection_cost_details as actual_detection_cost_details
+from mpcs_torch.functional.detection.cost import half_total_error_rate as half_total_error_rate
+from mpcs_torch.functional.detection.cost import half_total_error_rate_details as half_total_error_rate_details
+from mpcs_torch.functional.detection.cost import min_detection_cost as min_detection_cost
+from mpcs_torch.functional.detection.cost import min_detection_cost_details as min_detection_cost_details
+from mpcs_torch.functional.detection.curve import detection_curve as detection_curve
+from mpcs_torch.functional.detection.curve import roc_convex_hull as roc_convex_hull
+from mpcs_torch.functional.detection.equal_error_rate import EqualError as EqualError
+from mpcs_torch.functional.detection.equal_error_rate import GaussianEqualError as GaussianEqualError
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate as equal_error_rate
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate_details as equal_error_rate_details
+from mpcs_torch.functional.detection.equal_error_rate import gaussian_equal_error as gaussian_equal_error
+from mpcs_torch.functional.detection.errors import ErrorRates as ErrorRates
+from mpcs_torch.functional.detection.errors import ReversedScoresWarning as ReversedScoresWarning
+from mpcs_torch.functional.detection.llr_cost import BayesErrors as BayesErrors
+from mpcs_torch.functional.detection.llr_cost import cllr as cllr
+from mpcs_torch.functional.detection.llr_cost import log_likelihood_ratios as log_likelihood_ratios
+from mpcs_torch.functional.detection.llr_cost import min_cllr as min_cllr
+from mpcs_torch.functional.detection.llr_cost import normalized_bayes_error as normalized_bayes_error
+from mpcs_torch.functional.detection.normalization import CohortStatistics as CohortStatistics
+from mpcs_torch.functional.detection.normalization import cohort_statistics as cohort_statistics
+from mpcs_torch.functional.detection.normalization import normalize_scores as normalize_scores
+from mpcs_torch.functional.detection.operating_point import OperatingPoint as OperatingPoint
+from mpcs_torch.functional.detection.operating_point import bayes_threshold as bayes_threshold
+from mpcs_torch.functional.detection.operating_point import effective_prior as effective_prior
+from mpcs_torch.functional.detection.summary import DetectionSummary as DetectionSummary
+from mpcs_torch.functional.detection.summary import detection_summary as detection_summary
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning as ProbabilitiesWarning
+from mpcs_torch.functional.probability.generalized import decisiveness as decisiveness
+from mpcs_torch.functional.probability.generalized import generalized_mean as generalized_mean
+from mpcs_torch.functional.probability.generalized import generalized_mean_loss as generalized_mean_loss
+from mpcs_torch.functional.probability.generalized import geometric_accuracy as geometric_accuracy
+from mpcs_torch.functional.probability.generalized import robustness as robustness
+from mpcs_torch.functional.probability.measured import MeanCurve as MeanCurve
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities as MeasuredProbabilities
+from mpcs_torch.functional.probability.measured import calibration_slope as calibration_slope
+from mpcs_torch.functional.probability.measured import generalized_mean_curve as generalized_mean_curve
+from mpcs_torch.functional.probability.measured import measured_probabilities as measured_probabilities
+from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy as probability_accuracy
+from mpcs_torch.functional.probability.scoring_rules import brier_score as brier_score
+from mpcs_torch.functional.probability.scoring_rules import cross_entropy as cross_entropy
+from mpcs_torch.functional.quality.confusion import confusion_matrix as confusion_matrix
+from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics as multiclass_quality_metrics
+from mpcs_torch.functional.quality.scores import accuracy as accuracy
+from mpcs_torch.functional.quality.scores import class_error_rates as class_error_rates
+from mpcs_torch.functional.quality.scores import macro_f1 as macro_f1
+from mpcs_torch.functional.quality.scores import matthews_correlation as matthews_correlation
+from mpcs_torch.functional.soft.divergence import soft_kl_divergence as soft_kl_divergence
+from mpcs_torch.functional.soft.hard import FThresholds as FThresholds
+from mpcs_torch.functional.soft.hard import best_f_thresholds as best_f_thresholds
+from mpcs_torch.functional.soft.scores import hard_f1 as hard_f1
+from mpcs_torch.functional.soft.scores import soft_f1 as soft_f1
+from mpcs_torch.functional.soft.scores import soft_fbeta as soft_fbeta
+from mpcs_torch.functional.soft.scores import soft_precision as soft_precision
+from mpcs_torch.functional.soft.scores import soft_recall as soft_recall
+from mpcs_torch.functional.soft.sums import SoftStatScores as SoftStatScores
+from mpcs_torch.functional.soft.sums import soft_stat_scores as soft_stat_scores
+
+if not TYPE_CHECKING:  # type checkers take "import A as A" for public
+    __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))

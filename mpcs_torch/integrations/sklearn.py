@@ -35,7 +35,7 @@ from mpcs_torch.integrations._sklearn_labels import (
     classes_of,
     ordered_probabilities,
 )
-from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, settings_of
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry, settings_of
 
 __all__ = [
     "ConcernConfusionDisplay",

@@ -1,89 +1,54 @@
 """The metrics of `mpcs_torch.functional` as `torchmetrics.Metric` classes."""
 
-from mpcs_torch.metrics.concern.coverage import Coverage, SelectiveAccuracy
-from mpcs_torch.metrics.concern.dangerous import DangerousErrors
-from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
-from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
-from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
-from mpcs_torch.metrics.concern.row_cost import RowCost
-from mpcs_torch.metrics.detection.area import (
-    FalseAlarmAtMiss,
-    HMeasure,
-    MissAtFalseAlarm,
-    PartialAUC,
-    PrecisionRecallBreakEven,
-)
-from mpcs_torch.metrics.detection.cost import ActualDetectionCost, HalfTotalErrorRate, MinDetectionCost
-from mpcs_torch.metrics.detection.curve import DetectionCurve
-from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
-from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
-from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
-from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.probability.scoring_rules import BrierScore, CrossEntropy
-from mpcs_torch.metrics.quality.confusion import ConfusionMatrix
-from mpcs_torch.metrics.quality.quality_metrics import (
-    AverageAccuracy,
-    BalancedErrorRate,
-    ErrorRate,
-    MacroFScore,
-    MacroPrecision,
-    MacroRecall,
-    MicroFScore,
-    MicroPrecision,
-    MicroRecall,
-    MulticlassQualityMetrics,
-    WeightedErrorRate,
-)
-from mpcs_torch.metrics.quality.scores import Accuracy, ClassErrorRates, MacroF1, MatthewsCorrelation
-from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
-from mpcs_torch.metrics.soft.scores import HardF1, SoftF1, SoftFBeta, SoftPrecision, SoftRecall
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Accuracy",
-    "ActualDetectionCost",
-    "AverageAccuracy",
-    "BalancedErrorRate",
-    "BrierScore",
-    "ClassErrorRates",
-    "Cllr",
-    "ConfusionMatrix",
-    "Coverage",
-    "CrossEntropy",
-    "DangerousErrors",
-    "Decisiveness",
-    "DetectionCurve",
-    "EqualErrorRate",
-    "ErrorRate",
-    "ExpectedConcern",
-    "FalseAlarmAtMiss",
-    "GeometricAccuracy",
-    "HMeasure",
-    "HalfTotalErrorRate",
-    "HardF1",
-    "MacroF1",
-    "MacroFScore",
-    "MacroPrecision",
-    "MacroRecall",
-    "MatthewsCorrelation",
-    "MetaPatternConcernScore",
-    "MicroFScore",
-    "MicroPrecision",
-    "MicroRecall",
-    "MinCllr",
-    "MinDetectionCost",
-    "MissAtFalseAlarm",
-    "MulticlassQualityMetrics",
-    "PartialAUC",
-    "PrecisionRecallBreakEven",
-    "ProbabilityAccuracy",
-    "RiskCoverageArea",
-    "Robustness",
-    "RowCost",
-    "SelectiveAccuracy",
-    "SoftF1",
-    "SoftFBeta",
-    "SoftKLDivergence",
-    "SoftPrecision",
-    "SoftRecall",
-    "WeightedErrorRate",
-]
+from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
+from mpcs_torch.metrics.concern.coverage import SelectiveAccuracy as SelectiveAccuracy
+from mpcs_torch.metrics.concern.dangerous import DangerousErrors as DangerousErrors
+from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern as ExpectedConcern
+from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
+from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea as RiskCoverageArea
+from mpcs_torch.metrics.concern.row_cost import RowCost as RowCost
+from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
+from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
+from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
+from mpcs_torch.metrics.detection.area import PartialAUC as PartialAUC
+from mpcs_torch.metrics.detection.area import PrecisionRecallBreakEven as PrecisionRecallBreakEven
+from mpcs_torch.metrics.detection.cost import ActualDetectionCost as ActualDetectionCost
+from mpcs_torch.metrics.detection.cost import HalfTotalErrorRate as HalfTotalErrorRate
+from mpcs_torch.metrics.detection.cost import MinDetectionCost as MinDetectionCost
+from mpcs_torch.metrics.detection.curve import DetectionCurve as DetectionCurve
+from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate as EqualErrorRate
+from mpcs_torch.metrics.detection.llr_cost import Cllr as Cllr
+from mpcs_torch.metrics.detection.llr_cost import MinCllr as MinCllr
+from mpcs_torch.metrics.probability.generalized import Decisiveness as Decisiveness
+from mpcs_torch.metrics.probability.generalized import GeometricAccuracy as GeometricAccuracy
+from mpcs_torch.metrics.probability.generalized import Robustness as Robustness
+from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy as ProbabilityAccuracy
+from mpcs_torch.metrics.probability.scoring_rules import BrierScore as BrierScore
+from mpcs_torch.metrics.probability.scoring_rules import CrossEntropy as CrossEntropy
+from mpcs_torch.metrics.quality.confusion import ConfusionMatrix as ConfusionMatrix
+from mpcs_torch.metrics.quality.quality_metrics import AverageAccuracy as AverageAccuracy
+from mpcs_torch.metrics.quality.quality_metrics import BalancedErrorRate as BalancedErrorRate
+from mpcs_torch.metrics.quality.quality_metrics import ErrorRate as ErrorRate
+from mpcs_torch.metrics.quality.quality_metrics import MacroFScore as MacroFScore
+from mpcs_torch.metrics.quality.quality_metrics import MacroPrecision as MacroPrecision
+from mpcs_torch.metrics.quality.quality_metrics import MacroRecall as MacroRecall
+from mpcs_torch.metrics.quality.quality_metrics import MicroFScore as MicroFScore
+from mpcs_torch.metrics.quality.quality_metrics import MicroPrecision as MicroPrecision
+from mpcs_torch.metrics.quality.quality_metrics import MicroRecall as MicroRecall
+from mpcs_torch.metrics.quality.quality_metrics import MulticlassQualityMetrics as MulticlassQualityMetrics
+from mpcs_torch.metrics.quality.quality_metrics import WeightedErrorRate as WeightedErrorRate
+from mpcs_torch.metrics.quality.scores import Accuracy as Accuracy
+from mpcs_torch.metrics.quality.scores import ClassErrorRates as ClassErrorRates
+from mpcs_torch.metrics.quality.scores import MacroF1 as MacroF1
+from mpcs_torch.metrics.quality.scores import MatthewsCorrelation as MatthewsCorrelation
+from mpcs_torch.metrics.soft.divergence import SoftKLDivergence as SoftKLDivergence
+from mpcs_torch.metrics.soft.scores import HardF1 as HardF1
+from mpcs_torch.metrics.soft.scores import SoftF1 as SoftF1
+from mpcs_torch.metrics.soft.scores import SoftFBeta as SoftFBeta
+from mpcs_torch.metrics.soft.scores import SoftPrecision as SoftPrecision
+from mpcs_torch.metrics.soft.scores import SoftRecall as SoftRecall
+
+if not TYPE_CHECKING:  # type checkers take "import A as A" for public
+    __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))

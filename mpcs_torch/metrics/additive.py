@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.labels import Bins, in_bins
+from mpcs_torch.functional.inputs.labels import Bins, WeightedSum, in_bins
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples, row_terms, sample_rules
 from mpcs_torch.metrics.base import SumMetric
 
@@ -36,6 +36,8 @@ class AdditiveMetric(SumMetric):
     """The NamedTuple of the sums, whose fields document the states."""
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
+    row_bounds: Sequence[float] = ()
+    """The lowest and the highest numerator of a row whose denominator is 1; empty if rows are unbounded."""
     takes_referrals = False
     """Whether decisions may be referrals (-1) or coarse answers."""
     needs_referral_cost = False
@@ -96,7 +98,7 @@ class AdditiveMetric(SumMetric):
 
     def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
         """Return pairs of numerator and denominator that bound those of any row; empty if rows are unbounded."""
-        return ()
+        return [(bound, 1) for bound in self.row_bounds]
 
     def bin_ratios(self, bins: Any, whole: Any, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
         """Return pairs that bound those of any bin of weight up to ``size``, by default of identical rows."""
@@ -123,27 +125,32 @@ class AdditiveMetric(SumMetric):
 
 
 class ProbabilityMetric(AdditiveMetric):
-    """A metric of sums over samples with class probabilities."""
+    """A metric of a mean over samples with class probabilities."""
 
-    def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str] | None = None) -> None:
+    sums_type = WeightedSum
+
+    def __init__(
+        self, arguments: Mapping[str, Any], state_settings: Sequence[str] | None = None, *, shape: tuple[int, ...] = ()
+    ) -> None:
         """Initialize from the ``locals()`` of a constructor, with ``num_classes`` and the ``scale`` of the scores."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules = sample_rules(num_classes, scale=arguments["scale"])
-        super().__init__(arguments, value_rules=rules, state_settings=state_settings)
+        super().__init__(arguments, value_rules=rules, state_settings=state_settings, shape=shape)
 
     @abstractmethod
     def term_of(self, samples: Samples, /) -> Tensor:
         """Return the metric's term of each sample: (M,)."""
 
+    def sums_of(self, samples: RowTerms) -> WeightedSum:
+        """Return the sums of samples."""
+        return samples.summed()
+
+    def value_of(self, sums: WeightedSum) -> Tensor:
+        """Return the weighted mean of the terms, NaN without weight."""
+        return sums.total / sums.weight
+
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
         """Flatten a batch to samples with their terms."""
-        samples = flatten_samples(
-            detached(preds),
-            target,
-            num_classes=self.num_classes,
-            scale=self.scale,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
-        return row_terms(samples, self.term_of)
+        settings = self.num_classes, self.scale, self.ignore_index
+        return row_terms(flatten_samples(detached(preds), target, *settings, sample_weight), self.term_of)

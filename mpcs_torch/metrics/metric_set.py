@@ -9,7 +9,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.metrics.base import SumMetric
-from mpcs_torch.metrics.by_name import MetricEntry, Takes
+from mpcs_torch.metrics.register import MetricEntry, Takes
 
 
 class Group(NamedTuple):

@@ -1,7 +1,7 @@
 """One-vs-rest metrics of a class or a group of classes: recall, specificity, precision and AUROC."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -9,18 +9,10 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.functional.inputs.decisions import Decisions
+from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.metrics.quality.confusion import DecisionMetric
 
 Rate = Literal["recall", "specificity", "precision"]
-
-
-class RateSums(NamedTuple):
-    """Weighted numbers of samples."""
-
-    right: Tensor
-    """(...): the correct decisions among ``total``."""
-    total: Tensor
-    """(...): the samples in the group (recall), outside it (specificity), or predicted to be in it (precision)."""
 
 
 class ClassRate(DecisionMetric):
@@ -44,8 +36,9 @@ class ClassRate(DecisionMetric):
     """
 
     higher_is_better = True
-    sums_type = RateSums
+    sums_type = WeightedSum
     interval_rule = "bounded"
+    row_bounds = (0, 1)
 
     def __init__(
         self,
@@ -59,20 +52,16 @@ class ClassRate(DecisionMetric):
     ) -> None:
         super().__init__(locals(), (), further=("classes", "rate"))
 
-    def sums_of(self, samples: Decisions) -> RateSums:
-        """Return the counts of the rate."""
+    def sums_of(self, samples: Decisions) -> WeightedSum:
+        """Return the correct decisions, and the samples in the group (recall), outside it, or predicted to be in it."""
         labels = samples.labels
         true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
-        return RateSums(labels.sum(total & (true == predicted)), labels.sum(total))
+        return WeightedSum(labels.sum(total & (true == predicted)), labels.sum(total))
 
-    def value_of(self, sums: RateSums) -> Tensor:
+    def value_of(self, sums: WeightedSum) -> Tensor:
         """Return the rate, NaN if its denominator is 0."""
-        return sums.right / sums.total
-
-    def row_ratios(self, whole: RateSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the ratios of a wrong and of a correct decision."""
-        return [(0, 1), (1, 1)]
+        return sums.total / sums.weight
 
 
 class ClassAUROC(Metric):

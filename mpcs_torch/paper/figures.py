@@ -9,7 +9,7 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.metrics.by_name import BY_NAME
+from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
 from mpcs_torch.paper.tables import mean_interval

@@ -7,7 +7,7 @@ from pathlib import Path
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
-from mpcs_torch.metrics.by_name import BY_NAME
+from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 
 Record = dict[str, float]

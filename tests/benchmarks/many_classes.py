@@ -11,7 +11,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.classification import MulticlassAccuracy
 
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry
+from mpcs_torch.metrics.register import ENTRIES, MetricEntry
 from mpcs_torch.tables import Table
 
 CLASSES = (2, 1000, 10_000, 50_257)

@@ -10,7 +10,7 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
-from mpcs_torch.metrics.by_name import ENTRIES, OF_CLASS
+from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.records import read_records
 from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process

@@ -29,7 +29,7 @@ from torchmetrics.regression import MeanSquaredError, PearsonCorrCoef, R2Score
 from mpcs_torch import Evaluation, WithInterval, evaluate
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.metrics import MetaPatternConcernScore
-from mpcs_torch.metrics.by_name import MetricEntry
+from mpcs_torch.metrics.register import MetricEntry
 from tests.cli.test_cli import run
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -17,7 +17,7 @@ from mpcs_torch import Evaluation, evaluate
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.chosen import entries_of
 from mpcs_torch.evaluation.metric_states import takes_weights
-from mpcs_torch.metrics.by_name import ENTRIES, find_entry
+from mpcs_torch.metrics.register import ENTRIES, find_entry
 from tests.evaluation.means import MEANS
 
 ROWS, CLASSES = 600, 4

@@ -11,7 +11,7 @@ from mpcs_torch.evaluation.bins import BinnedSums, ids_of_names, in_bits
 from mpcs_torch.evaluation.chosen import choose_metrics, inputs_of
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.metrics.register import ENTRIES
 from tests.metrics.batches import random_batch
 
 CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)

@@ -29,7 +29,7 @@ from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
-from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.metrics.register import ENTRIES
 from tests.cli.test_cli import run
 from tests.evaluation.means import MEANS
 from tests.report.page import Page

@@ -25,7 +25,7 @@ from mpcs_torch.integrations.sklearn import (
     concern_scorer,
 )
 from mpcs_torch.metrics import Accuracy
-from mpcs_torch.metrics.by_name import BY_NAME
+from mpcs_torch.metrics.register import BY_NAME
 from tests.integrations import plain_loop as plain
 
 X, LABELS = load_iris(return_X_y=True)

@@ -4,7 +4,7 @@ import inspect
 import json
 
 from mpcs_torch.cli.verbs.metrics import LISTING
-from mpcs_torch.metrics.by_name import ENTRIES, OF_CLASS
+from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
 
 BETTER = {"min": "lower", "max": "higher", None: ""}
 

@@ -8,9 +8,9 @@ from torchmetrics import Metric
 
 from mpcs_torch.evaluation.chosen import inputs_of
 from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
-from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry
 from tests.metrics.batches import random_batch
 
 NAMES = ("accuracy", "mpcs", "calibration_slope", "measured_decisiveness", "risk_coverage_area", "dangerous")

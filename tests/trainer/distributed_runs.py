@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.metrics.register import ENTRIES
 from mpcs_torch.processes.world import World
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.folder import run_in_folder

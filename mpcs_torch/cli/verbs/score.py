@@ -78,7 +78,7 @@ def score(
     from mpcs_torch.evaluation.crossed import crossed
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.row_risks import RowRisks
-    from mpcs_torch.metrics.by_name import find_entry
+    from mpcs_torch.metrics.register import find_entry
 
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle

@@ -78,12 +78,7 @@ def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
     It is at most :math:`\alpha` exactly where `bounded_mean_interval` with confidence :math:`1 - \alpha` excludes 0.
     For differences -1, 0 or 1 of two systems' errors, it is the p-value of `mcnemar_test`.
 
-    Args:
-        values: As in `bounded_mean_interval`.
-        counts: As there.
-
-    Raises:
-        ValueError: As there.
+    Arguments and errors are those of `bounded_mean_interval`.
 
     Example:
         >>> import torch

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_bound
-from mpcs_torch.functional.detection.interval import clopper_pearson
+from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson
 
 CELLS = 128
 """The number of bins that values of samples are merged into: the time of Gaffke's interval grows with their number."""
@@ -86,7 +86,8 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return at most about `MAX_DISTINCT` pairs (P, 2) of numerator and denominator, and their counts (P,)."""
-    distinct, counted = _unique_pairs(pairs, counts)
+    distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+    counted = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, index, counts)
     if len(distinct) <= MAX_DISTINCT:
         return distinct, counted
     total = (distinct * counted.unsqueeze(1)).sum(0)
@@ -97,19 +98,8 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     values = rest[order] - rest.min()
     cells = (values * (MAX_DISTINCT / 2) / values.max()).floor()
     codes = torch.empty_like(order)
-    codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+    codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]
     size = int(codes.max()) + 1
     merged = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
     summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, distinct * counted.unsqueeze(1))
     return summed / merged.unsqueeze(1), merged
-
-
-def _unique_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    lowest, (height, width) = pairs.min(), pairs.amax(dim=0).tolist()
-    if lowest >= 0 and (height + 1) * (width + 1) < 2**20 and bool((pairs == pairs.round()).all()):  # avoids a sort
-        codes = (pairs[:, 0] * (width + 1) + pairs[:, 1]).long()
-        occurs = codes.bincount().nonzero().squeeze(1)
-        counted = codes.bincount(counts)[occurs]
-        return torch.stack([occurs // (width + 1), occurs % (width + 1)], dim=1).double(), counted
-    distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
-    return distinct, torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, index, counts)

@@ -117,13 +117,7 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
     """Compute the lowest rate above a limit that raises an alarm with so many labels, with a given probability.
 
     Only an alarm at the last label is counted, so the probability is slightly higher. Without an alarm, lower rates are
-    not ruled out.
-
-    Args:
-        samples: The number of labels.
-        limit: As of `labels_to_alarm`, like the others.
-        level: As there.
-        chance: As there.
+    not ruled out. ``samples`` is the number of labels; the other arguments are those of `labels_to_alarm`.
 
     Returns:
         The rate; NaN if even errors in all samples would not raise an alarm.
@@ -177,7 +171,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
     r"""Compute a confidence sequence of the mean loss: intervals that all contain it with one probability.
 
-    It holds all p that the mixture over q with the density Beta(1/2, 1/2) does not reject:
+    An interval contains all p that are not rejected by the mixture over q with the density Beta(1/2, 1/2):
 
     .. math:: \frac{B(k + 1/2, n - k + 1/2)}{B(1/2, 1/2) \, p^k (1 - p)^{n - k}} < \frac{1}{1 - \mathrm{confidence}}
 

@@ -142,39 +142,81 @@ class Comparison(NamedTuple):
     """The metric."""
     paired: PairedDifference
     adjusted_p_value: float
-    """In [0, 1]: the p-value after Holm's correction for all comparisons."""
-    better: str | None
-    """The name of the significantly better system; None if there is none."""
-    verdict: str
-    """A sentence."""
+    """In [0, 1]: the p-value after Holm's correction for all comparisons; it decides."""
+    comparisons: int
+    """The number of comparisons that the p-value is adjusted for."""
+    level: float
+    """The highest p-value that shows a difference; the interval has confidence 1 - level."""
 
     @property
     def measure(self) -> str:
         """The name of the metric."""
         return self.by.name
 
+    @property
+    def better(self) -> str | None:
+        """The name of the significantly better system; None if there is none."""
+        difference = self.paired.difference
+        if not isfinite(difference) or difference == 0 or self.adjusted_p_value > self.level:
+            return None
+        return self.second if (difference < 0) == self.by.lower_is_better else self.first
+
+    @property
+    def verdict(self) -> str:
+        """A sentence: which system is better, and by how much, or that the data do not show a difference.
+
+        Where the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
+        """
+        measure, paired, level = self.by, self.paired, self.level
+        scale, percent, points = (100, " %", " points") if measure.is_rate else (1, "", "")
+
+        def number(value: float) -> str:
+            return f"{scale * value + 0.0:.3g}"  # never "-0"
+
+        def against(one: float, other: float) -> str:
+            return f"{number(one)}{percent} against {number(other)}{percent}"
+
+        def size(difference: float, low: float, high: float) -> str:
+            interval = f" ({100 * (1 - level):.4g} % interval {number(low)} to {number(high)})"
+            return f"{number(difference)}{points}{interval if low < high else ''}"
+
+        one, other, difference, low, high, single_p_value = paired
+        # The second comma of "actual cost, p = 0.5,".
+        name = f"{measure.name}," if ", " in measure.name else measure.name
+        nothing = f"The data do not show a difference in {name} between {self.first} and {self.second}"
+        if not isfinite(difference):
+            return f"{nothing}: {against(one, other)}."
+        if self.better is None:
+            corrected = f" after correction for {self.comparisons} comparisons" if single_p_value <= level else ""
+            sentence = f"{nothing}{corrected}: {against(one, other)}"
+            alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
+            conflict = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, excludes 0"
+            detectable = _detectable_difference(high - low, level, self.comparisons)
+            power = f" One of about {number(detectable)}{points} would have been shown with a chance of 9 in 10."
+            power = " These data can hardly show any difference." if measure.is_rate and detectable > 1 else power
+            power = power if low < high else ""
+            return f"{sentence}, {self.second} minus {self.first} is {size(difference, low, high)}{conflict}.{power}"
+        if difference < 0:
+            low, high = -high, -low
+        first, second = self.first, self.second
+        word = "lower" if measure.lower_is_better else "higher"
+        if self.better == second:
+            first, second, one, other = second, first, other, one
+        sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
+        contains_0 = f"; the interval, by another method than p = {single_p_value:.2g}, contains 0"
+        conflict = contains_0 if low < 0 < high else ""
+        return f"{sentence}, a difference of {size(abs(difference), low, high)}{conflict}."
+
 
 def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
-    """Adjust the p-values of all differences for multiplicity, and state the verdict of each.
+    """Compare two systems by a metric in each row, with p-values adjusted for the number of rows.
 
     Args:
         rows: Two systems, the metric and their difference.
         confidence: In (0, 1).
     """
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
-    level = 1 - confidence
-    return [
-        Comparison(
-            a,
-            b,
-            measure,
-            paired,
-            p,
-            better_of(a, b, measure, paired, p, level),
-            verdict_of(a, b, measure, paired, p, len(rows), level),
-        )
-        for (a, b, measure, paired), p in zip(rows, adjusted, strict=True)
-    ]
+    return [Comparison(*row, p_value, len(rows), 1 - confidence) for row, p_value in zip(rows, adjusted, strict=True)]
 
 
 def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
@@ -222,68 +264,6 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def better_of(
-    first: str, second: str, measure: Measure, paired: PairedDifference, p_value: float, level: float
-) -> str | None:
-    """Return the name of the significantly better system, or None; arguments are those of `verdict_of`."""
-    if not isfinite(paired.difference) or paired.difference == 0 or p_value > level:
-        return None
-    return second if (paired.difference < 0) == measure.lower_is_better else first
-
-
-def verdict_of(
-    first: str, second: str, measure: Measure, paired: PairedDifference, p_value: float, comparisons: int, level: float
-) -> str:
-    """State which system is better by a metric, and by how much, or that the data do not show a difference.
-
-    Where the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
-
-    Args:
-        first: The name of the first system.
-        second: The name of the second system.
-        measure: The metric.
-        paired: Their values and the difference.
-        p_value: The adjusted p-value, which decides.
-        comparisons: The number of comparisons that the p-value is adjusted for.
-        level: The highest p-value that shows a difference; the interval has confidence 1 - level.
-    """
-    scale, percent, points = (100, " %", " points") if measure.is_rate else (1, "", "")
-
-    def number(value: float) -> str:
-        return f"{scale * value + 0.0:.3g}"  # never "-0"
-
-    def against(one: float, other: float) -> str:
-        return f"{number(one)}{percent} against {number(other)}{percent}"
-
-    def size(difference: float, low: float, high: float) -> str:
-        interval = f" ({100 * (1 - level):.4g} % interval {number(low)} to {number(high)})"
-        return f"{number(difference)}{points}{interval if low < high else ''}"
-
-    one, other, difference, low, high, single_p_value = paired
-    name = f"{measure.name}," if ", " in measure.name else measure.name  # the second comma of "actual cost, p = 0.5,"
-    nothing = f"The data do not show a difference in {name} between {first} and {second}"
-    if not isfinite(difference):
-        return f"{nothing}: {against(one, other)}."
-    if p_value > level or difference == 0:
-        corrected = f" after correction for {comparisons} comparisons" if single_p_value <= level else ""
-        sentence = f"{nothing}{corrected}: {against(one, other)}"
-        alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
-        conflict = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, excludes 0"
-        detectable = _detectable_difference(high - low, level, comparisons)
-        power = f" One of about {number(detectable)}{points} would have been shown with a chance of 9 in 10."
-        power = " These data can hardly show any difference." if measure.is_rate and detectable > 1 else power
-        power = power if low < high else ""
-        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{conflict}.{power}"
-    if difference < 0:
-        low, high = -high, -low
-    word = "lower" if measure.lower_is_better else "higher"
-    if (difference < 0) == measure.lower_is_better:
-        first, second, one, other = second, first, other, one
-    sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
-    conflict = f"; the interval, by another method than p = {single_p_value:.2g}, contains 0" if low < 0 < high else ""
-    return f"{sentence}, a difference of {size(abs(difference), low, high)}{conflict}."
 
 
 def _detectable_difference(width: float, level: float, comparisons: int) -> float:

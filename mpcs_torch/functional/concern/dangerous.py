@@ -99,14 +99,8 @@ def dangerous_errors_details(
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     severity = severity_of(concern, num_classes).to(preds.device)
-    decisions = flatten_decisions(
-        preds,
-        target,
-        num_classes=num_classes,
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
-        further=severity.shape[1] - num_classes,
-    )
+    further = severity.shape[1] - num_classes
+    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
     raise_first(decisions.find_faults())
     return count_dangerous(decisions, severity)
 

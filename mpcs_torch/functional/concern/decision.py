@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, unlabelled_samples
 
 
@@ -142,15 +141,8 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the column of minimum expected cost for probabilities (..., C), without synchronizing an accelerator."""
     rows = at_least_float(rows)
     costs = without_diagonal(concern)
-    if rows.is_cpu and not torch.compiler.is_compiling() and _is_zero_one_loss(costs):
-        return highest_class(rows, dim=-1)[1]  # equals the matrix product, but is faster
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # in place on a copy; avoids overflow
     return cheapest(rows, costs).first(costs.shape[1])
-
-
-def _is_zero_one_loss(costs: Tensor) -> bool:
-    """Return whether all errors cost the same, without coarse answers or a referral."""
-    return len(costs) == costs.shape[1] and bool((costs == costs.max()).sum() == costs.numel() - len(costs))
 
 
 def at_least_float(rows: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from mpcs_torch.functional.inputs.checks import (
     check_matrix_fits,
     check_num_classes,
     check_priors,
+    widest_float,
 )
 from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
@@ -93,24 +94,23 @@ def expected_concern(
     """
     check_num_classes(num_classes)
     check_choice("decision", decision, DecideBy)
-    check_matrix_fits(num_classes, 8)
-    matrix = torch.ones(num_classes, num_classes) if concern is None else costs_of(concern)
     preds = as_tensor(preds, "preds")
-    matrix = matrix.to(preds.device)
-    check_costs(matrix, num_classes, referral=True)
+    matrix = cost_matrix(concern, num_classes).to(preds.device, widest_float(preds.device))
     ratio = checked_ratio(training_priors, priors, num_classes)
-    decided = decide(
-        preds,
-        target,
-        concern=matrix,
-        decision=decision,
-        from_logits=from_logits,
-        ratio=ratio,
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
-    )
+    decided = decide(preds, target, sample_weight, matrix, decision, from_logits, ratio, ignore_index)
     raise_first(decided.find_faults())
     return mean_cost(sum_costs(decided, matrix), matrix, priors=priors, normalize=normalize)
+
+
+def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
+    """Return the validated costs, (C, C) or wider, in the widest float; 0 on the diagonal, by default 1 for errors."""
+    check_matrix_fits(num_classes, 8)
+    if concern is None:
+        concern = torch.ones(num_classes, num_classes)
+    costs = costs_of(concern)
+    check_costs(costs, num_classes, referral=True)
+    # The diagonal is not read, so equivalent settings must have equal fingerprints.
+    return costs.detach().to(widest_float(costs.device), copy=True).fill_diagonal_(0)
 
 
 class Decided(NamedTuple):
@@ -126,26 +126,18 @@ class Decided(NamedTuple):
 def decide(
     preds: Tensor,
     target: Tensor,
-    *,
+    sample_weight: Tensor | None,
     concern: Tensor,
     decision: DecideBy,
     from_logits: bool,
     ratio: Tensor | None,
     ignore_index: int | None,
-    sample_weight: Tensor | None,
 ) -> Decided:
     """Flatten integer decisions, or flatten scores and decide, without reading values on the host."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
-        samples = flatten_samples(
-            preds,
-            target,
-            num_classes=num_classes,
-            scale=scale_of(from_logits),
-            ignore_index=ignore_index,
-            sample_weight=sample_weight,
-        )
+        samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index, sample_weight)
 
         def decision_of(samples: Samples) -> Tensor:
             if decision == "most_probable" and ratio is None:
@@ -157,14 +149,8 @@ def decide(
         return Decided(terms.term, terms.labels, terms.find_faults)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
-    decisions = flatten_decisions(
-        preds,
-        target,
-        num_classes=num_classes,
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
-        further=concern.shape[1] - num_classes,
-    )
+    further = concern.shape[1] - num_classes
+    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
     return Decided(decisions.predicted, decisions.labels, decisions.find_faults)
 
 

@@ -1,5 +1,6 @@
 """The Meta Pattern Concern Score (MPCS)."""
 
+from functools import partial
 from math import ceil, isclose
 from typing import Literal
 
@@ -8,10 +9,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.pattern_scores import CorrectConcern, pattern_scores
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings, widest_float
+from mpcs_torch.functional.inputs.labels import WeightedSum
+from mpcs_torch.functional.inputs.probabilities import RowTerms, checked_terms, scale_of
 
 DEFAULT_K, DEFAULT_T = 5, 200
 """As in the published runs: 200 intervals forgive a confidence within 0.005 of certainty."""
@@ -155,31 +155,24 @@ def meta_pattern_concern_score(
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     k, t = pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
     check_choice("correct_concern", correct_concern, CorrectConcern)
-    weights = None if concern is None else weights_of(concern, compact=True).to(preds.device)
-    if weights is not None:
+    weights = None
+    if concern is not None:
+        weights = weights_of(concern, compact=True).to(preds.device, widest_float(preds.device))
         check_concern(weights, num_classes)
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
-    )
-    scores = pattern_scores(samples, k=k, t=t, concern=weights).of(correct_concern)
-    raise_first(samples.find_faults(scores))
-    labels = samples.labels
+        weights = weights.coalesce() if weights.layout == torch.sparse_coo else weights
+    score = partial(pattern_scores, k=k, t=t, concern=weights, correct_concern=correct_concern)
+    scale = scale_of(from_logits)
+    scored = checked_terms(score, preds, target, sample_weight, num_classes, scale, ignore_index)
     if reduction == "none":
-        return labels.weighted(scores).reshape(target.shape)
-    total = sum_scores(scores, labels, average)
-    return total if reduction == "sum" else total / sum_weights(labels, average)
+        return scored.labels.weighted(scored.term).reshape(target.shape)
+    sums = sum_scores(scored, average)
+    return sums.total if reduction == "sum" else sums.total / sums.weight
 
 
-def sum_scores(scores: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
-    """Sum weighted scores (M,) over all samples, or by true class, (C,); (B, ...) with bins."""
-    return labels.sum(scores) if average == "micro" else labels.sum_by(labels.target, labels.num_classes, scores)
-
-
-def sum_weights(labels: Labels, average: ScoreAverage) -> Tensor:
-    """Sum the weights of all samples, or by true class, (C,); (B, ...) with bins."""
-    return labels.total() if average == "micro" else labels.count_by(labels.target, labels.num_classes)
+def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
+    """Sum the scores over all samples, or by true class, (C,); (B, ...) with bins."""
+    if average == "micro":
+        return scored.summed()
+    labels = scored.labels
+    by_class = labels.target, labels.num_classes
+    return WeightedSum(labels.sum_by(*by_class, scored.term), labels.count_by(*by_class))

@@ -1,12 +1,12 @@
 """The kernel of MPCS: per-sample scores by Eq. 4 to 9 and Algorithm 1 of arXiv:2209.06408v3."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.chunks import EVERY_ROW, concat_chunks
+from mpcs_torch.functional.inputs.chunks import concat_chunks
 from mpcs_torch.functional.inputs.most_probable import highest_classes
 from mpcs_torch.functional.inputs.probabilities import Samples
 
@@ -17,20 +17,9 @@ LOWEST_LEVEL = 1e-7
 """Replaces level 0, whose logarithm is infinite."""
 
 
-class PatternScores(NamedTuple):
-    """The scores of M samples, (M,) each, in the widest float."""
-
-    by_sum: Tensor
-    """With the sum of the other classes' concern as that of the true class."""
-    by_count: Tensor
-    """With the number of the other classes instead; the same tensor if all concern is 1."""
-
-    def of(self, correct_concern: CorrectConcern) -> Tensor:
-        """Return the scores for one setting of ``correct_concern``."""
-        return self.by_sum if correct_concern == "sum" else self.by_count
-
-
-def pattern_scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
+def pattern_scores(
+    samples: Samples, *, k: int, t: int, concern: Tensor | None, correct_concern: CorrectConcern = "sum"
+) -> Tensor:
     """Score the prediction pattern of each sample: its k most probable classes, with confidences in t intervals.
 
     An accelerator is not synchronized.
@@ -39,36 +28,28 @@ def pattern_scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) 
         samples: M samples; the score of invalid logits is NaN.
         k: The length of the pattern, from 1 to C.
         t: The number of intervals.
-        concern: (C, C), floating point, the weight of mistaking the true class (row) for another; a sparse tensor
-            stores the weights other than 1. Default: 1 everywhere.
+        concern: (C, C), widest float, the weight of mistaking the true class (row) for another; a sparse tensor, which
+            must be coalesced, stores the weights other than 1. Default: 1 everywhere.
+        correct_concern: The concern of the true class: the ``"sum"`` of that of the others, or their ``"count"``.
+
+    Returns:
+        (M,), in the widest float.
     """
-    if concern is not None:
-        concern = concern.to(widest_float(concern.device))
-        concern = concern.coalesce() if concern.layout == torch.sparse_coo else concern
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
     confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
-    pattern = _Pattern(confidence, label, samples.labels.target.unsqueeze(1))
-    scores = concat_chunks(lambda rows: _score(pattern.at(rows), t=t, concern=concern), confidence, size=CHUNK)
-    return PatternScores(scores[0], scores[-1])
+    true = samples.labels.target.unsqueeze(1)
+    (scores,) = concat_chunks(
+        lambda rows: [_score(confidence[rows], label[rows], true[rows], t, concern, correct_concern)],
+        confidence,
+        size=CHUNK,
+    )
+    return scores
 
 
-class _Pattern(NamedTuple):
-    """The prediction patterns of M samples."""
-
-    confidence: Tensor
-    """(M, k)"""
-    label: Tensor
-    """(M, k), int64."""
-    true: Tensor
-    """(M, 1), int64: the true class."""
-
-    def at(self, rows: slice) -> "_Pattern":
-        return self if rows is EVERY_ROW else _Pattern(*(field[rows] for field in self))
-
-
-def _score(pattern: _Pattern, *, t: int, concern: Tensor | None) -> list[Tensor]:
-    """Return the scores by sum and by count, or one tensor if they are equal: (M,) each."""
-    confidence, label, true = pattern
+def _score(
+    confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
+) -> Tensor:
+    """Score patterns (M, k) with true classes (M, 1): (M,)."""
     k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
@@ -82,15 +63,10 @@ def _score(pattern: _Pattern, *, t: int, concern: Tensor | None) -> list[Tensor]
     if concern is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
         weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(concern, true, label), 1.0)
         wrong_concern, wrong_logs = (wrong * weight).sum(dim=1), wrong_logs * weight
-    wrong_log = wrong_logs.sum(dim=1)
-
-    def score(true_concern: Tensor) -> Tensor:
-        return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()
-
-    if k == 1:  # the concern of the wrong classes sums to 0 if the pattern is the true class
-        return [score(has_true)]
-    by_sum = score(has_true * wrong_concern)
-    return [by_sum] if concern is None else [by_sum, score(has_true * (k - 1))]
+    wrong_log, true_concern = wrong_logs.sum(dim=1), has_true
+    if k > 1:  # for k = 1, the true class has concern 1: there are no others
+        true_concern = has_true * (wrong_concern if correct_concern == "sum" else k - 1)
+    return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()
 
 
 def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:

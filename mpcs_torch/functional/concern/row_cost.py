@@ -93,9 +93,7 @@ def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_wei
         rule = f"target must be costs (N, {num_classes}, ...), one for each decision"
         raise ValueError(f"{rule}, but got {costs.dtype} of shape {tuple(costs.shape)}.")
     unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
-    decisions = flatten_decisions(
-        preds, unlabelled, num_classes=num_classes, ignore_index=None, sample_weight=sample_weight
-    )
+    decisions = flatten_decisions(preds, unlabelled, num_classes, None, sample_weight)
     costs = (costs if costs.is_floating_point() else costs.double()).movedim(1, -1).reshape(-1, num_classes)
     return CostedDecisions(decisions, costs, decisions.labels)
 

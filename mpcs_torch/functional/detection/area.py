@@ -1,7 +1,5 @@
 """The partial area under the ROC, single points of the ROC, and the H-measure."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -234,25 +232,18 @@ def h_measure_of(hull: ErrorRates) -> Tensor:
     # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.
     breakpoints = misses.diff() / (misses.diff() - alarms.diff())
     ends = torch.cat([breakpoints.new_zeros(1), breakpoints, breakpoints.new_ones(1)])
-    cost = (_mean_of_costs(ends, share) * alarms + _mean_of_rest(ends, share) * misses).sum()
+    of_alarms, of_misses = _mean_costs(ends, share)
     constant = torch.stack([share.new_zeros(()), share, share.new_ones(())])
-    best = _mean_of_costs(constant, share)[0] * (1 - share) + _mean_of_rest(constant, share)[1] * share
-    return 1 - cost / best
+    accept_all, reject_all = _mean_costs(constant, share)
+    best = accept_all[0] * (1 - share) + reject_all[1] * share
+    return 1 - (of_alarms * alarms + of_misses * misses).sum() / best
 
 
-def _mean_of_costs(ends: Tensor, share: Tensor) -> Tensor:
-    """Integrate c u(c) over the intervals between the ends."""
-    return (1 + share) / 3 * _beta(ends, 2 + share, 2 - share).diff()
-
-
-def _mean_of_rest(ends: Tensor, share: Tensor) -> Tensor:
-    """Integrate (1 - c) u(c) over the intervals between the ends."""
-    return (2 - share) / 3 * _beta(ends, 1 + share, 3 - share).diff()
-
-
-def _beta(values: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    """Return the distribution function of a beta distribution."""
+def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """Integrate c u(c) and (1 - c) u(c) over the intervals between the ends."""
     from scipy.special import betainc
 
-    shares: Any = betainc(alpha.item(), beta.item(), values.cpu().numpy())
-    return torch.from_numpy(shares).to(values)
+    p, values = share.item(), ends.cpu().numpy()
+    distributions = betainc(2 + p, 2 - p, values), betainc(1 + p, 3 - p, values)
+    alarms, misses = (torch.from_numpy(shares).to(ends).diff() for shares in distributions)
+    return (1 + share) / 3 * alarms, (2 - share) / 3 * misses

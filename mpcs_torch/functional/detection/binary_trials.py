@@ -61,21 +61,19 @@ def check_split(num_classes: int | None, average: str) -> None:
 
 
 def split_batch(
-    preds: Tensor, target: Tensor, *, num_classes: int | None, average: ClassAverage, ignore_index: int | None
+    preds: Tensor, target: Tensor, num_classes: int | None, average: ClassAverage, ignore_index: int | None
 ) -> list[BinaryTrials]:
     """Check a batch of scores (N, ...) or (N, C, ...) and labels (N, ...), and split it into binary trials."""
     check_split(num_classes, average)
     batch = flatten_trials(detached(preds), target, num_classes=num_classes, ignore_index=ignore_index)
     raise_first(batch.faults)
-    by_class = split_trials(batch.scores, batch.labels, num_classes=num_classes, average=average)
+    by_class = split_trials(batch.scores, batch.labels, num_classes, average)
     for trials in by_class:
         check_both_occur(trials.labels, trials.name)
     return by_class
 
 
-def split_trials(
-    scores: Tensor, labels: Tensor, *, num_classes: int | None, average: ClassAverage
-) -> list[BinaryTrials]:
+def split_trials(scores: Tensor, labels: Tensor, num_classes: int | None, average: ClassAverage) -> list[BinaryTrials]:
     """Split the scores and labels of a `TrialBatch` into binary trials, without ignored trials."""
     if widest_float(scores.device) != torch.float64:
         scores, labels = scores.cpu(), labels.cpu()
@@ -101,7 +99,7 @@ def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTr
     return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
 
 
-def average_classes(values: Tensor, *, num_classes: int | None, average: ClassAverage) -> Tensor:
+def average_classes(values: Tensor, num_classes: int | None, average: ClassAverage) -> Tensor:
     """Average values over the classes if the average is ``"macro"``."""
     return values.mean(dim=-1) if num_classes is not None and average == "macro" else values
 
@@ -115,5 +113,5 @@ def value_of_batch(
     ignore_index: int | None,
 ) -> Tensor:
     """Validate a batch, and compute a statistic of each class, or its mean over the classes."""
-    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(class_values(by_class, statistic), num_classes=num_classes, average=average)
+    by_class = split_batch(preds, target, num_classes, average, ignore_index)
+    return average_classes(class_values(by_class, statistic), num_classes, average)

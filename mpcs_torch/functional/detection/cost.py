@@ -1,6 +1,6 @@
 """The detection cost function (DCF): its minimum, and its value at a given threshold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -49,27 +49,12 @@ def min_detection_cost(
     The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
     decision. A normalised cost of 1 is no better than ignoring the scores.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
-
-    Args:
-        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
-        points: An `OperatingPoint`, or several: p_target in (0, 1), and costs above 0.
-        num_classes: None, or C to evaluate each class against the rest.
-        normalize: Whether to return the normalised cost instead of the raw cost.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one cost per class.
-        ignore_index: Label of trials to ignore.
+    ``points`` is an `OperatingPoint`, or several: p_target in (0, 1), and costs above 0. ``normalize`` chooses between
+    the normalised and the raw cost. The other arguments, errors and warnings are those of `equal_error_rate`, without
+    its method.
 
     Returns:
         Float64: a scalar, or ``(P,)`` for P > 1 points; with ``average="none"`` the classes are a last dimension.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The
@@ -84,7 +69,7 @@ def min_detection_cost(
         preds, target, points=points, num_classes=num_classes, average=average, ignore_index=ignore_index
     )
     costs = details.normalized if normalize else details.cost
-    return average_classes(costs, num_classes=num_classes, average=average)
+    return average_classes(costs, num_classes, average)
 
 
 def min_detection_cost_details(
@@ -114,21 +99,31 @@ def min_detection_cost_details(
         (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64))
     """
     checked = at_least_one_point(points)
-    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    by_class = split_batch(preds, target, num_classes, average, ignore_index)
     return min_cost_of_trials(by_class, checked)
 
 
 def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
     """Compute the minimum costs of binary trials at each point, stacked; NaN without targets or non-targets."""
 
-    def costs(trials: BinaryTrials) -> list[DetectionCost]:
-        if trials.missing is not None:
-            return nan_costs(trials, len(points))
-        counts = trials.errors()
+    def costs(counts: ErrorCounts) -> list[DetectionCost]:
         vertices = hull_vertices(counts)
         return [min_cost_of(counts, vertices, point) for point in points]
 
-    return stack_costs([costs(trials) for trials in by_class])
+    return _stacked(by_class, [costs] * len(by_class), len(points))
+
+
+def _stacked(
+    by_class: Sequence[BinaryTrials], costs_of: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
+) -> DetectionCost:
+    """Stack the costs of each class at a number of points: points come first if there are several, classes last."""
+    rows = []
+    for trials, costs in zip(by_class, costs_of, strict=True):
+        nans = DetectionCost(*[trials.nan] * len(DetectionCost._fields))
+        by_point = [nans] * number if trials.missing is not None else costs(trials.errors())
+        rows.append(torch.stack([torch.stack(cost) for cost in by_point], dim=1))
+    fields = stack_classes(rows)
+    return DetectionCost(*(fields if number > 1 else fields.squeeze(1)))
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
@@ -160,17 +155,6 @@ def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> Det
     value = counts.thresholds.new_tensor(threshold)
     index = torch.searchsorted(counts.thresholds, value).clamp(max=len(counts.thresholds) - 1)
     return _costs_at(counts, point, index)._replace(threshold=value)
-
-
-def stack_costs(costs: Sequence[Sequence[DetectionCost]]) -> DetectionCost:
-    """Stack costs by class and point: points are the first dimension if there are several, classes the last."""
-    fields = stack_classes([torch.stack([torch.stack(cost) for cost in by_point], dim=1) for by_point in costs])
-    return DetectionCost(*(fields if len(costs[0]) > 1 else fields.squeeze(1)))
-
-
-def nan_costs(trials: BinaryTrials, number: int) -> list[DetectionCost]:
-    """Return NaN costs for a number of points."""
-    return [DetectionCost(*[trials.nan] * len(DetectionCost._fields))] * number
 
 
 def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> DetectionCost:
@@ -228,7 +212,7 @@ def actual_detection_cost(
         ignore_index=ignore_index,
     )
     costs = details.normalized if normalize else details.cost
-    return average_classes(costs, num_classes=num_classes, average=average)
+    return average_classes(costs, num_classes, average)
 
 
 def actual_detection_cost_details(
@@ -254,7 +238,7 @@ def actual_detection_cost_details(
     """
     checked = at_least_one_point(points)
     check_threshold(threshold)
-    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    by_class = split_batch(preds, target, num_classes, average, ignore_index)
     return cost_of_trials_at(by_class, checked, [thresholds_at(checked, threshold)] * len(by_class))
 
 
@@ -323,13 +307,10 @@ def cost_of_trials_at(
 ) -> DetectionCost:
     """Compute the costs of binary trials, stacked, at thresholds by trials and point; NaN if a kind is missing."""
 
-    def costs(trials: BinaryTrials, row: Sequence[float]) -> list[DetectionCost]:
-        if trials.missing is not None:
-            return nan_costs(trials, len(points))
-        counts = trials.errors()
-        return [cost_at(counts, point, threshold) for point, threshold in zip(points, row, strict=True)]
+    def at(row: Sequence[float]) -> Callable[[ErrorCounts], list[DetectionCost]]:
+        return lambda counts: [cost_at(counts, *pair) for pair in zip(points, row, strict=True)]
 
-    return stack_costs([costs(trials, row) for trials, row in zip(by_class, thresholds, strict=True)])
+    return _stacked(by_class, [at(row) for row in thresholds], len(points))
 
 
 def thresholds_at(points: Sequence[OperatingPoint], threshold: float | None) -> list[float]:

@@ -65,7 +65,7 @@ def detection_curve(
         ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
     """
     check_choice("average", average, CurveAverage)  # the mean of curves is not a curve of any detector
-    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    by_class = split_batch(preds, target, num_classes, average, ignore_index)
     curves = [curve_of_trials(trials) for trials in by_class]
     return curves if num_classes is not None and average == "none" else curves[0]
 

@@ -80,7 +80,7 @@ def equal_error_rate(
     details = equal_error_rate_details(
         preds, target, num_classes=num_classes, method=method, average=average, ignore_index=ignore_index
     )
-    return average_classes(details.rate, num_classes=num_classes, average=average)
+    return average_classes(details.rate, num_classes, average)
 
 
 def equal_error_rate_details(
@@ -106,7 +106,7 @@ def equal_error_rate_details(
         (tensor(0.5000, dtype=torch.float64), tensor(0.3000, dtype=torch.float64), tensor(0.4000, dtype=torch.float64))
     """
     check_choice("method", method, EqualErrorMethod)
-    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    by_class = split_batch(preds, target, num_classes, average, ignore_index)
     return equal_error_of_trials(by_class, method)
 
 

@@ -13,50 +13,6 @@ from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_trials
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 
-SAMPLE = 2**13
-"""The number of points of the first, coarse hull."""
-
-
-def hull_vertices(counts: "ErrorCounts") -> Tensor:
-    """Return the indices of the vertices of the lower convex hull, both ends included: ascending, int64.
-
-    Integer products are exact up to 2^63. Points that a neighbour dominates, and points above the hull of a sample, are
-    removed first.
-    """
-    x, y = counts.false_alarms, counts.misses
-    last = len(x) - 1
-    corners = ((x[1:-1] < x[:-2]) & (y[1:-1] < y[2:])).nonzero().squeeze(1) + 1
-    ends = corners.new_tensor([0, last])
-    if len(corners) > SAMPLE:
-        sample = torch.cat([ends[:1], corners[:: len(corners) // SAMPLE], ends[1:]])
-        coarse = sample[_quickhull(x[sample], y[sample])]
-        corners = torch.cat([coarse[1:-1], corners[_depth(x, y, coarse, corners)[0] > 0]]).unique()  # type: ignore[no-untyped-call]
-    inner = torch.cat([ends[:1], corners, ends[1:]])
-    return inner[_quickhull(x[inner], y[inner])]
-
-
-def _quickhull(x: Tensor, y: Tensor) -> Tensor:
-    """Run quickhull on all edges in parallel: each round keeps the points below an edge, and adds the lowest vertex."""
-    vertices = torch.tensor([0, len(x) - 1], device=x.device)
-    inside = torch.arange(1, len(x) - 1, device=x.device)
-    while len(inside):
-        depth, edge = _depth(x, y, vertices, inside)
-        below = depth > 0
-        inside, edge, depth = inside[below], edge[below], depth[below]
-        deepest = depth.new_zeros(len(vertices) - 1).scatter_reduce(0, edge, depth, "amax")
-        is_deepest = depth == deepest[edge]
-        first = torch.full_like(deepest, len(x)).scatter_reduce(0, edge[is_deepest], inside[is_deepest], "amin")
-        vertices = torch.cat([vertices, first[first < len(x)]]).unique()  # type: ignore[no-untyped-call]
-        inside = inside[torch.isin(inside, vertices, invert=True, assume_unique=True)]
-    return vertices
-
-
-def _depth(x: Tensor, y: Tensor, vertices: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each point twice the area of its triangle with the edge above (positive if below), and that edge."""
-    edge = torch.searchsorted(vertices, inside) - 1
-    a, b = vertices[edge], vertices[edge + 1]
-    return (x[a] - x[b]) * (y[b] - y[inside]) - (x[inside] - x[b]) * (y[b] - y[a]), edge
-
 
 class ReversedScoresWarning(UserWarning):
     """Targets score lower than non-targets more often than by chance."""
@@ -232,3 +188,27 @@ def middle_of(low: Tensor, high: Tensor) -> Tensor:
 def hull_of(counts: ErrorCounts) -> ErrorCounts:
     """Return the vertices of the lower convex hull, without points that lie on its edges."""
     return counts.at(hull_vertices(counts))
+
+
+def hull_vertices(counts: ErrorCounts) -> Tensor:
+    """Return the indices of the vertices of the lower convex hull, both ends included: ascending, int64.
+
+    The edges of the hull are the blocks of an isotonic regression (PAV) of the share of targets between thresholds.
+    """
+    from scipy.optimize import isotonic_regression  # scipy.optimize takes long to import
+
+    targets, nontargets = counts.misses.diff().cpu().numpy(), -counts.false_alarms.diff().cpu().numpy()
+    trials = targets + nontargets
+    blocks = torch.from_numpy(isotonic_regression(targets / trials, weights=trials).blocks).to(counts.misses.device)
+    points = zip(blocks.tolist(), counts.false_alarms[blocks].tolist(), counts.misses[blocks].tolist(), strict=True)
+    hull: list[tuple[int, int, int]] = []
+    for index, x, y in points:  # rounding may leave a point on an edge; integers are exact
+        while len(hull) > 1 and _is_on_edge(*hull[-2][1:], *hull[-1][1:], x, y):
+            hull.pop()
+        hull.append((index, x, y))
+    return blocks.new_tensor([index for index, _, _ in hull])
+
+
+def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
+    """Return whether the second point lies on or above the line from the first to the third."""
+    return (x0 - x1) * (y2 - y1) <= (x1 - x2) * (y1 - y0)

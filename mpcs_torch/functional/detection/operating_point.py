@@ -44,13 +44,10 @@ class OperatingPoint(NamedTuple):
 def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
     """Compute the prior of targets, in (0, 1), that gives the same decisions with costs of 1.
 
-    Args:
-        p_target: The prior probability of a target, in (0, 1).
-        c_miss: The cost of rejecting a target, above 0.
-        c_fa: The cost of accepting a non-target, above 0.
+    Arguments are those of `OperatingPoint`.
 
     Raises:
-        ValueError: If an argument breaks its rule above.
+        ValueError: If an argument breaks its rule.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.

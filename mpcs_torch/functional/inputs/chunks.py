@@ -38,21 +38,6 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
 def concat_chunks(
     work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
 ) -> list[Tensor]:
-    """Concatenate the tensors that a function returns for chunks of rows; arguments are those of `map_chunks`.
-
-    Each chunk is copied into a preallocated result: chunks kept until the end would fragment the memory.
-    """
-    results: list[Tensor] = []
-
-    def store(rows: slice) -> None:
-        chunks = work(rows)
-        if rows is EVERY_ROW:
-            results.extend(chunks)
-            return
-        if not results:
-            results.extend(chunk.new_empty(len(values), *chunk.shape[1:]) for chunk in chunks)
-        for result, chunk in zip(results, chunks, strict=True):
-            result[rows] = chunk
-
-    map_chunks(store, values, size=size)
-    return results
+    """Concatenate the tensors that a function returns for chunks of rows; arguments are those of `map_chunks`."""
+    chunks = map_chunks(work, values, size=size)
+    return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

@@ -55,7 +55,6 @@ def decision_range(num_classes: int, further: int) -> str:
 def flatten_decisions(
     preds: Tensor,
     target: Tensor,
-    *,
     num_classes: int,
     ignore_index: int | None,
     sample_weight: Tensor | None,
@@ -81,5 +80,4 @@ def flatten_decisions(
         predicted = raw.clamp(0, num_classes - 1 + max(0, further - 1))
         if further:
             predicted = torch.where(raw == REFERRED, num_classes + further - 1, predicted)
-    labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
-    return Decisions(predicted, labels, raw, further)
+    return Decisions(predicted, flatten_labels(target, num_classes, ignore_index, sample_weight), raw, further)

@@ -38,18 +38,14 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
 
 
 def row_weights(values: Any, number: int) -> Tensor:
-    """Return the weight of each row: (n,), float64.
+    """Return the weight of each row: (n,), float64, on the CPU.
 
     Raises:
         ValueError: If the shape is not (n,), or a weight is negative or not finite.
     """
-    weights = as_tensor(values, "weights").double()
-    if weights.shape != (number,):
-        raise ValueError(f"weights must be (N,) for the {number} rows, but have shape {tuple(weights.shape)}.")
-    if bad := (~((weights >= 0) & (weights < torch.inf))).nonzero().tolist():
-        row = bad[0][0]
-        raise ValueError(f"weights must be at least 0 and finite, but that of row {row} (from 0) is {weights[row]:g}.")
-    return weights.cpu()
+    weights = _row_values("weights", values, (number,)).double()
+    _check_rows("weights must be at least 0 and finite", weights, (weights >= 0) & (weights < torch.inf))
+    return weights
 
 
 MAX_REPEATED = 10**8
@@ -57,18 +53,14 @@ MAX_REPEATED = 10**8
 
 
 def row_frequencies(values: Any, number: int) -> Tensor:
-    """Return the number of repetitions of each row: (n,), int64.
+    """Return the number of repetitions of each row: (n,), int64, on the CPU.
 
     Raises:
         ValueError: If the shape is not (n,), a frequency is not a whole number >= 1, or their sum exceeds
             `MAX_REPEATED`.
     """
-    counts = as_tensor(values, "frequencies").cpu()
-    if counts.shape != (number,):
-        raise ValueError(f"frequencies must be (N,) for the {number} rows, but have shape {tuple(counts.shape)}.")
-    if bad := (~((counts >= 1) & (counts == counts.long()))).nonzero().tolist():
-        value = f"that of row {bad[0][0]} (from 0) is {counts[bad[0][0]]:g}"
-        raise ValueError(f"frequencies must be whole numbers of at least 1, but {value}.")
+    counts = _row_values("frequencies", values, (number,))
+    _check_rows("frequencies must be whole numbers of at least 1", counts, (counts >= 1) & (counts == counts.long()))
     if counts.double().sum() > MAX_REPEATED:
         rule = f"frequencies must sum to at most {MAX_REPEATED}"
         raise ValueError(f"{rule}, but sum to {counts.double().sum():g}.")
@@ -76,19 +68,29 @@ def row_frequencies(values: Any, number: int) -> Tensor:
 
 
 def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Return the cost of each decision for each row: (n, C), float64.
+    """Return the cost of each decision for each row: (n, C), float64, on the CPU.
 
     Raises:
         ValueError: If the shape is not (n, C), or a cost is not finite.
     """
-    costs = as_tensor(values, "costs").double()
-    if costs.shape != (number, classes):
-        rule = f"costs must be (N, C), ({number}, {classes}) here: of each row and decision"
-        raise ValueError(f"{rule}, but have shape {tuple(costs.shape)}.")
-    if bad := (~costs.isfinite()).nonzero().tolist():
-        row, label = bad[0]
-        raise ValueError(f"costs must be finite, but that of row {row}, decision {label} is {costs[row, label]:g}.")
-    return costs.cpu()
+    costs = _row_values("costs", values, (number, classes)).double()
+    _check_rows("costs must be finite", costs, costs.isfinite())
+    return costs
+
+
+def _row_values(name: str, values: Any, shape: tuple[int, ...]) -> Tensor:
+    tensor = as_tensor(values, name).cpu()
+    if tensor.shape != shape:
+        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
+        raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
+    return tensor
+
+
+def _check_rows(rule: str, values: Tensor, is_valid: Tensor) -> None:
+    if bad := (~is_valid).nonzero().tolist():
+        place = tuple(bad[0])
+        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[1]}"
+        raise ValueError(f"{rule}, but that of {where} is {values[place]:g}.")
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:

@@ -33,6 +33,15 @@ class Bins(NamedTuple):
         return add_at(self.codes * size + codes, self.number * size, values).view(self.number, size)
 
 
+class WeightedSum(NamedTuple):
+    """A weighted sum of values over samples: (...), in the widest float."""
+
+    total: Tensor
+    """The sum of weight times value."""
+    weight: Tensor
+    """The sum of the weights."""
+
+
 class Labels(NamedTuple):
     """The labels of M samples, clamped so that invalid values cannot index out of range."""
 
@@ -54,11 +63,6 @@ class Labels(NamedTuple):
         return torch.ones_like(self.raw, dtype=torch.bool) if self.ignored is None else ~self.ignored
 
     @property
-    def kept(self) -> Tensor | slice:
-        """Return an index of the samples that are not ignored; a full slice where none can be, to avoid a copy."""
-        return slice(None) if self.ignored is None else ~self.ignored
-
-    @property
     def weight(self) -> Tensor:
         """Return the weight of each sample, 0 where ignored: (M,), widest float."""
         wide = widest_float(self.raw.device)
@@ -67,14 +71,10 @@ class Labels(NamedTuple):
 
     def at(self, rows: slice) -> "Labels":
         """Return the labels of a subset of the samples."""
-        return Labels(
-            self.target[rows],
-            self.raw[rows],
-            self.num_classes,
-            None if self.ignored is None else self.ignored[rows],
-            None if self.sample_weight is None else self.sample_weight[rows],
-            None if self.bins is None else self.bins.at(rows),
-        )
+        optional = (self.ignored, self.sample_weight)
+        ignored, weight = (None if column is None else column[rows] for column in optional)
+        bins = None if self.bins is None else self.bins.at(rows)
+        return Labels(self.target[rows], self.raw[rows], self.num_classes, ignored, weight, bins)
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply values (M,) by the sample weights, in the widest float; infinities of weight 0 become 0."""
@@ -96,8 +96,6 @@ class Labels(NamedTuple):
 
     def total(self) -> Tensor:
         """Sum the weights: a scalar, or (B,) with bins."""
-        if self.ignored is None and self.sample_weight is None and self.bins is None:
-            return self.raw.new_full((), len(self.raw), dtype=widest_float(self.raw.device))
         weight = self.weight
         return weight.sum() if self.bins is None else self.bins.sum(weight)
 
@@ -132,9 +130,7 @@ def label_rule(num_classes: int) -> str:
     return f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
 
 
-def flatten_labels(
-    target: Tensor, *, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None
-) -> Labels:
+def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
     """Flatten integer labels (N, ...) and their weights without reading values on the host."""
     raw = (target if target.ndim == 1 else target.reshape(-1)).long()
     return Labels(

@@ -103,7 +103,7 @@ class LossBatch(NamedTuple):
         return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0
 
     def check_labels(self) -> None:
-        """Check that every label is a class or ignored."""
+        """Check that every label is a class or ignored; on the CPU only, to avoid a synchronization."""
         check_labels(self.target, self.scores.shape[1], self.settings.ignore_index)
 
 

@@ -10,7 +10,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.chunks import EVERY_ROW, concat_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, WeightedSum, flatten_labels, label_rule
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
@@ -106,6 +106,10 @@ class RowTerms(NamedTuple):
         """Return the violations of each rule of `sample_rules`, in that order."""
         return self.samples.find_faults(self.term if self.term.is_floating_point() else None)
 
+    def summed(self) -> WeightedSum:
+        """Sum the terms over the samples: scalars, or (B,) with bins."""
+        return WeightedSum(self.labels.sum(self.term), self.labels.total())
+
 
 def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
     """Compute the term of each sample, (M,), without reading values on the host."""
@@ -118,17 +122,13 @@ def checked_terms(
     preds: Tensor,
     target: Tensor,
     sample_weight: Tensor | None,
-    *,
     num_classes: int,
     scale: Scale,
     ignore_index: int | None,
 ) -> RowTerms:
     """Flatten a batch, compute the term of each sample, and validate the values; synchronizes an accelerator."""
     check_num_classes(num_classes)
-    samples = flatten_samples(
-        preds, target, num_classes=num_classes, scale=scale, ignore_index=ignore_index, sample_weight=sample_weight
-    )
-    terms = row_terms(samples, term)
+    terms = row_terms(flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight), term)
     raise_first(terms.find_faults())
     return terms
 
@@ -168,7 +168,6 @@ def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scal
 def flatten_samples(
     preds: Tensor,
     target: Tensor,
-    *,
     num_classes: int,
     scale: Scale,
     ignore_index: int | None = None,
@@ -179,8 +178,7 @@ def flatten_samples(
     preds = of_both_classes(preds, target, num_classes, scale)
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
-    labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
-    return Samples(scores, labels, scale)
+    return Samples(scores, flatten_labels(target, num_classes, ignore_index, sample_weight), scale)
 
 
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
@@ -190,6 +188,6 @@ def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) ->
         ValueError: If a shape, a dtype or a value breaks its rule.
     """
     labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
-    samples = flatten_samples(preds, labels, num_classes=num_classes, scale=scale_of(from_logits))
+    samples = flatten_samples(preds, labels, num_classes, scale_of(from_logits))
     raise_first(samples.find_faults())
     return samples

@@ -58,13 +58,9 @@ class SoftSamples(NamedTuple):
 
     def at(self, rows: slice) -> "SoftSamples":
         """Return a subset of the samples."""
-        return SoftSamples(
-            self.preds[rows],
-            self.target[rows],
-            None if self.ignored is None else self.ignored[rows],
-            None if self.weight is None else self.weight[rows],
-            None if self.bins is None else self.bins.at(rows),
-        )
+        ignored, weight = (None if column is None else column[rows] for column in (self.ignored, self.weight))
+        bins = None if self.bins is None else self.bins.at(rows)
+        return SoftSamples(self.preds[rows], self.target[rows], ignored, weight, bins)
 
     def find_faults(self) -> tuple[Fault, ...]:
         """Return the violations of each rule of `SOFT_RULES`, in that order."""

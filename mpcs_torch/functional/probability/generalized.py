@@ -1,5 +1,6 @@
 """Generalized means of the probability of the true class, and their losses."""
 
+from functools import partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.logits import LossBatch, LossSettings, check_class_weight, loss_batch
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, checked_terms, scale_of
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
@@ -21,15 +22,6 @@ def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
 
 GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 """The powers of the three means."""
-
-
-class PowerSums(NamedTuple):
-    """Weighted sums over samples: (...), in the widest float."""
-
-    powers: Tensor
-    """Powers of the floored probabilities of true classes, or their logarithms."""
-    samples: Tensor
-    """The weights."""
 
 
 class ProbabilityMeans(NamedTuple):
@@ -169,10 +161,9 @@ def prob_of_true_class(samples: Samples) -> Tensor:
     return samples.of_true_class(samples.probs())
 
 
-def power_sums_of(terms: RowTerms, power: float, epsilon: float) -> PowerSums:
-    """Sum the powers of the probabilities of true classes, without reading values on the host."""
-    labels = terms.labels
-    return PowerSums(labels.sum(floored_powers(terms.term, power, epsilon)), labels.total())
+def power_of_true_class(samples: Samples, power: float, epsilon: float) -> Tensor:
+    """Return the power (or logarithm) of the floored probability of the true class of each sample: (M,)."""
+    return floored_powers(prob_of_true_class(samples), power, epsilon)
 
 
 def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
@@ -220,16 +211,9 @@ def _reported(
     ignore_index: int | None,
 ) -> Tensor:
     check_floor(epsilon)
-    terms = checked_terms(
-        prob_of_true_class,
-        preds,
-        target,
-        sample_weight,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-    )
-    return mean_of(*power_sums_of(terms, power, epsilon), power)
+    term, scale = partial(power_of_true_class, power=power, epsilon=epsilon), scale_of(from_logits)
+    powers = checked_terms(term, preds, target, sample_weight, num_classes, scale, ignore_index)
+    return mean_of(*powers.summed(), power)
 
 
 def generalized_mean_loss(
@@ -254,20 +238,10 @@ def generalized_mean_loss(
     focus on hard samples, and powers above 0 down-weight them, which helps with label noise. The mean is over the
     batch, so powers far from 0 give noisy losses on small batches.
 
-    Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
-        target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
-            of each class, >= 0, floating point in the shape of ``logits``.
-        sample_weight: The shape of a target of indices: weights >= 0 of samples. Default: 1.
-        power: r, finite.
-        weight: ``(C,)`` weights >= 0 of the true classes.
-        ignore_index: Label of samples to leave out.
+    ``power`` is r, finite. The other arguments and errors are those of `concern_loss`.
 
     Returns:
         A scalar: float32, or float64 for float64 logits; NaN if every sample is ignored, as in torch.
-
-    Raises:
-        ValueError: If a setting, a shape or a dtype breaks its rule above.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,

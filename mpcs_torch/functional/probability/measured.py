@@ -64,24 +64,14 @@ def measured_probabilities(
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
-    Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        epsilon: Floor of the rates, in [0, 1).
-        n_bins: The maximum number of bins, which is never more than the number of samples.
-        delta: The width of a cell, 1 divided by a whole number; None for no singularities.
-        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
-            ``"unit"`` extends the outer bins to 0 and 1; cells of singularities are not extended.
-        ignore_index: Label of samples to leave out.
+    ``epsilon`` is the floor of the rates, in [0, 1). There are at most ``n_bins`` bins, and never more than samples.
+    ``delta`` is 1 divided by a whole number, or None for no singularities. The span ``"data"`` leaves out probabilities
+    of wrong classes outside the range of those of true classes; ``"unit"`` extends the outer bins to 0 and 1, but not
+    the cells of singularities. The other arguments and errors are those of `geometric_accuracy`.
 
     Returns:
         The means, NaN without samples, and the bins. Bins of equal population count samples, so there is no
         ``sample_weight``.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Section 4. The paper does not specify the bin of ties (here the upper
@@ -120,22 +110,14 @@ def true_probs(
     preds: Tensor, target: Tensor, num_classes: int, from_logits: bool, ignore_index: int | None
 ) -> RowTerms:
     """Validate a batch, and compute the probability of the true class of each sample."""
-    return checked_terms(
-        prob_of_true_class,
-        preds,
-        target,
-        None,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-    )
+    return checked_terms(prob_of_true_class, preds, target, None, num_classes, scale_of(from_logits), ignore_index)
 
 
 def measure_terms(
     terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
     """Return the bins and means of the probabilities of samples, given those of the true classes."""
-    kept, samples = terms.labels.kept, terms.samples
+    kept, samples = terms.labels.counted, terms.samples
     labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
     return measure(terms.term[kept], Samples(samples.scores[kept], labels, samples.scale), epsilon, n_bins, delta, span)
 
@@ -341,7 +323,7 @@ def generalized_mean_curve(
     if not powers or not all(isfinite(power) for power in powers):
         raise ValueError(f"powers must be finite and at least one, but got {powers}.")
     terms = true_probs(preds, target, num_classes, from_logits, ignore_index)
-    probs = terms.term[terms.labels.kept].to(terms.labels.weight.dtype)
+    probs = terms.term[terms.labels.counted].to(terms.labels.weight.dtype)
     bins = measure_terms(terms, epsilon, n_bins, delta, span)
     reported = _means(probs, torch.ones_like(probs), powers, epsilon)
     return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))

@@ -1,23 +1,15 @@
 """Proper scoring rules: the Brier score and the cross entropy."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, Scale, checked_terms, scale_of
+from mpcs_torch.functional.inputs.labels import WeightedSum
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_terms, scale_of
 
 OverClasses = Literal["sum", "mean"]
-
-
-class BrierSums(NamedTuple):
-    """Weighted sums over samples: (...), in the widest float."""
-
-    squared_error: Tensor
-    """Squared errors, summed over classes."""
-    samples: Tensor
-    """The weights."""
 
 
 def brier_score(
@@ -47,16 +39,8 @@ def brier_score(
         tensor(0.3125, dtype=torch.float64)
     """
     check_choice("over_classes", over_classes, OverClasses)
-    terms = checked_terms(
-        squared_error,
-        preds,
-        target,
-        sample_weight,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-    )
-    return brier_of(brier_sums(terms), num_classes, over_classes)
+    terms = checked_terms(squared_error, preds, target, sample_weight, num_classes, scale_of(from_logits), ignore_index)
+    return brier_of(terms.summed(), num_classes, over_classes)
 
 
 def squared_error(samples: Samples) -> Tensor:
@@ -68,24 +52,9 @@ def squared_error(samples: Samples) -> Tensor:
     return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
 
 
-def brier_sums(terms: RowTerms) -> BrierSums:
-    """Sum the squared errors of samples."""
-    labels = terms.labels
-    return BrierSums(labels.sum(terms.term), labels.total())
-
-
-def brier_of(sums: BrierSums, num_classes: int, over_classes: OverClasses) -> Tensor:
+def brier_of(sums: WeightedSum, num_classes: int, over_classes: OverClasses) -> Tensor:
     """Return the mean over samples of the sum or the mean over classes."""
-    return sums.squared_error / (sums.samples if over_classes == "sum" else sums.samples * num_classes)
-
-
-class EntropySums(NamedTuple):
-    """Weighted sums over samples: (...), in the widest float."""
-
-    entropy: Tensor
-    """-log of the probability of the true class."""
-    samples: Tensor
-    """The weights."""
+    return sums.total / (sums.weight if over_classes == "sum" else sums.weight * num_classes)
 
 
 def cross_entropy(
@@ -115,17 +84,8 @@ def cross_entropy(
         tensor(0.4581, dtype=torch.float64)
     """
     scale = entropy_scale(from_logits=from_logits, normalized=normalized)
-    terms = checked_terms(
-        log_prob,
-        preds,
-        target,
-        sample_weight,
-        num_classes=num_classes,
-        scale=scale,
-        ignore_index=ignore_index,
-    )
-    sums = entropy_sums(terms)
-    return sums.entropy / sums.samples
+    sums = checked_terms(log_loss, preds, target, sample_weight, num_classes, scale, ignore_index).summed()
+    return sums.total / sums.weight
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
@@ -135,14 +95,9 @@ def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
     return "log_probs" if normalized else "logits" if from_logits else "probs"
 
 
-def log_prob(samples: Samples) -> Tensor:
-    """Return the log-probability of the true class of each sample: (M,), widest float."""
+def log_loss(samples: Samples) -> Tensor:
+    """Return -log of the probability of the true class of each sample: (M,), widest float."""
     wide = widest_float(samples.scores.device)
     if samples.scale == "probs":
-        return samples.of_true_class(samples.probs()).to(wide).log()
-    return samples.of_true_class(samples.log_probs()).to(wide)
-
-
-def entropy_sums(terms: RowTerms) -> EntropySums:
-    """Sum -log of the probability of the true class."""
-    return EntropySums(-terms.labels.sum(terms.term), terms.labels.total())
+        return -samples.of_true_class(samples.probs()).to(wide).log()
+    return -samples.of_true_class(samples.log_probs()).to(wide)

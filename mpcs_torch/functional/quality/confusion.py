@@ -75,9 +75,7 @@ def confusion_matrix(
     """
     check_num_classes(num_classes)
     check_matrix_fits(num_classes, 8)
-    decisions = flatten_decisions(
-        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
-    )
+    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
     raise_first(decisions.find_faults())
     return count_pairs(decisions)
 
@@ -91,14 +89,12 @@ def count_pairs(decisions: Decisions) -> Tensor:
 
 
 def counts_of(
-    preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
+    preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
     """Return the per-class counts of samples or, without a target, of a confusion matrix passed as `preds`."""
     check_num_classes(num_classes)
     if target is not None:
-        decisions = flatten_decisions(
-            preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
-        )
+        decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
         raise_first(decisions.find_faults())
         return count_classes(decisions)
     if sample_weight is not None or ignore_index is not None:

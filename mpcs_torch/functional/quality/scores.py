@@ -38,8 +38,7 @@ def accuracy(
         >>> accuracy(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return accuracy_of(counts)
+    return accuracy_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
 
 
 def accuracy_of(counts: ClassCounts) -> Tensor:
@@ -68,8 +67,7 @@ def class_error_rates(
         >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
-    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return class_error_rates_of(counts)
+    return class_error_rates_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
 
 
 def class_error_rates_of(counts: ClassCounts) -> Tensor:
@@ -96,8 +94,7 @@ def macro_f1(
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7778, dtype=torch.float64)
     """
-    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return macro_f1_of(counts)
+    return macro_f1_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
 
 
 def macro_f1_of(counts: ClassCounts) -> Tensor:
@@ -134,8 +131,7 @@ def matthews_correlation(
         >>> matthews_correlation(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7000, dtype=torch.float64)
     """
-    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return matthews_correlation_of(counts)
+    return matthews_correlation_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
 
 
 def matthews_correlation_of(counts: ClassCounts) -> Tensor:

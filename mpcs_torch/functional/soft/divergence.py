@@ -1,22 +1,12 @@
 """The binary Kullback-Leibler divergence of predictions from soft labels."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
-
-
-class DivergenceSums(NamedTuple):
-    """Weighted sums over elements: (...), in the widest float."""
-
-    divergence: Tensor
-    """The binary divergences."""
-    elements: Tensor
-    """The weights of the elements that are not ignored."""
 
 
 def soft_kl_divergence(
@@ -51,10 +41,10 @@ def soft_kl_divergence(
     samples = flatten_soft(preds, target, num_classes=None, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
     sums = divergence_sums(samples, epsilon)
-    return sums.divergence / sums.elements
+    return sums.total / sums.weight
 
 
-def divergence_sums(samples: SoftSamples, epsilon: float) -> DivergenceSums:
+def divergence_sums(samples: SoftSamples, epsilon: float) -> WeightedSum:
     """Sum the binary divergences of the elements that are not ignored, without reading values on the host."""
     wide = widest_float(samples.preds.device)  # 1 - 1e-8 is 1 in float32
 
@@ -65,7 +55,7 @@ def divergence_sums(samples: SoftSamples, epsilon: float) -> DivergenceSums:
         return (values if chunk.ignored is None else torch.where(chunk.ignored, 0.0, values),)
 
     (divergence,) = samples.sums(divergences, wide)
-    return DivergenceSums(divergence.sum(-1), samples.elements(wide).sum(-1))
+    return WeightedSum(divergence.sum(-1), samples.elements(wide).sum(-1))
 
 
 def check_epsilon(epsilon: float) -> None:

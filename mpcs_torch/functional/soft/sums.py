@@ -108,14 +108,11 @@ def soft_stat_scores(
         TP = \sum T(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum T(1 - p, 1 - y)
 
     With the minimum as T, FP is the sum of max(p - y, 0) and FN that of max(y - p, 0). For labels and predictions of 0
-    and 1 they are the usual counts, for any T. Arguments and errors are those of `soft_fbeta`.
+    and 1 they are the usual counts, for any T. Arguments, errors and references are those of
+    `soft_fbeta`.
 
     Returns:
         ``(C,)`` each, float64 (float32 on MPS), with gradients.
-
-    References:
-        Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 2.1, Eq. 3.
 
     Example:
         >>> import torch

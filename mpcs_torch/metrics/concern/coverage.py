@@ -12,8 +12,7 @@ from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 class Coverage(SeverityMetric):
     """Compute the share of samples that are decided instead of referred; higher is better, 1 refers none.
 
-    Shapes, rules, references and arguments are those of `mpcs_torch.functional.coverage`; ``validate_args`` and
-    errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.coverage`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -47,8 +46,7 @@ class Coverage(SeverityMetric):
 class SelectiveAccuracy(Coverage):
     """Compute the accuracy of the decided samples, leaving out those that are referred; higher is better.
 
-    Shapes, rules, references and arguments are those of `mpcs_torch.functional.selective_accuracy`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.selective_accuracy`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

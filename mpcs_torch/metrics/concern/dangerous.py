@@ -6,13 +6,8 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.dangerous import (
-    DangerousErrorCounts,
-    DangerousNormalize,
-    count_dangerous,
-    normalized_count,
-    severity_of,
-)
+from mpcs_torch.functional.concern import dangerous as kernel
+from mpcs_torch.functional.concern.dangerous import DangerousNormalize
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.metrics.additive import AdditiveMetric
@@ -21,15 +16,16 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class SeverityMetric(AdditiveMetric):
     """A metric of `DangerousErrorCounts`."""
 
-    sums_type = DangerousErrorCounts
+    sums_type = kernel.DangerousErrorCounts
     interval_rule = "bounded"
+    row_bounds = (0, 1)
     takes_referrals = True
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Initialize from the ``locals()`` of a constructor, with ``num_classes`` and ``concern``."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
-        severity = severity_of(arguments["concern"], num_classes)
+        severity = kernel.severity_of(arguments["concern"], num_classes)
         super().__init__(
             {**arguments, "severity": severity},
             value_rules=decision_rules(num_classes, severity.shape[1] - num_classes),
@@ -38,29 +34,18 @@ class SeverityMetric(AdditiveMetric):
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
         """Flatten decisions (N, ...), with -1 for a referral, or scores (N, C, ...)."""
-        return flatten_decisions(
-            preds,
-            target,
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-            further=self.severity.shape[1] - self.num_classes,
-        )
+        further = self.severity.shape[1] - self.num_classes
+        return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, further)
 
-    def sums_of(self, samples: Decisions) -> DangerousErrorCounts:
+    def sums_of(self, samples: Decisions) -> kernel.DangerousErrorCounts:
         """Return the sums of decisions."""
-        return count_dangerous(samples, self.severity)
-
-    def row_ratios(self, whole: DangerousErrorCounts) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return the ratios of an uncounted and of a counted row."""
-        return [(0, 1), (1, 1)]
+        return kernel.count_dangerous(samples, self.severity)
 
 
 class DangerousErrors(SeverityMetric):
     """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
-    Shapes, rules, references and arguments are those of `mpcs_torch.functional.dangerous_errors`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.dangerous_errors`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -87,23 +72,23 @@ class DangerousErrors(SeverityMetric):
         check_choice("normalize", normalize, DangerousNormalize)
         super().__init__(locals())
 
-    def value_of(self, sums: DangerousErrorCounts) -> Tensor:
+    def value_of(self, sums: kernel.DangerousErrorCounts) -> Tensor:
         """Return the number of dangerous errors, or their rate."""
-        return normalized_count(sums, self.normalize)
+        return kernel.normalized_count(sums, self.normalize)
 
-    def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_of(self, sums: kernel.DangerousErrorCounts, whole: kernel.DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the number of dangerous errors, and the denominator."""
         per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
         return sums.dangerous, per
 
-    def of_ratio(self, ratio: float, whole: DangerousErrorCounts) -> float:
+    def of_ratio(self, ratio: float, whole: kernel.DangerousErrorCounts) -> float:
         """Return the rate, or the number of dangerous errors."""
         return ratio if self.normalize else ratio * whole.samples.item()
 
-    def details(self) -> DangerousErrorCounts:
+    def details(self) -> kernel.DangerousErrorCounts:
         """Return the numbers of dangerous errors, errors, decided samples and all samples: float64 scalars."""
         self.check_computable()
-        counts: DangerousErrorCounts = self.sums()
+        counts: kernel.DangerousErrorCounts = self.sums()
         return counts
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the counts

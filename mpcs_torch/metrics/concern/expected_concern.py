@@ -6,27 +6,16 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.expected_concern import (
-    CostSums,
-    DecideBy,
-    Decided,
-    checked_ratio,
-    constant_classes,
-    cost_rules,
-    decide,
-    mean_cost,
-    sum_costs,
-)
-from mpcs_torch.functional.inputs.arrays import costs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_matrix_fits, check_num_classes
+from mpcs_torch.functional.concern import expected_concern as kernel
+from mpcs_torch.functional.concern.expected_concern import DecideBy
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class ExpectedConcern(AdditiveMetric):
     """Compute the mean concern of decisions relative to the best constant class; lower is better, 0 is perfect.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.expected_concern`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.expected_concern`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -40,7 +29,7 @@ class ExpectedConcern(AdditiveMetric):
         least_concern tensor(1., dtype=torch.float64)
     """
 
-    sums_type = CostSums
+    sums_type = kernel.CostSums
     interval_rule = "bounded"
     takes_referrals = needs_referral_cost = True
 
@@ -63,51 +52,43 @@ class ExpectedConcern(AdditiveMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_choice("decision", decision, DecideBy)
-        concern = cost_matrix(concern, num_classes)
-        ratio = checked_ratio(training_priors, priors, num_classes)
+        concern = kernel.cost_matrix(concern, num_classes)
+        ratio = kernel.checked_ratio(training_priors, priors, num_classes)
         super().__init__(
             locals(),
-            value_rules=cost_rules(concern, from_logits=from_logits),
+            value_rules=kernel.cost_rules(concern, from_logits=from_logits),
             state_settings=("num_classes", "concern", "decision", "from_logits", "ratio", "ignore_index"),
             shape=(num_classes,),
         )
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decided:
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.Decided:
         """Flatten scores (N, C, ...) or decisions (N, ...)."""
-        return decide(
-            preds,
-            target,
-            concern=self.concern,
-            decision=self.decision,
-            from_logits=self.from_logits,
-            ratio=self.ratio,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
+        settings = self.concern, self.decision, self.from_logits, self.ratio, self.ignore_index
+        return kernel.decide(preds, target, sample_weight, *settings)
 
-    def sums_of(self, samples: Decided) -> CostSums:
+    def sums_of(self, samples: kernel.Decided) -> kernel.CostSums:
         """Return the sums of samples."""
-        return sum_costs(samples, self.concern)
+        return kernel.sum_costs(samples, self.concern)
 
-    def value_of(self, sums: CostSums) -> Tensor:
+    def value_of(self, sums: kernel.CostSums) -> Tensor:
         """Return the (normalized) mean concern of decisions."""
-        return mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
+        return kernel.mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
 
-    def ratio_of(self, sums: CostSums, whole: CostSums) -> tuple[Tensor, Tensor]:
+    def ratio_of(self, sums: kernel.CostSums, whole: kernel.CostSums) -> tuple[Tensor, Tensor]:
         """Return the cost of the decisions, and that of the constant decision that is best over all samples."""
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
-    def row_ratios(self, whole: CostSums) -> list[tuple[float, float]]:
+    def row_ratios(self, whole: kernel.CostSums) -> list[tuple[float, float]]:
         """Return the lowest and the highest cost for each true class, with the cost of the constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
         return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
 
-    def _baseline(self, whole: CostSums) -> Tensor:
+    def _baseline(self, whole: kernel.CostSums) -> Tensor:
         """Return the denominator of a sample of each class: (C,)."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
-        costs = constant_classes(self.concern).to(whole.samples)
+        costs = kernel.constant_classes(self.concern).to(whole.samples)
         return costs[:, (whole.samples @ costs).argmin()]
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be relative to a constant decision
@@ -115,16 +96,5 @@ class ExpectedConcern(AdditiveMetric):
 
         if self.normalize:
             title += " of the best constant class"
-        mean = mean_cost(self.sums(), self.concern, priors=self.priors, normalize=False).item()
+        mean = kernel.mean_cost(self.sums(), self.concern, priors=self.priors, normalize=False).item()
         return class_bars((self.cost / self.samples).tolist(), mean, title, ylabel="mean concern", on=on)
-
-
-def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    """Return the validated costs, float64 (C, C) or wider, with a diagonal of 0; by default 1 for every error."""
-    check_matrix_fits(num_classes, 8)
-    if concern is None:
-        concern = torch.ones(num_classes, num_classes)
-    costs = costs_of(concern)
-    check_costs(costs, num_classes, referral=True)
-    # The diagonal is not read, so equivalent settings must have equal fingerprints.
-    return costs.detach().to(torch.float64, copy=True).fill_diagonal_(0)

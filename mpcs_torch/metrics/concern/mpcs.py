@@ -1,59 +1,28 @@
 """MetaPatternConcernScore: the Metric of `functional.meta_pattern_concern_score`."""
 
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
-from mpcs_torch.functional.concern.mpcs import (
-    ScoreAverage,
-    dense_concern,
-    meta_pattern_concern_score,
-    pattern_settings,
-    sum_scores,
-    sum_weights,
-)
-from mpcs_torch.functional.concern.pattern_scores import LOWEST_LEVEL, CorrectConcern, PatternScores, pattern_scores
+from mpcs_torch.functional.concern import mpcs as kernel
+from mpcs_torch.functional.concern.mpcs import ScoreAverage
+from mpcs_torch.functional.concern.pattern_scores import LOWEST_LEVEL, CorrectConcern, pattern_scores
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
-from mpcs_torch.functional.inputs.faults import Fault
-from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
-from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.functional.inputs.labels import WeightedSum
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
+from mpcs_torch.metrics.additive import ProbabilityMetric
 
 
-class ScoreSums(NamedTuple):
-    """Weighted sums over samples: (...), or (..., C) by true class, in the widest float."""
-
-    score_by_sum: Tensor
-    """Scores with ``correct_concern="sum"``."""
-    score_by_count: Tensor
-    """Scores with ``correct_concern="count"``."""
-    weight: Tensor
-    """The weights."""
-
-
-class ScoredSamples(NamedTuple):
-    """A batch of M samples with the scores of their prediction patterns."""
-
-    labels: Labels
-    scores: PatternScores
-    samples: Samples
-
-    def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Return the violations of each rule of `sample_rules`, in that order."""
-        return self.samples.find_faults(self.scores.by_sum)
-
-
-class MetaPatternConcernScore(AdditiveMetric):
+class MetaPatternConcernScore(ProbabilityMetric):
     """Compute the mean Meta Pattern Concern Score (MPCS) of all samples; in nats, lower is better, 0 is perfect.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.meta_pattern_concern_score`;
-    ``validate_args`` and errors those of `Accuracy`. Metrics that differ in ``correct_concern`` alone share states
-    in a `MetricCollection`.
+    Arguments are those of `mpcs_torch.functional.meta_pattern_concern_score`; for ``validate_args`` and errors see
+    `Accuracy`.
 
     Example:
         >>> import torch
@@ -66,7 +35,6 @@ class MetaPatternConcernScore(AdditiveMetric):
         red as yellow 1.04, red as green 1.22, both 1.13
     """
 
-    sums_type = ScoreSums
     interval_rule = "mean"
     interval_scale = "log"
 
@@ -87,65 +55,39 @@ class MetaPatternConcernScore(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        k, t = pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
+        k, t = kernel.pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
         check_choice("correct_concern", correct_concern, CorrectConcern)
         check_choice("average", average, ScoreAverage)
         concern = concern_matrix(concern, num_classes)
-        super().__init__(
-            locals(),
-            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
-            state_settings=("num_classes", "k", "t", "concern", "from_logits", "ignore_index", "average"),
-            shape=() if average == "micro" else (num_classes,),
-        )
+        scale = scale_of(from_logits)
+        settings = "num_classes", "k", "t", "concern", "correct_concern", "from_logits", "ignore_index", "average"
+        super().__init__(locals(), settings, shape=() if average == "micro" else (num_classes,))
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> ScoredSamples:
-        """Flatten a batch to samples with the scores of their prediction patterns."""
-        samples = flatten_samples(
-            preds,
-            target,
-            num_classes=self.num_classes,
-            scale=scale_of(self.from_logits),
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
-        scores = pattern_scores(samples, k=self.k, t=self.t, concern=self.concern)
-        return ScoredSamples(samples.labels, scores, samples)
+    def term_of(self, samples: Samples) -> Tensor:
+        """Return the score of each sample."""
+        return pattern_scores(samples, k=self.k, t=self.t, concern=self.concern, correct_concern=self.correct_concern)
 
-    def sums_of(self, samples: ScoredSamples) -> ScoreSums:
+    def sums_of(self, samples: RowTerms) -> WeightedSum:
         """Return the sums of samples."""
-        (by_sum, by_count), labels = samples.scores, samples.labels
-        total = sum_scores(by_sum, labels, self.average)
-        total_by_count = total if by_count is by_sum else sum_scores(by_count, labels, self.average)
-        return ScoreSums(total, total_by_count, sum_weights(labels, self.average))
+        return kernel.sum_scores(samples, self.average)
 
-    def value_of(self, sums: ScoreSums) -> Tensor:
-        """Return the weighted mean score of samples, NaN without weight."""
-        return self._score(sums) / sums.weight
-
-    def ratio_of(self, sums: ScoreSums, whole: ScoreSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the scores and the weights."""
-        return self._score(sums), sums.weight
-
-    def row_ratios(self, whole: ScoreSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+    def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
         """Return the lowest and the highest score of a sample, whose concern sums to 1."""
         return [(0, 1), (log((self.t - 1) / LOWEST_LEVEL), 1)]
-
-    def _score(self, sums: ScoreSums) -> Tensor:
-        return sums.score_by_sum if self.correct_concern == "sum" else sums.score_by_count
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
         if self.average == "micro":
             return super()._draw(title, value, on)
         from mpcs_torch.plots.bars import class_bars
 
-        mean = (self._score(self.sums()).sum() / self.weight.sum()).item()
+        mean = (self.total.sum() / self.weight.sum()).item()
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
 
     def _references(self) -> dict[str, float]:
         if self.num_classes > 1000:  # uniform guesses need a (C, C) matrix
             return super()._references()
         classes = torch.arange(self.num_classes)
-        guess = meta_pattern_concern_score(
+        guess = kernel.meta_pattern_concern_score(
             torch.full((self.num_classes, self.num_classes), 1 / self.num_classes, dtype=torch.float64),
             classes,
             num_classes=self.num_classes,
@@ -171,6 +113,6 @@ def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Te
     if matrix.layout == torch.sparse_coo:
         if num_classes > LARGEST_DENSE:
             return matrix.coalesce()
-        matrix = dense_concern(matrix)
+        matrix = kernel.dense_concern(matrix)
     matrix.fill_diagonal_(1)
     return None if (matrix == 1).all() else matrix

@@ -20,8 +20,8 @@ IGNORED = -1
 class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.risk_coverage_area`;
-    ``validate_args`` and errors those of `Accuracy`. The states keep the estimated risk and one byte per sample.
+    Arguments are those of `mpcs_torch.functional.risk_coverage_area`; for ``validate_args`` and errors see `Accuracy`.
+    The states keep the estimated risk and one byte per sample.
 
     Example:
         >>> import torch
@@ -63,9 +63,7 @@ class RiskCoverageArea(SumMetric):
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
-        samples = flatten_samples(
-            detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
-        )
+        samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
         self.admit(samples.find_faults)
         risk, loss = estimated_risks(samples, self.dangerous)
         self.add(risk=risk, loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))

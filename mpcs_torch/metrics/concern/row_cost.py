@@ -4,14 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.concern.row_cost import (
-    CostedDecisions,
-    RowCostSums,
-    cost_of,
-    flatten_costs,
-    row_cost_rules,
-    sum_row_costs,
-)
+from mpcs_torch.functional.concern import row_cost as kernel
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.metrics.additive import AdditiveMetric
 
@@ -19,8 +12,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class RowCost(AdditiveMetric):
     """Compute the mean cost of decisions with row-wise costs; lower is better.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.row_cost`; ``validate_args`` and
-    errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.row_cost`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -30,28 +22,28 @@ class RowCost(AdditiveMetric):
         tensor(2.5000, dtype=torch.float64)
     """
 
-    sums_type = RowCostSums
-    sums_of = staticmethod(sum_row_costs)
+    sums_type = kernel.RowCostSums
+    sums_of = staticmethod(kernel.sum_row_costs)
     interval_rule = "bounded"
     plot_lower_bound = None
 
     def __init__(self, num_classes: int, *, regret: bool = False, validate_args: bool = True, **kwargs: Any) -> None:
         check_num_classes(num_classes)
-        super().__init__(locals(), value_rules=row_cost_rules(num_classes), state_settings=("num_classes",))
+        super().__init__(locals(), value_rules=kernel.row_cost_rules(num_classes), state_settings=("num_classes",))
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.CostedDecisions:
         """Flatten a batch to decisions with the costs of all decisions."""
-        return flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
+        return kernel.flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
 
-    def value_of(self, sums: RowCostSums) -> Tensor:
+    def value_of(self, sums: kernel.RowCostSums) -> Tensor:
         """Return the mean cost, or the mean regret."""
-        return cost_of(sums, regret=self.regret)
+        return kernel.cost_of(sums, regret=self.regret)
 
-    def ratio_of(self, sums: RowCostSums, whole: RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_of(self, sums: kernel.RowCostSums, whole: kernel.RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the costs, or the regrets, and the weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
-    def bin_ratios(self, bins: RowCostSums, whole: RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
+    def bin_ratios(self, bins: kernel.RowCostSums, whole: kernel.RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
         """Return the minimum and the maximum cost of a bin, and the maximum regret, each with the maximum weight."""
         per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
         costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]

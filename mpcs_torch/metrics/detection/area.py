@@ -4,19 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.area import (
-    break_even_of,
-    break_even_of_trials,
-    check_max_p_fa,
-    check_rate,
-    false_alarm_of,
-    h_measure_of_trials,
-    miss_of,
-    partial_auc_of,
-)
-from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection import area as kernel
+from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
-from mpcs_torch.metrics.detection.base import DetectionMetric, PlainDetectionMetric, Rates
+from mpcs_torch.metrics.detection.base import PlainDetectionMetric, Rates, ScalarDetectionMetric
 
 
 def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
@@ -26,11 +17,10 @@ def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: A
     return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
 
 
-class PartialAUC(DetectionMetric):
+class PartialAUC(ScalarDetectionMetric):
     """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
 
-    Equation, references and arguments are those of `mpcs_torch.functional.partial_auc`; ``validate_args`` and
-    errors those of `EqualErrorRate`.
+    Arguments are those of `mpcs_torch.functional.partial_auc`; for ``validate_args`` and errors see `EqualErrorRate`.
 
     Example:
         >>> import torch
@@ -55,15 +45,15 @@ class PartialAUC(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_max_p_fa(max_p_fa)
+        kernel.check_max_p_fa(max_p_fa)
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the area, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(lambda trials: partial_auc_of(trials.errors(), self.max_p_fa))
+    def statistic(self, trials: BinaryTrials) -> Tensor:
+        """Return the area."""
+        return kernel.partial_auc_of(trials.errors(), self.max_p_fa)
 
 
-class MissAtFalseAlarm(DetectionMetric):
+class MissAtFalseAlarm(ScalarDetectionMetric):
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
     The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
@@ -90,19 +80,19 @@ class MissAtFalseAlarm(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_rate("p_fa", p_fa)
+        kernel.check_rate("p_fa", p_fa)
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the miss rate, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(lambda trials: miss_of(trials, self.p_fa))
+    def statistic(self, trials: BinaryTrials) -> Tensor:
+        """Return the miss rate."""
+        return kernel.miss_of(trials, self.p_fa)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         places = [(curve, (curve.p_fa <= self.p_fa).int().argmax()) for curve in curves.values()]
         return {f"false-alarm rate up to {100 * self.p_fa:.4g} %": [_rates_at(*place) for place in places]}
 
 
-class FalseAlarmAtMiss(DetectionMetric):
+class FalseAlarmAtMiss(ScalarDetectionMetric):
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
     The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
@@ -129,12 +119,12 @@ class FalseAlarmAtMiss(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_rate("p_miss", p_miss)
+        kernel.check_rate("p_miss", p_miss)
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the false-alarm rate, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(lambda trials: false_alarm_of(trials, self.p_miss))
+    def statistic(self, trials: BinaryTrials) -> Tensor:
+        """Return the false-alarm rate."""
+        return kernel.false_alarm_of(trials, self.p_miss)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         places = [(curve, (curve.p_miss <= self.p_miss).sum() - 1) for curve in curves.values()]
@@ -156,12 +146,10 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
         tensor(0.5000, dtype=torch.float64)
     """
 
-    def compute(self) -> Tensor:
-        """Return the number of errors, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(break_even_of_trials)
+    statistic = staticmethod(kernel.break_even_of_trials)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
-        errors = [(break_even_of(hull_of(curve.counts())), curve) for curve in curves.values()]
+        errors = [(kernel.break_even_of(hull_of(curve.counts())), curve) for curve in curves.values()]
         rates = [((number / curve.nontargets).item(), (number / curve.targets).item()) for number, curve in errors]
         return {"as many misses as false alarms": rates}
 
@@ -188,7 +176,4 @@ class HMeasure(PlainDetectionMetric):
     higher_is_better = True
     plot_upper_bound = 1.0
     _draw_curves = staticmethod(_draw_roc)
-
-    def compute(self) -> Tensor:
-        """Return the measure, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(h_measure_of_trials)
+    statistic = staticmethod(kernel.h_measure_of_trials)

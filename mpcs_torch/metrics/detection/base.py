@@ -4,7 +4,8 @@ Trials are counted in whole numbers, so ties and crossings are exact; there is n
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -67,7 +68,7 @@ class DetectionMetric(SumMetric):
         with self.gathered():
             self.check_computable()
             scores, labels = self.kept_samples("scores"), self.kept_samples("trial_labels")
-            by_class = split_trials(scores, labels, num_classes=self.num_classes, average=self.average)
+            by_class = split_trials(scores, labels, self.num_classes, self.average)
         for trials in by_class:
             if trials.missing is not None:
                 rule = f"{type(self).__name__} needs targets and non-targets"
@@ -75,13 +76,9 @@ class DetectionMetric(SumMetric):
                 warnings.warn(message, UserWarning, stacklevel=2)
         return by_class
 
-    def average_of(self, statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
-        """Compute a statistic of each class, or with ``"macro"`` its mean over the classes."""
-        return self.averaged(class_values(self.binary_trials(), statistic))
-
     def averaged(self, values: Tensor) -> Tensor:
         """Average values over the classes if the average is ``"macro"``; on the metric's device, float32 on MPS."""
-        values = average_classes(values, num_classes=self.num_classes, average=self.average)
+        values = average_classes(values, self.num_classes, self.average)
         return values.to(self.device, widest_float(self.device))
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the curves
@@ -108,7 +105,19 @@ class DetectionMetric(SumMetric):
         return {}
 
 
-class PlainDetectionMetric(DetectionMetric):
+class ScalarDetectionMetric(DetectionMetric):
+    """A metric with one value for each detector."""
+
+    def compute(self) -> Tensor:
+        """Return the value, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(class_values(self.binary_trials(), self.statistic))
+
+    @abstractmethod
+    def statistic(self, trials: BinaryTrials, /) -> Tensor:
+        """Return the value of one detector, or of one class against the rest: a float64 scalar."""
+
+
+class PlainDetectionMetric(ScalarDetectionMetric):
     """A detection metric without further settings."""
 
     def __init__(

@@ -6,15 +6,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from mpcs_torch.functional.detection import cost as kernel
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
-from mpcs_torch.functional.detection.cost import (
-    HALF_TOTAL,
-    DetectionCost,
-    check_threshold,
-    cost_of_trials_at,
-    min_cost_of_trials,
-    thresholds_at,
-)
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
 from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
@@ -37,7 +30,7 @@ class CostMetric(DetectionMetric):
         return self.averaged(details.normalized if self.normalize else details.cost)
 
     @abstractmethod
-    def details(self) -> DetectionCost:
+    def details(self) -> kernel.DetectionCost:
         """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
@@ -94,9 +87,9 @@ class MinDetectionCost(CostMetric):
     ) -> None:
         super().__init__(locals())
 
-    def details(self) -> DetectionCost:
+    def details(self) -> kernel.DetectionCost:
         """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
-        return min_cost_of_trials(self.binary_trials(), self.points)
+        return kernel.min_cost_of_trials(self.binary_trials(), self.points)
 
     def _mark_label(self, point: OperatingPoint) -> str:
         return f"minimum cost, {point.label()}"
@@ -111,9 +104,9 @@ class _ThresholdCost(CostMetric):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Initialize from the ``locals()`` of a constructor."""
-        check_threshold(arguments["threshold"])
+        kernel.check_threshold(arguments["threshold"])
         super().__init__(arguments)
-        self.thresholds_in_use = [thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
+        self.thresholds_in_use = [kernel.thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
         """Thresholds by class (one row for a single detector) and operating point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
@@ -140,9 +133,9 @@ class _ThresholdCost(CostMetric):
         self.thresholds_in_use = learned.expand(len(self.points), -1).T.tolist()
         self._computed = None
 
-    def details(self) -> DetectionCost:
+    def details(self) -> kernel.DetectionCost:
         """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
-        return cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
+        return kernel.cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
 
     def _thresholds_per_point(self) -> int:
         return int(self.num_classes) if self.is_by_class else 1
@@ -159,8 +152,8 @@ class ActualDetectionCost(_ThresholdCost):
 
     The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or a given
     threshold, or one learned by another metric from development data (`threshold_from`), for scores of any range.
-    Equation, references and arguments are those of `mpcs_torch.functional.actual_detection_cost`; ``validate_args``
-    and errors those of `EqualErrorRate`.
+    Arguments are those of `mpcs_torch.functional.actual_detection_cost`; for ``validate_args`` and errors see
+    `EqualErrorRate`.
 
     Example:
         >>> import torch
@@ -220,7 +213,7 @@ class HalfTotalErrorRate(_ThresholdCost):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__({**locals(), "points": HALF_TOTAL, "normalize": False})
+        super().__init__({**locals(), "points": kernel.HALF_TOTAL, "normalize": False})
 
     def _mark_label(self, point: OperatingPoint) -> str:  # noqa: ARG002  # its costs are part of the definition
         return "at the threshold"

@@ -16,9 +16,8 @@ Curves = ErrorRates | list[ErrorRates]
 class DetectionCurve(DetectionMetric):
     """Compute the miss and false-alarm rates at every threshold, in [0, 1]; lower is better.
 
-    Equations, references and arguments are those of `mpcs_torch.functional.detection_curve`; ``validate_args`` and
-    errors those of `EqualErrorRate`. `mpcs_torch.plots.det_curves` draws curves on probit axes, with operating points
-    and intervals.
+    Arguments are those of `mpcs_torch.functional.detection_curve`; for ``validate_args`` and errors see
+    `EqualErrorRate`. `mpcs_torch.plots.det_curves` draws curves on probit axes, with operating points and intervals.
 
     Args:
         average: With classes: ``"none"`` for a list of C curves, ``"micro"`` for one curve of all N x C scores.

@@ -14,16 +14,10 @@ from mpcs_torch.metrics.detection.base import DetectionMetric
 class EqualErrorRate(DetectionMetric):
     """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
-    Methods and references are those of `mpcs_torch.functional.equal_error_rate`. All scores are kept, with 5 bytes for
-    each score of float32 and 9 for each of float64, whatever their range.
+    Methods, references and the other arguments are those of `mpcs_torch.functional.equal_error_rate`. All scores are
+    kept, with 5 bytes for each score of float32 and 9 for each of float64, whatever their range.
 
     Args:
-        num_classes: None for scores ``(N, ...)`` and targets of 0 and 1, or C for scores ``(N, C, ...)`` and class
-            indices ``(N, ...)``: each class against the rest.
-        method: ``"rocch"``, ``"interpolated"`` or ``"nearest"``.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one value per class.
-        ignore_index: Label of trials to ignore.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 

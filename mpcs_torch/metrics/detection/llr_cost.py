@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from torch import Tensor
-
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.llr_cost import cllr_of_trials, min_cllr_of_trials
 from mpcs_torch.metrics.detection.base import PlainDetectionMetric
@@ -33,9 +31,7 @@ class Cllr(_LikelihoodRatioCost):
         tensor(0.1373, dtype=torch.float64)
     """
 
-    def compute(self) -> Tensor:
-        """Return the cost, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(cllr_of_trials)
+    statistic = staticmethod(cllr_of_trials)
 
 
 class MinCllr(_LikelihoodRatioCost):
@@ -54,7 +50,4 @@ class MinCllr(_LikelihoodRatioCost):
     """
 
     plot_upper_bound = 1.0
-
-    def compute(self) -> Tensor:
-        """Return the cost, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.average_of(min_cllr_of_trials)
+    statistic = staticmethod(min_cllr_of_trials)

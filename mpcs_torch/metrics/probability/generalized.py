@@ -5,25 +5,16 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.probabilities import RowTerms, scale_of
-from mpcs_torch.functional.probability.generalized import (
-    DECISIVE,
-    GEOMETRIC,
-    ROBUST,
-    PowerSums,
-    check_floor,
-    mean_of,
-    power_sums_of,
-    prob_of_true_class,
-)
+from mpcs_torch.functional.inputs.labels import WeightedSum
+from mpcs_torch.functional.inputs.probabilities import Samples, scale_of
+from mpcs_torch.functional.probability import generalized as kernel
 from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 
 
 class GeometricAccuracy(ProbabilityMetric):
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
-    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.geometric_accuracy`;
-    ``validate_args`` and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.geometric_accuracy`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -35,9 +26,7 @@ class GeometricAccuracy(ProbabilityMetric):
 
     higher_is_better = True
     plot_upper_bound = 1.0
-    power = GEOMETRIC
-    sums_type = PowerSums
-    term_of = staticmethod(prob_of_true_class)
+    power = kernel.GEOMETRIC
     interval_rule: IntervalRule = "mean"
     interval_scale = "logit"
 
@@ -51,29 +40,29 @@ class GeometricAccuracy(ProbabilityMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_floor(epsilon)
+        kernel.check_floor(epsilon)
         scale = scale_of(from_logits)
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
-    def sums_of(self, samples: RowTerms) -> PowerSums:
-        """Return the sums of samples."""
-        return power_sums_of(samples, self.power, self.epsilon)
+    def term_of(self, samples: Samples) -> Tensor:
+        """Return the power of the probability of the true class."""
+        return kernel.power_of_true_class(samples, self.power, self.epsilon)
 
-    def value_of(self, sums: PowerSums) -> Tensor:
+    def value_of(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples, NaN without samples."""
-        return mean_of(sums.powers, sums.samples, self.power)
+        return kernel.mean_of(*sums, self.power)
 
-    def of_ratio(self, ratio: float, whole: PowerSums) -> float:  # noqa: ARG002  # the same for any samples
+    def of_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return the generalized mean of a mean of powers."""
-        if self.power == GEOMETRIC:
+        if self.power == kernel.GEOMETRIC:
             return min(1.0, exp(ratio))
         return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
 
-    def row_ratios(self, whole: PowerSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+    def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
         """Return the terms of the lowest and the highest probability."""
-        if self.epsilon == 0 and self.power != DECISIVE:
+        if self.epsilon == 0 and self.power != kernel.DECISIVE:
             return []
-        if self.power == GEOMETRIC:
+        if self.power == kernel.GEOMETRIC:
             return [(log(self.epsilon), 1), (0, 1)]
         return [(self.epsilon**self.power, 1), (1, 1)]
 
@@ -94,7 +83,7 @@ class Decisiveness(GeometricAccuracy):
         tensor(0.6500, dtype=torch.float64)
     """
 
-    power = DECISIVE
+    power = kernel.DECISIVE
 
 
 class Robustness(GeometricAccuracy):
@@ -110,5 +99,5 @@ class Robustness(GeometricAccuracy):
         tensor(0.5684, dtype=torch.float64)
     """
 
-    power = ROBUST
+    power = kernel.ROBUST
     interval_rule = "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks

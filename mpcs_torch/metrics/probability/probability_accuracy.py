@@ -8,16 +8,9 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.probability import measured as kernel
 from mpcs_torch.functional.probability.generalized import POWERS, ProbabilityMeans, means_of_sums, power_sums
-from mpcs_torch.functional.probability.measured import (
-    BinSpan,
-    MeasuredProbabilities,
-    check_bins,
-    count_probabilities,
-    grid_size,
-    measure,
-    measure_counts,
-)
+from mpcs_torch.functional.probability.measured import BinSpan
 from mpcs_torch.functional.probability.probability_accuracy import check_cells, compare_means
 from mpcs_torch.metrics.base import SumMetric
 
@@ -27,22 +20,14 @@ class ProbabilityAccuracy(SumMetric):
 
     `compute` returns a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
     ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``: above 1 the classifier is
-    underconfident, below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`. Equations and
-    rules are those of `mpcs_torch.functional.probability_accuracy`; the other arguments and errors those of
-    `GeometricAccuracy`.
+    underconfident, below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`. Equations, rules
+    and arguments are those of `mpcs_torch.functional.probability_accuracy`; ``validate_args`` and errors those of
+    `Accuracy`.
 
     All N x C probabilities are kept, unless ``cells`` is set: then they are counted in a histogram of constant size (16
     bytes a cell). Reported means are exact in both cases. On three kinds of 10^6 x 10 probabilities, the error of
     measured means was at most 1.2e-4 with 2 000 cells and 7.0e-5 with 20 000, and that of slopes 2.7e-4 and 1.3e-4
     (``python -m tests.benchmarks.histogram_error``); with few samples or many classes it can be larger.
-
-    Args:
-        epsilon: Floor of probabilities and rates, in [0, 1).
-        n_bins: The maximum number of bins, which is never more than the number of samples.
-        delta: The width of singularity cells, 1 divided by a whole number; None for no singularities.
-        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
-            ``"unit"`` extends the outer bins to 0 and 1.
-        cells: None to keep all probabilities, or the number of cells to count them in, a multiple of 1 / delta.
 
     Example:
         >>> import torch
@@ -85,7 +70,7 @@ class ProbabilityAccuracy(SumMetric):
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)
-        check_bins(epsilon, n_bins, delta, span)
+        kernel.check_bins(epsilon, n_bins, delta, span)
         check_cells(cells, delta)
         scale = scale_of(from_logits)
         super().__init__(
@@ -99,14 +84,12 @@ class ProbabilityAccuracy(SumMetric):
             self.add_samples("probs", shape=(num_classes,))
             self.add_samples("true_labels", dtype=torch.int64)
         else:
-            self.add_sum("correct", shape=(grid_size(cells),), dtype=torch.int64)
-            self.add_sum("incorrect", shape=(grid_size(cells),), dtype=torch.int64)
+            self.add_sum("correct", shape=(kernel.grid_size(cells),), dtype=torch.int64)
+            self.add_sum("incorrect", shape=(kernel.grid_size(cells),), dtype=torch.int64)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
-        samples = flatten_samples(
-            detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
-        )
+        samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
         self.admit(samples.find_faults)
         probs, labels = samples.probs(), samples.labels
         true_probs = samples.of_true_class(probs)
@@ -115,7 +98,7 @@ class ProbabilityAccuracy(SumMetric):
             kept = probs if self.from_logits else probs.clone()  # may share memory with the caller
             self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
         else:
-            correct, incorrect = count_probabilities(probs, labels.target, labels.counted, self.cells)
+            correct, incorrect = kernel.count_probabilities(probs, labels.target, labels.counted, self.cells)
             self.add(correct=correct, incorrect=incorrect)
 
     def compute(self) -> dict[str, Tensor]:
@@ -128,17 +111,17 @@ class ProbabilityAccuracy(SumMetric):
             self.check_computable()
             return means_of_sums(self.powers, self.samples)
 
-    def bins(self) -> MeasuredProbabilities:
+    def bins(self) -> kernel.MeasuredProbabilities:
         """Return the bins of all samples, and the measured means."""
         settings = self.epsilon, self.n_bins, self.delta, self.span
         with self.gathered():
             self.check_computable()
             if self.cells is not None:
-                return measure_counts(self.correct, self.incorrect, self.cells, *settings)
+                return kernel.measure_counts(self.correct, self.incorrect, self.cells, *settings)
             probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
         probs, labels = probs[labels >= 0], labels[labels >= 0]
-        samples = flatten_samples(probs, labels, num_classes=self.num_classes, scale="probs")
-        return measure(samples.of_true_class(probs), samples, *settings)
+        samples = flatten_samples(probs, labels, self.num_classes, "probs")
+        return kernel.measure(samples.of_true_class(probs), samples, *settings)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the bins
         from mpcs_torch.plots.reliability import reliability

@@ -6,26 +6,17 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import scale_of
-from mpcs_torch.functional.probability.scoring_rules import (
-    BrierSums,
-    EntropySums,
-    OverClasses,
-    brier_of,
-    brier_sums,
-    entropy_scale,
-    entropy_sums,
-    log_prob,
-    squared_error,
-)
+from mpcs_torch.functional.probability import scoring_rules as kernel
+from mpcs_torch.functional.probability.scoring_rules import OverClasses
 from mpcs_torch.metrics.additive import ProbabilityMetric
 
 
 class BrierScore(ProbabilityMetric):
     """Compute the Brier score of probabilities; lower is better, 0 is perfect.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.brier_score`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.brier_score`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -35,11 +26,10 @@ class BrierScore(ProbabilityMetric):
         tensor(0.3125, dtype=torch.float64)
     """
 
-    sums_type = BrierSums
-    term_of = staticmethod(squared_error)
-    sums_of = staticmethod(brier_sums)
+    term_of = staticmethod(kernel.squared_error)
     interval_rule = "mean"
     interval_scale = "log"
+    row_bounds = (0, 2)
 
     def __init__(
         self,
@@ -55,17 +45,13 @@ class BrierScore(ProbabilityMetric):
         scale = scale_of(from_logits)
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
-    def value_of(self, sums: BrierSums) -> Tensor:
+    def value_of(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples, NaN without samples."""
-        return brier_of(sums, self.num_classes, self.over_classes)
+        return kernel.brier_of(sums, self.num_classes, self.over_classes)
 
-    def of_ratio(self, ratio: float, whole: BrierSums) -> float:  # noqa: ARG002  # the same for any samples
+    def of_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Divide by the number of classes with ``over_classes="mean"``."""
         return ratio if self.over_classes == "sum" else ratio / self.num_classes
-
-    def row_ratios(self, whole: BrierSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the lowest and the highest score of a sample."""
-        return [(0, 1), (2, 1)]
 
     def _references(self) -> dict[str, float]:
         guess = 1 - 1 / self.num_classes
@@ -80,8 +66,7 @@ UNSEEN_LOSS = -log(1e-12)
 class CrossEntropy(ProbabilityMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.cross_entropy`; ``validate_args``
-    and errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.cross_entropy`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -91,11 +76,10 @@ class CrossEntropy(ProbabilityMetric):
         tensor(0.4581, dtype=torch.float64)
     """
 
-    sums_type = EntropySums
-    term_of = staticmethod(log_prob)
-    sums_of = staticmethod(entropy_sums)
+    term_of = staticmethod(kernel.log_loss)
     interval_rule = "mean"
     interval_scale = "log"
+    row_bounds = (0.0, UNSEEN_LOSS)
 
     def __init__(
         self,
@@ -107,20 +91,12 @@ class CrossEntropy(ProbabilityMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        scale = entropy_scale(from_logits=from_logits, normalized=normalized)
+        scale = kernel.entropy_scale(from_logits=from_logits, normalized=normalized)
         super().__init__(locals())
 
-    def value_of(self, sums: EntropySums) -> Tensor:
-        """Return the mean over samples, NaN without samples."""
-        return sums.entropy / sums.samples
-
-    def row_ratios(self, whole: EntropySums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the losses of probabilities 1 and 1e-12 of the true class."""
-        return [(0.0, 1.0), (UNSEEN_LOSS, 1.0)]
-
-    def bin_ratios(self, bins: EntropySums, whole: EntropySums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
+    def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
         """Return the bounds with the loss of the unseen row, or the largest mean loss of a bin if that is higher."""
-        largest = (bins.entropy / bins.samples).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
+        largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 
     def _references(self) -> dict[str, float]:

@@ -25,9 +25,7 @@ class DecisionMetric(AdditiveMetric):
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
         """Flatten classes (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
-        return flatten_decisions(
-            preds, target, num_classes=self.num_classes, ignore_index=self.ignore_index, sample_weight=sample_weight
-        )
+        return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight)
 
 
 class ClassCountMetric(DecisionMetric):
@@ -39,6 +37,7 @@ class ClassCountMetric(DecisionMetric):
     sums_type = ClassCounts
     sums_of = staticmethod(count_classes)
     interval_scale: Scale = "logit"
+    row_bounds = (0, 1)
 
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
@@ -48,10 +47,6 @@ class ClassCountMetric(DecisionMetric):
     def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of correct decisions and of samples, which determine some metrics of this family."""
         return sums.right.sum(-1), sums.true.sum(-1)
-
-    def row_ratios(self, whole: ClassCounts) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the ratios of a wrong and of a correct decision."""
-        return [(0, 1), (1, 1)]
 
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
         """Return the samples of each class, because most metrics of this family are averages over classes."""

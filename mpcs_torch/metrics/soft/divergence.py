@@ -4,16 +4,17 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples
-from mpcs_torch.functional.soft.divergence import DivergenceSums, check_epsilon, divergence_sums
+from mpcs_torch.functional.soft.divergence import check_epsilon, divergence_sums
 from mpcs_torch.metrics.soft.scores import SoftMetric
 
 
 class SoftKLDivergence(SoftMetric):
     """Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.soft_kl_divergence`;
-    ``validate_args`` and errors those of `Accuracy`. The elements of all classes are pooled.
+    Arguments are those of `mpcs_torch.functional.soft_kl_divergence`; for ``validate_args`` and errors see `Accuracy`.
+    The elements of all classes are pooled.
 
     Example:
         >>> import torch
@@ -22,7 +23,7 @@ class SoftKLDivergence(SoftMetric):
         tensor(0.1491, dtype=torch.float64)
     """
 
-    sums_type = DivergenceSums
+    sums_type = WeightedSum
     interval_rule = "mean"
     interval_scale = "log"
 
@@ -30,10 +31,10 @@ class SoftKLDivergence(SoftMetric):
         check_epsilon(epsilon)
         super().__init__(locals(), value_rules=SOFT_RULES)
 
-    def sums_of(self, samples: SoftSamples) -> DivergenceSums:
+    def sums_of(self, samples: SoftSamples) -> WeightedSum:
         """Return the sums of samples."""
         return divergence_sums(samples, self.epsilon)
 
-    def value_of(self, sums: DivergenceSums) -> Tensor:
+    def value_of(self, sums: WeightedSum) -> Tensor:
         """Return the mean over elements, NaN if every element was ignored."""
-        return sums.divergence / sums.elements
+        return sums.total / sums.weight

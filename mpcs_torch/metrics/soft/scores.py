@@ -91,8 +91,7 @@ class _TNormScore(SoftScore):
 class SoftFBeta(_TNormScore):
     """Compute the F of soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
 
-    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.soft_fbeta`; ``validate_args`` and
-    errors those of `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.soft_fbeta`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -181,8 +180,7 @@ class SoftRecall(_FixedBeta):
 class HardF1(SoftScore):
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
-    Shapes, rules and arguments are those of `mpcs_torch.functional.hard_f1`; ``validate_args`` and errors those of
-    `Accuracy`.
+    Arguments are those of `mpcs_torch.functional.hard_f1`; for ``validate_args`` and errors see `Accuracy`.
 
     Example:
         >>> import torch

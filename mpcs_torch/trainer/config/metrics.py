@@ -8,7 +8,7 @@ from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, Takes, entry_of_path, settings_of
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry, Takes, entry_of_path, settings_of
 from mpcs_torch.trainer.config.parts import Section
 
 PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")

@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, mcnemar_test
-from mpcs_torch.metrics.by_name import BY_NAME
+from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.files.alone import score
 from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch

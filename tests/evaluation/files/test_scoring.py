@@ -25,7 +25,7 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import measured_probabilities, soft_kl_divergence
-from mpcs_torch.metrics.by_name import BY_NAME
+from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.files.alone import score
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
 

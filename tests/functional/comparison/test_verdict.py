@@ -9,7 +9,7 @@ import torch
 from scipy.stats import norm
 
 from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted, mcnemar_test, summarize_comparisons
-from mpcs_torch.functional.comparison.significance import Measure, verdict_of, with_verdicts
+from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 
 
 def compared(measure: Measure, wrong: dict[str, torch.Tensor]) -> list[Comparison]:
@@ -147,14 +147,13 @@ AREA = Measure("area under the ROC", lower_is_better=False)
     ],
 )
 def test_verdicts_are_sentences(measure: Measure, found: PairedDifference, p_value: float, sentence: str) -> None:
-    assert verdict_of("A", "B", measure, found, p_value, 6, 0.05) == sentence
+    assert Comparison("A", "B", measure, found, p_value, 6, 0.05).verdict == sentence
 
 
 @pytest.mark.parametrize("comparisons", [1, 5])
 def test_the_difference_that_is_named_is_shown_in_nine_of_ten_samples(comparisons: int) -> None:
-    told = verdict_of(
-        "A", "B", Measure("cost"), PairedDifference(1.0, 1.1, 0.1, -1.86, 2.06, 0.9), 0.9, comparisons, 0.05
-    )
+    paired = PairedDifference(1.0, 1.1, 0.1, -1.86, 2.06, 0.9)
+    told = Comparison("A", "B", Measure("cost"), paired, 0.9, comparisons, 0.05).verdict
     named = float(re.search(r"One of about (\S+) would have been shown with a chance of 9 in 10", told)[1])  # type: ignore[index]
     drawn = named + np.random.default_rng(0).normal(size=20_000)  # intervals of half width 1.96 have this spread
     p_values = 2 * norm.sf(np.abs(drawn))

@@ -119,7 +119,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
         agreeing_batch=CERTAIN,
         oracle=mpcs_oracle,
-        core=lambda logits, target: pattern_scores(flat(logits, target), k=3, t=20, concern=CONCERN.matrix()).by_sum,
+        core=lambda logits, target: pattern_scores(flat(logits, target), k=3, t=20, concern=CONCERN.matrix()),
         fed=HARD,
     ),
     DangerousErrors: MetricCase(

@@ -1,6 +1,5 @@
 """The options of single metrics, and every path of their updates under fake CUDA tensors."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a cla
 @pytest.mark.parametrize(
     ("kind", "name", "choices"),
     [
-        (partial(MetaPatternConcernScore, concern=ORDERED), "correct_concern", ["sum", "count"]),
         (DangerousErrors, "normalize", [None, "samples", "errors"]),
         (ExpectedConcern, "normalize", [True, False]),
         (BrierScore, "over_classes", ["sum", "mean"]),

@@ -1,14 +1,15 @@
 """The cases of the probability family."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.probability.generalized import power_sums_of, prob_of_true_class
+from mpcs_torch.functional.probability.generalized import power_of_true_class
 from mpcs_torch.functional.probability.measured import count_probabilities
-from mpcs_torch.functional.probability.scoring_rules import brier_sums, entropy_sums, log_prob, squared_error
+from mpcs_torch.functional.probability.scoring_rules import log_loss, squared_error
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
     CERTAIN,
@@ -36,7 +37,9 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
         make_other=lambda: kind(CLASSES, epsilon=0.2),
         agreeing_batch=(CERTAIN[0].double(), CERTAIN[1]),
         oracle=oracle,
-        core=lambda logits, target: power_sums_of(termed(prob_of_true_class, logits, target), power, 0.005),
+        core=lambda logits, target: termed(
+            partial(power_of_true_class, power=power, epsilon=0.005), logits, target
+        ).summed(),
         fed=WIDE,
     )
 
@@ -76,9 +79,7 @@ def entropy_case(*, normalized: bool) -> MetricCase:
         make_other=lambda: metrics.CrossEntropy(CLASSES, normalized=normalized, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3].log_softmax(1), torch.arange(3)),
         oracle=lambda batch: {"": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())},
-        core=lambda scores, target: entropy_sums(
-            termed(log_prob, scores, target, "log_probs" if normalized else "logits")
-        ),
+        core=lambda scores, target: termed(log_loss, scores, target, "log_probs" if normalized else "logits").summed(),
         fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES]))) if normalized else WIDE,
     )
 
@@ -94,7 +95,7 @@ PROBABILITY: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: metrics.BrierScore(CLASSES, over_classes="mean"),
         agreeing_batch=(100 * torch.eye(CLASSES), torch.arange(CLASSES)),
         oracle=lambda batch: {"": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())},
-        core=lambda logits, target: brier_sums(termed(squared_error, logits, target)),
+        core=lambda logits, target: termed(squared_error, logits, target).summed(),
         fed=WIDE,
         make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),  # the other one shares the states
     ),

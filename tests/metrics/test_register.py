@@ -9,8 +9,8 @@ from torchmetrics.classification import MulticlassCalibrationError, MulticlassCo
 from mpcs_torch import metrics
 from mpcs_torch.cli.verbs.metrics import LISTING
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.metrics.by_name import BY_NAME, ENTRIES, MetricEntry, Takes, find_entry
 from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, MetricEntry, Takes, find_entry
 from tests.metrics.listing import listing
 
 NO_SCALAR = {
@@ -53,13 +53,15 @@ def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None
 
 
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
-    own = [BY_NAME[name] for name in ("accuracy", "f1_macro", "mcc", "macro_recall", "mpcs", "mpcs_count")]
+    own = [BY_NAME[name] for name in ("accuracy", "f1_macro", "mcc", "macro_recall", "dangerous")]
+    own += [BY_NAME[name] for name in ("dangerous_rate", "mpcs", "mpcs_count")]
     foreign = [MetricEntry(f"error_{n}", MulticlassCalibrationError, "probabilities", {"n_bins": n}) for n in (5, 50)]
     measured = MetricSet([*own, *foreign], 3, torch.device("cpu"), concern=CONCERN)
     for _ in range(2):
         measured.update({"decisions": LOGITS.argmax(1), "probabilities": LOGITS.softmax(1)}, TARGET)
     assert measured.metrics()["accuracy"].counts is measured.metrics()["macro_recall"].counts
-    assert measured.metrics()["mpcs"].score_by_sum is measured.metrics()["mpcs_count"].score_by_sum
+    assert measured.metrics()["dangerous"].errors is measured.metrics()["dangerous_rate"].errors
+    assert measured.metrics()["mpcs"].total is not measured.metrics()["mpcs_count"].total
     values = measured.values()
     assert values["error_5"] != values["error_50"]
 

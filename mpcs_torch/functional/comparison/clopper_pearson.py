@@ -1,4 +1,4 @@
-"""Confidence intervals of error rates and of detection costs."""
+"""Clopper and Pearson's interval of an error rate, and the interval of a detection cost that builds on it."""
 
 from math import hypot, nan
 

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from torch import Tensor
@@ -205,225 +206,141 @@ def settings_of(metric: type[Metric]) -> frozenset[str]:
     )
 
 
-_MEASURED = ("measured_geometric_accuracy", "measured_decisiveness", "measured_robustness")
-_SOFT = {"soft_precision": metrics.SoftPrecision, "soft_recall": metrics.SoftRecall, "soft_f1": metrics.SoftF1}
+_decisions = partial(MetricEntry, takes="decisions")
+_redundant = partial(_decisions, is_default=False)
+_concern = partial(_decisions, section="concern")
+_concern_in_tables = partial(_concern, in_group_tables=True)
+_referrals = partial(_concern_in_tables, is_of_referrals=True)
+_probabilities = partial(MetricEntry, takes="probabilities")
+_soft_labels = partial(MetricEntry, takes="soft_labels")
+_costs = partial(MetricEntry, takes="costs", section="main", in_group_tables=True)
+_trials = partial(MetricEntry, takes="trials")
+_in_bins = partial(
+    _probabilities,
+    metric=metrics.ProbabilityAccuracy,
+    settings={"cells": 20_000},
+    no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
+)
+_AVERAGES = ("micro", "macro", "weighted")
+_SHOWN: dict[str, Any] = {"in_group_tables": True}
+_MAIN: dict[str, Any] = {"section": "main", **_SHOWN}
 
-ENTRIES = (
-    # Decisions.
-    MetricEntry(
-        "accuracy",
-        metrics.Accuracy,
-        "decisions",
-        section="main",
-        compared_as="accuracy",
-        repeats="misclassification_rate",
-    ),
-    MetricEntry(
+ENTRIES: tuple[MetricEntry, ...] = (
+    _decisions("accuracy", metrics.Accuracy, section="main", compared_as="accuracy", repeats="misclassification_rate"),
+    _decisions(
         "misclassification_rate",
         metrics.WeightedErrorRate,
-        "decisions",
-        section="main",
         group_rank=2,
-        in_group_tables=True,
         compared_as="rate of wrong decisions",
+        **_MAIN,
     ),
-    MetricEntry("dangerous", metrics.DangerousErrors, "decisions", is_count=True, section="concern"),
-    MetricEntry(
+    _concern("dangerous", metrics.DangerousErrors, is_count=True),
+    _concern_in_tables(
         "dangerous_rate",
         metrics.DangerousErrors,
-        "decisions",
-        {"normalize": "samples"},
-        section="concern",
+        settings={"normalize": "samples"},
         group_rank=0,
-        in_group_tables=True,
         compared_as="rate of dangerous errors",
     ),
-    MetricEntry(
-        "selective_dangerous_rate",
-        metrics.DangerousErrors,
-        "decisions",
-        {"normalize": "decided"},
-        section="concern",
-        is_of_referrals=True,
-        in_group_tables=True,
-    ),
-    MetricEntry(
-        "coverage",
-        metrics.Coverage,
-        "decisions",
-        section="concern",
-        is_of_referrals=True,
-        in_group_tables=True,
-        compared_as="coverage",
-    ),
-    MetricEntry(
-        "selective_accuracy",
-        metrics.SelectiveAccuracy,
-        "decisions",
-        section="concern",
-        is_of_referrals=True,
-        in_group_tables=True,
-    ),
-    MetricEntry(
-        "mean_concern",
-        metrics.ExpectedConcern,
-        "decisions",
-        {"normalize": False},
-        section="concern",
-        is_of_referrals=True,
-        in_group_tables=True,
-        compared_as="mean concern",
-    ),
-    MetricEntry("destructive_rate", metrics.DangerousErrors, "decisions", {"normalize": "errors"}, section="concern"),
-    MetricEntry(
-        "balanced_error_rate", metrics.BalancedErrorRate, "decisions", in_group_tables=True, undefined="absent"
-    ),
-    MetricEntry("f1_macro", metrics.MacroF1, "decisions"),
-    MetricEntry("mcc", metrics.MatthewsCorrelation, "decisions"),
-    MetricEntry("micro_precision", metrics.MicroPrecision, "decisions", is_default=False),
-    MetricEntry("micro_recall", metrics.MicroRecall, "decisions", is_default=False),
-    MetricEntry("micro_fscore", metrics.MicroFScore, "decisions", undefined="either", is_default=False),
-    MetricEntry("macro_precision", metrics.MacroPrecision, "decisions", undefined="unpredicted"),
-    MetricEntry("macro_recall", metrics.MacroRecall, "decisions", undefined="absent", is_default=False),
-    MetricEntry("macro_fscore", metrics.MacroFScore, "decisions", undefined="either"),
-    MetricEntry("balanced_accuracy", metrics.MacroRecall, "decisions", undefined="absent", is_default=False),
-    MetricEntry(
+    _referrals("selective_dangerous_rate", metrics.DangerousErrors, settings={"normalize": "decided"}),
+    _referrals("coverage", metrics.Coverage, compared_as="coverage"),
+    _referrals("selective_accuracy", metrics.SelectiveAccuracy),
+    _referrals("mean_concern", metrics.ExpectedConcern, settings={"normalize": False}, compared_as="mean concern"),
+    _concern("destructive_rate", metrics.DangerousErrors, settings={"normalize": "errors"}),
+    _decisions("balanced_error_rate", metrics.BalancedErrorRate, undefined="absent", **_SHOWN),
+    _decisions("f1_macro", metrics.MacroF1),
+    _decisions("mcc", metrics.MatthewsCorrelation),
+    _redundant("micro_precision", metrics.MicroPrecision),
+    _redundant("micro_recall", metrics.MicroRecall),
+    _redundant("micro_fscore", metrics.MicroFScore, undefined="either"),
+    _decisions("macro_precision", metrics.MacroPrecision, undefined="unpredicted"),
+    _redundant("macro_recall", metrics.MacroRecall, undefined="absent"),
+    _decisions("macro_fscore", metrics.MacroFScore, undefined="either"),
+    _redundant("balanced_accuracy", metrics.MacroRecall, undefined="absent"),
+    _redundant(
         "quadratic_weighted_kappa",
         MulticlassCohenKappa,
-        "decisions",
-        {"weights": "quadratic"},
-        is_default=False,
+        settings={"weights": "quadratic"},
         compared_as="quadratic weighted kappa",
     ),
-    MetricEntry("average_accuracy", metrics.AverageAccuracy, "decisions", is_default=False),
-    MetricEntry("error_rate", metrics.ErrorRate, "decisions", is_default=False),
-    MetricEntry("weighted_error_rate", metrics.WeightedErrorRate, "decisions", is_default=False),
-    # Probabilities.
-    MetricEntry(
-        "mpcs",
-        metrics.MetaPatternConcernScore,
-        "probabilities",
-        section="main",
-        group_rank=1,
-        in_group_tables=True,
-        compared_as="MPCS",
+    _redundant("average_accuracy", metrics.AverageAccuracy),
+    _redundant("error_rate", metrics.ErrorRate),
+    _redundant("weighted_error_rate", metrics.WeightedErrorRate),
+    _probabilities("mpcs", metrics.MetaPatternConcernScore, group_rank=1, compared_as="MPCS", **_MAIN),
+    _probabilities(
+        "mpcs_count", metrics.MetaPatternConcernScore, settings={"correct_concern": "count"}, is_default=False
     ),
-    MetricEntry(
-        "mpcs_count", metrics.MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}, is_default=False
+    _concern_in_tables(
+        "expected_concern", metrics.ExpectedConcern, compared_as="expected concern", undefined="constant"
     ),
-    MetricEntry(
-        "expected_concern",
-        metrics.ExpectedConcern,
-        "decisions",
-        section="concern",
-        in_group_tables=True,
-        compared_as="expected concern",
-        undefined="constant",
-    ),
-    MetricEntry(
+    _probabilities(
         "least_concern_cost",
         metrics.ExpectedConcern,
-        "probabilities",
-        {"decision": "least_concern"},
+        settings={"decision": "least_concern"},
         section="concern",
         undefined="constant",
     ),
-    MetricEntry(
-        "risk_coverage_area",
-        metrics.RiskCoverageArea,
-        "probabilities",
-        is_default=False,
-        no_interval="no valid method is known",
+    _probabilities(
+        "risk_coverage_area", metrics.RiskCoverageArea, is_default=False, no_interval="no valid method is known"
     ),
-    MetricEntry(
-        "cross_entropy", metrics.CrossEntropy, "log_probabilities", in_group_tables=True, undefined="probability 0"
-    ),
-    MetricEntry("brier_score", metrics.BrierScore, "probabilities"),
-    MetricEntry("mean_squared_error", metrics.BrierScore, "probabilities", {"over_classes": "mean"}, is_default=False),
-    MetricEntry("geometric_accuracy", metrics.GeometricAccuracy, "probabilities"),
-    MetricEntry("decisiveness", metrics.Decisiveness, "probabilities"),
-    MetricEntry("robustness", metrics.Robustness, "probabilities"),
+    MetricEntry("cross_entropy", metrics.CrossEntropy, "log_probabilities", undefined="probability 0", **_SHOWN),
+    _probabilities("brier_score", metrics.BrierScore),
+    _probabilities("mean_squared_error", metrics.BrierScore, settings={"over_classes": "mean"}, is_default=False),
+    _probabilities("geometric_accuracy", metrics.GeometricAccuracy),
+    _probabilities("decisiveness", metrics.Decisiveness),
+    _probabilities("robustness", metrics.Robustness),
+    _in_bins("measured_geometric_accuracy", key="measured_geometric_accuracy", given_direction="max"),
+    _in_bins("measured_decisiveness", key="measured_decisiveness", given_direction="max"),
+    _in_bins("measured_robustness", key="measured_robustness", given_direction="max"),
+    _in_bins("calibration_slope", key="slope"),
     *(
-        MetricEntry(
-            "calibration_slope" if key == "slope" else key,
-            metrics.ProbabilityAccuracy,
-            "probabilities",
-            {"cells": 20_000},
-            key=key,
-            given_direction=None if key == "slope" else "max",
-            no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
+        _soft_labels(f"{name}_{average}", metric, settings={"average": average}, in_group_tables=average == "macro")
+        for name, metric in {"soft_precision": metrics.SoftPrecision, "soft_recall": metrics.SoftRecall}.items()
+        for average in _AVERAGES
+    ),
+    *(
+        _soft_labels(
+            f"soft_f1_{average}",
+            metrics.SoftF1,
+            settings={"average": average},
+            in_group_tables=True,
+            group_rank=0 if average == "macro" else None,
+            compared_as="macro soft F1" if average == "macro" else "",
         )
-        for key in (*_MEASURED, "slope")
+        for average in _AVERAGES
     ),
-    # Soft labels.
-    *(
-        MetricEntry(
-            f"{name}_{average}",
-            metric,
-            "soft_labels",
-            {"average": average},
-            group_rank=0 if (name, average) == ("soft_f1", "macro") else None,
-            in_group_tables=average == "macro" or name == "soft_f1",
-            compared_as="macro soft F1" if (name, average) == ("soft_f1", "macro") else "",
-        )
-        for name, metric in _SOFT.items()
-        for average in ("micro", "macro", "weighted")
+    _soft_labels("hard_f1_micro", metrics.HardF1, settings={"average": "micro"}),
+    _soft_labels("hard_f1_macro", metrics.HardF1, settings={"average": "macro"}),
+    _soft_labels(
+        "soft_kl_divergence", metrics.SoftKLDivergence, settings={"epsilon": 1e-7}, compared_as="divergence", **_SHOWN
     ),
-    *(
-        MetricEntry(f"hard_f1_{average}", metrics.HardF1, "soft_labels", {"average": average})
-        for average in ("micro", "macro")
-    ),
-    MetricEntry(
-        "soft_kl_divergence",
-        metrics.SoftKLDivergence,
-        "soft_labels",
-        {"epsilon": 1e-7},
-        in_group_tables=True,
-        compared_as="divergence",
-    ),
-    # Row-wise costs.
-    MetricEntry("mean_cost", metrics.RowCost, "costs", section="main", in_group_tables=True, compared_as="mean cost"),
-    MetricEntry(
-        "regret",
-        metrics.RowCost,
-        "costs",
-        {"regret": True},
-        section="main",
-        in_group_tables=True,
-        compared_as="regret",
-        repeats="mean_cost",
-    ),
-    # Trials of a detector.
-    MetricEntry("equal_error_rate", metrics.EqualErrorRate, "trials"),
-    MetricEntry("min_detection_cost", metrics.MinDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
-    MetricEntry("actual_detection_cost", metrics.ActualDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
-    MetricEntry("half_total_error_rate", metrics.HalfTotalErrorRate, "trials"),
-    MetricEntry("cllr", metrics.Cllr, "trials"),
-    MetricEntry("min_cllr", metrics.MinCllr, "trials"),
-    MetricEntry("partial_auc", metrics.PartialAUC, "trials"),
-    MetricEntry("h_measure", metrics.HMeasure, "trials"),
-    MetricEntry("miss_at_false_alarm", metrics.MissAtFalseAlarm, "trials", {"p_fa": 0.01}),
-    MetricEntry("false_alarm_at_miss", metrics.FalseAlarmAtMiss, "trials", {"p_miss": 0.01}),
-    MetricEntry("precision_recall_break_even", metrics.PrecisionRecallBreakEven, "trials"),
+    _costs("mean_cost", metrics.RowCost, compared_as="mean cost"),
+    _costs("regret", metrics.RowCost, settings={"regret": True}, compared_as="regret", repeats="mean_cost"),
+    _trials("equal_error_rate", metrics.EqualErrorRate),
+    _trials("min_detection_cost", metrics.MinDetectionCost, settings={"points": OperatingPoint(0.5)}),
+    _trials("actual_detection_cost", metrics.ActualDetectionCost, settings={"points": OperatingPoint(0.5)}),
+    _trials("half_total_error_rate", metrics.HalfTotalErrorRate),
+    _trials("cllr", metrics.Cllr),
+    _trials("min_cllr", metrics.MinCllr),
+    _trials("partial_auc", metrics.PartialAUC),
+    _trials("h_measure", metrics.HMeasure),
+    _trials("miss_at_false_alarm", metrics.MissAtFalseAlarm, settings={"p_fa": 0.01}),
+    _trials("false_alarm_at_miss", metrics.FalseAlarmAtMiss, settings={"p_miss": 0.01}),
+    _trials("precision_recall_break_even", metrics.PrecisionRecallBreakEven),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}
+_RATES = {"recall": "recall", "sensitivity": "recall", "specificity": "specificity", "precision": "precision"}
 OF_CLASS: Mapping[str, MetricEntry] = {
-    "auroc": MetricEntry("auroc[CLASS]", ClassAUROC, "probabilities", undefined="absent", in_group_tables=True),
+    "auroc": _probabilities("auroc[CLASS]", ClassAUROC, undefined="absent", **_SHOWN),
     **{
-        name: MetricEntry(
+        name: _decisions(
             f"{name}[CLASS]",
             ClassRate,
-            "decisions",
-            {"rate": rate},
-            in_group_tables=True,
+            settings={"rate": rate},
             undefined="unpredicted" if rate == "precision" else "absent",
+            **_SHOWN,
         )
-        for name, rate in {
-            "recall": "recall",
-            "sensitivity": "recall",
-            "specificity": "specificity",
-            "precision": "precision",
-        }.items()
+        for name, rate in _RATES.items()
     },
 }
 """One-vs-rest metrics of a class, or of a group that a concern names, by the name before the bracket."""
