@@ -17,11 +17,11 @@ BUDGET = {
     "io": 550,
     "learning": 3_750,
     "metrics": 3_700,
-    "monitoring": 1_100,
+    "monitoring": 1_000,
     "paper": 750,
     "plots": 1_350,
     "processes": 250,
-    "report": 1_800,
+    "report": 1_750,
     "trainer": 2_850,
 }
 """The most lines of Python in each folder of the package, and in the files beside the folders.

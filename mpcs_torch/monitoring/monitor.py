@@ -230,7 +230,7 @@ class DriftMonitor(Monitor):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        decided = [*concern.classes, *(" or ".join(names) for names, _ in concern.answers)]
+        decided = [*concern.classes, *(name for name, _ in concern.answers)]
         decisions, rates = len(decided), [*(f"decided {name}" for name in decided), "referred", "mean risk"]
         super().__init__(
             locals(),

@@ -2,7 +2,7 @@
 
 import json
 from itertools import chain
-from math import inf, isfinite, isnan, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
+from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.monitoring import Watched, watched_means
-from mpcs_torch.report.render import Drawing, draw, part, render
+from mpcs_torch.report.render import draw, part, render
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
@@ -27,11 +27,7 @@ TERMS = {
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
 """By header of the tables: what it means."""
-HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
-OF_HINTS = (
-    "Shares of decisions and the mean risk can change without any error, and errors without them: look at samples, and "
-    "label some."
-)
+HEADERS = {RISK: "rate of", CHANGE: "change of"}
 
 
 class Known(NamedTuple):
@@ -62,15 +58,12 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
     for mean, samples, evidence, seen in known_of(watch, kind):
-        limits = [rate_text(mean, limit) for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
         cells = {HEADERS[kind]: mean.name, "samples": number_text(samples)}
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
-        cells |= {"at any time": " to ".join(ends), "limit": " to ".join(limits)}
+        cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
         cells |= {SEEN: "nothing yet" if isnan(seen) else rate_text(mean, seen)} if kind == RISK else {}
-        quiet = "no" if limits else "no limit set"
-        cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else quiet}
-        rows.append(cells)
+        rows.append({**cells, EVIDENCE: evidence_text(evidence), "alarm": "yes" if mean.is_alarm else "no"})
     return Table.of_records(rows)
 
 
@@ -103,29 +96,27 @@ def terms_of(watch: Watch) -> str:
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Say which mean is beyond its limit, and from which row on this is known."""
-    time = f" ({alarm.time})" if alarm.time else ""
+    """Say which mean is above its limit, and from which row on this is known."""
+    time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
-    if alarm.kind == HINT:
-        return printable(f"Hint: '{alarm.name}' is not as in the reference, {where}. This is no evidence of errors.")
-    change = "a change: " if alarm.kind == CHANGE else ""
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return cautions, and the first alarm; or which rates would have been seen, and that there is none."""
+    """Return cautions, and the first alarm; or the rate that is known least, and that there is no alarm."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
 
 
 def _verdict_of(watch: Watch) -> str:
-    if alarms := [alarm for alarm in watch.alarms if alarm.kind != HINT]:
+    if alarms := watch.alarms:
         return alarm_sentence(alarms[0]) + (f" And {len(alarms) - 1} more." if len(alarms) > 1 else "")
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
     quiet = f"in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
-    mean, samples, _, seen = _least_known(watch)
+    # The rate that may exceed its limit most:
+    mean, samples, _, seen = max(known_of(watch, RISK), key=lambda known: known.mean.high / known.mean.highest)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
@@ -140,64 +131,33 @@ def _verdict_of(watch: Watch) -> str:
     )
 
 
-def _least_known(watch: Watch) -> Known:
-    """Return the rate that may exceed its limit most."""
-    return max(known_of(watch, RISK), key=lambda known: known.mean.high / known.mean.highest)
-
-
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
-    """Write the verdict, a figure of the means, and all tables."""
-    hints = [known.mean for known in known_of(watch, HINT)]
-    first = next((alarm for alarm in watch.alarms if alarm.kind != HINT), None)  # the verdict
-    rates = [known.mean for known in known_of(watch, RISK)]
+    """Write the verdict, a figure of the rates, and all tables."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
     about += f"often one looks. {terms_of(watch)}"
     titles = {
         RISK: "Rates of labelled rows",
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
-        HINT: "Shares of all rows",
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
-    further = [alarm_sentence(alarm) for alarm in watch.alarms if alarm != first]
-    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}", **_power(watch)}
-    has_reference = any(isfinite(mean.highest) for mean in hints)
-    drawn = [part("figures", [_draw_means(hints, "Hints without labels")]), part("notes", [OF_HINTS])]
+    further = [alarm_sentence(alarm) for alarm in watch.alarms[1:]]  # the first is the title
+    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}"}
+    means, title = [known.mean for known in known_of(watch, RISK)], "Rates against their limits"
+    beyond = [mean.name for mean in means if mean.is_alarm]
+    alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
+    figure = part("figures", [draw(watched_means(means, title), alt)])
     page = render(
         "page",
         kind=f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
         verdict=verdict_of(watch),
         lead=[part("sentences", further), part("facts", facts)],
         sections=[
-            part(
-                "section",
-                "Rates and their limits",
-                part("figures", [_draw_means(rates, "Rates against their limits")]),
-                part("notes", [about]),
-            ),
-            part("section", "Hints without labels", *(drawn if has_reference else [])),
+            part("section", "Rates and their limits", figure, part("notes", [about])),
             part("section", "All values", *tables),
             part("repeated", [command] if command else []),
         ],
     )
     replace_text(path, page)
-
-
-def _power(watch: Watch) -> dict[str, list[str]]:
-    """Return the rate that is known least, and what would have been seen of it by now, for a tile."""
-    if watch.cautions() or not watch.labelled:
-        return {"rates": ["nothing is known"]}
-    mean, _, _, seen = _least_known(watch)
-    rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
-    could = "no rate" if isnan(seen) else f"only a rate above {could_see}"
-    kept = "kept" if mean.high <= mean.highest else "not shown to be kept"
-    beside = f"limit {highest}: {kept}; {could} would have raised an alarm by now"
-    return {printable(mean.name): [f"{rate} so far, at most {high}", beside]}
-
-
-def _draw_means(means: list[Watched], title: str) -> Drawing:
-    beyond = [mean.name for mean in means if mean.is_alarm]
-    alt = f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}."
-    return draw(watched_means(means, title), printable(alt))
 
 
 def write_prometheus(watch: Watch, path: Path) -> None:
