@@ -25,7 +25,7 @@ CELLS = 2000
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Return those of points (K,) in [0, 1] that show a line: the first and the last in each cell of a fine grid."""
+    """Thin a line through points (K,) in [0, 1] to the first and the last point in each cell of a fine grid."""
     cells = torch.stack([_cells_of(x), _cells_of(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -61,9 +61,10 @@ def det_curves(
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point, in a box
-    of the Clopper-Pearson intervals of both rates. They assume independent trials, and a threshold from elsewhere: with
-    the best one of the same trials, each interval held the true rate in 93 to 98 % of simulated sets, and both in 88 to
-    94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors (in the smallest set).
+    of the Clopper-Pearson intervals of both rates. The intervals assume independent trials and a threshold from other
+    trials. With the best threshold of the same trials, each interval contained the true rate in 93 to 98 % of simulated
+    sets, and both did in 88 to 94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors
+    in the smallest set.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
@@ -161,8 +162,8 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve` of natural-log
-            likelihood ratios. None for a detector whose scores are none: its colour is left out, so that all figures of
-            some detectors have the same colours.
+            likelihood ratios. None for a detector whose scores are not likelihood ratios: its colour is skipped, so
+            that detectors have the same colours in all figures.
         title: The title of the figure.
         on: Where to draw.
 
@@ -191,12 +192,12 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
 
 def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | None = None, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate of detectors; of one, with its convex hull and equal error rate.
+    """Draw the hit rate over the false-alarm rate of detectors; for one, also its convex hull and equal error rate.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         title: The title of the figure.
-        area: The area under the ROC of one detector. Default: that under the curve.
+        area: The area under the ROC of one detector. Default: computed from the curve.
         on: Where to draw.
 
     Raises:
@@ -232,9 +233,9 @@ DRAWN = 1e300
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
-    """Draw the density of the scores of targets and non-targets, and the threshold of equal errors.
+    """Draw the densities of the scores of targets and non-targets, and the threshold of equal errors.
 
-    Infinite scores are drawn in the outer bins. The curve is as returned by `functional.detection_curve`.
+    Infinite scores are drawn in the outer bins. ``rates`` is the result of `functional.detection_curve`.
     """
     counts = rates.counts()
     equal = equal_error_of(counts, "nearest")

@@ -1,4 +1,4 @@
-"""The decisions of the model of one epoch on test samples, and its worst ones."""
+"""The decisions of a model of one epoch on test samples, and the worst of them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.result import TrainedRun
 
 MEASURED = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
-"""The input of sentences and reliability diagrams."""
+"""Metrics for sentences and reliability diagrams."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,7 @@ class Judged:
         return int(every.missed), int(every.dangerous)
 
     def worst_samples(self) -> list[dict[str, object]]:
-        """Draw and describe the wrongly decided samples with the highest confidence times concern, for a page.
-
-        There are none if they cannot be drawn.
-        """
+        """Draw and describe the wrong decisions with the highest confidence times concern; empty if not drawable."""
         kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
         if kind is None:
             return []
@@ -91,7 +88,7 @@ class Judged:
 
 
 def judge(run: TrainedRun, epoch: int) -> Judged | None:
-    """Predict the test samples at an epoch; None without its checkpoint, or if the model gives no finite numbers."""
+    """Predict the test samples at an epoch; None without its checkpoint, or if logits are not finite."""
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None

@@ -16,7 +16,7 @@ from mpcs_torch.report.render import draw, part, render
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
-"""The chance that a rate that could be seen is meant with."""
+"""The chance of an alarm by now that makes a rate count as detectable."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
@@ -31,25 +31,24 @@ HEADERS = {RISK: "rate of", CHANGE: "change of"}
 
 
 class Known(NamedTuple):
-    """The knowledge of a monitor of a mean."""
+    """The mean of a monitor, and the evidence about it."""
 
     mean: Watched
-    """With an alarm as it was raised."""
+    """An alarm stays once it was raised."""
     samples: float
     evidence: float
     seen: float
-    """The rate above which an alarm was to be expected by now; NaN if there is none."""
+    """The rate above which an alarm would be expected by now; NaN if there is none."""
 
 
 def known_of(watch: Watch, kind: str) -> list[Known]:
-    """Return what a monitor knows now."""
+    """Return the current means of a monitor."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
     means = monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
     level, known = 1 / (monitor.threshold * len(monitor.names)), list[Known]()
     numbers = monitor.samples.tolist(), monitor.evidence_now().tolist(), monitor.limits[1].tolist(), monitor.scales
     for mean, samples, evidence, limit, scale in zip(means, *numbers, strict=True):
-        is_limited = kind == RISK and 0 < limit < 1
-        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if is_limited else nan
+        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if kind == RISK else nan
         known.append(Known(mean, samples, evidence, rate * float(scale)))
     return known
 
@@ -73,12 +72,12 @@ def rate_text(mean: Watched, value: float) -> str:
 
 
 def evidence_text(evidence: float) -> str:
-    """Return the evidence that a limit is exceeded as a bet: a small number would be read as a p-value."""
+    """Return the evidence that a limit is exceeded as odds: a bare number could be read as a p-value."""
     return f"{evidence:.3g} for 1" if evidence > 1 else "none"
 
 
 def terms_of(watch: Watch) -> str:
-    """Explain what the tables say and what it rests on, in sentences."""
+    """Explain the columns of the tables, and the assumptions, in sentences."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
@@ -89,9 +88,8 @@ def terms_of(watch: Watch) -> str:
         f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
         f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
-        f"If all limits are kept, that ever happens with a probability "
-        f"of at most {error:.3g} for this state. Labels are taken to be chosen without regard to the error, in the "
-        f"order of rows; {unit}."
+        f"If all limits are kept, the probability that this ever happens is at most {error:.3g} for this state. Labels "
+        f"are assumed to be chosen without regard to the error, in the order of rows; {unit}."
     )
 
 
@@ -161,7 +159,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
 
 
 def write_prometheus(watch: Watch, path: Path) -> None:
-    """Write all means, limits, evidence and alarms in the text format of Prometheus."""
+    """Write means, intervals, limits, evidence and alarms in the text format of Prometheus."""
     lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
     values: dict[str, list[str]] = {}
     for kind in watch.monitors:

@@ -62,7 +62,7 @@ def select(
     plain = {
         "best": [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in best],
         "intervals": {name: count_interval(best[0].values[name]) for name in counts if best},
-        "not_told_apart": same,
+        "indistinguishable": same,
         "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()},
     }
     ranked = ", ".join(str(epoch.number) for epoch in best)
@@ -70,7 +70,9 @@ def select(
     if same:
         numbers = ", ".join(map(str, same))
         test = f"exact test, {100 * LEVEL:g} %"
-        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} ({test}): {numbers}."
+        sentences += (
+            f"\nThese epochs do not differ significantly from epoch {best[0].number} by {rule.by} ({test}): {numbers}."
+        )
     counted = f"what is read as a count of independent errors: {', '.join(counts)}."
     print_result(
         plain,
