@@ -19,7 +19,7 @@ BUDGET = {
     "metrics": 3_700,
     "monitoring": 1_000,
     "paper": 750,
-    "plots": 1_250,
+    "plots": 1_200,
     "processes": 250,
     "report": 1_650,
     "trainer": 2_850,

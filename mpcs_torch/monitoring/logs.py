@@ -64,9 +64,10 @@ class LogRows(NamedTuple):
 
     def position(self) -> Position:
         """Return the position after these rows, which are all from the first."""
-        parts = [self.decisions, self.target, self.chance, *self.groups.values()]
-        content = torch.stack([part.double() for part in parts if part is not None], dim=1).numpy()
-        return Position(int(self.numbers[-1]), hashlib.sha256(content.tobytes()).hexdigest())
+        content = hashlib.sha256()
+        for part in (self.decisions, self.target, self.chance, *self.groups.values()):
+            content.update(b"" if part is None else part.double().numpy().data)
+        return Position(int(self.numbers[-1]), content.hexdigest())
 
 
 class LogReader(NamedTuple):

@@ -15,7 +15,7 @@ from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.metrics.base import SumMetric
 
 if TYPE_CHECKING:  # figures need matplotlib
-    from mpcs_torch.plots.monitoring import Watched
+    from mpcs_torch.plots.monitoring import MonitoredMean
 
 STEP = 2.0**-24
 """Values are rounded to multiples of it, so that sums are exact and do not depend on the order of samples."""
@@ -163,14 +163,14 @@ class Monitor(SumMetric):
 
         return watched_means(self.to_draw(self.loss, self.samples, value.is_alarm.reshape(-1).tolist()), title, on=on)
 
-    def to_draw(self, loss: Tensor, samples: Tensor, is_alarm: Sequence[bool]) -> "list[Watched]":
+    def to_draw(self, loss: Tensor, samples: Tensor, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
         """Return means of sums (K,) to draw, with intervals and limits on their scales, and alarms."""
-        from mpcs_torch.plots.monitoring import Watched
+        from mpcs_torch.plots.monitoring import MonitoredMean
 
         ends = anytime_interval(loss, samples, confidence=self.confidence)
         limits = torch.where(self.limits == 1, torch.inf, self.limits)
         columns = [(value * self.scales).tolist() for value in (loss / samples, *ends, *limits)]
-        return [Watched._make(row) for row in zip(self.names, *columns, is_alarm, strict=True)]
+        return [MonitoredMean._make(row) for row in zip(self.names, *columns, is_alarm, strict=True)]
 
     def compute(self) -> Reading:
         """Return means, their intervals at any time, evidence and alarms."""

@@ -33,10 +33,6 @@ class _Watched(NamedTuple):
     groups: Sequence[str]
     """The groups with a rate each; empty for one rate of all samples."""
 
-    @property
-    def highest(self) -> float:
-        return self.limit.at_most / self.scale
-
     def names(self) -> list[str]:
         """Return the name of each rate."""
         errors = str(self.limit).split(" <= ")[0]
@@ -120,7 +116,7 @@ class RiskMonitor(Monitor):
         super().__init__(
             locals(),
             names=rates,
-            highest=torch.tensor([each.highest for each in of_rates], dtype=torch.float64),
+            highest=torch.tensor([each.limit.at_most / each.scale for each in of_rates], dtype=torch.float64),
             is_counted=[each.limit.errors != "cost" and least_chance == cluster_size == 1 for each in of_rates],
             scales=torch.tensor([each.scale for each in of_rates], dtype=torch.float64),
             value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],

@@ -96,8 +96,6 @@ WIDTH = 4.8
 """Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
 SMALL, NORMAL = 9, 10
 """Points."""
-COVERED, MAX_COVERED = 0.4, 0.75
-"""The share of the height of axes that a legend inside covers before its letters shrink, and the highest share."""
 ROW = 1.5
 """The height of a row of a legend as a multiple of the size of the font."""
 POINT = 1 / 72
@@ -166,9 +164,9 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     width, height = size_of(axes)
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
-    by_height = height * COVERED / (ROW * POINT * len(labels))
+    by_height = height * 0.4 / (ROW * POINT * len(labels))  # letters shrink if the legend would cover more
     size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
     broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
     rows = sum(label.count("\n") + 1 for label in broken)
-    if rows * ROW * POINT * size < MAX_COVERED * height:
+    if rows * ROW * POINT * size < 0.75 * height:
         axes.legend(handles, broken, fontsize=size, framealpha=0.6).set_in_layout(False)

@@ -20,9 +20,6 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
 
-CELLS = 2000
-"""The number of grid cells along each axis: finer than a figure can show."""
-
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
     """Thin a line through points (K,) in [0, 1] to the first and the last point in each cell of a fine grid."""
@@ -37,15 +34,11 @@ def _cells_of(values: Tensor) -> Tensor:
     """Return the cells of rates on a logit scale, which is fine at both ends of [0, 1]."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
-    return (logit * (CELLS / 40)).round().long()
+    return (logit * 50).round().long()  # 2000 cells along each axis: finer than a figure can show
 
 
-HIGHEST = 0.6
-"""The upper end of the axes, unless a marked point lies above."""
 INSIDE = 1e-9
 """The smallest distance from 0 and 1 that is drawn: there probits are infinite."""
-NEAREST_TICKS = 0.35
-"""Inches between ticks in axes of the caller, which may be small."""
 TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
@@ -92,8 +85,9 @@ def det_curves(
     drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
     drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
     figure, axes = canvas(4.6, title, on=on, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
-    highest = min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in drawn)]))
-    _set_probit_axes(axes, list(systems.values()), highest, NEAREST_TICKS if isinstance(on, Axes) else 0.0)
+    highest = min(0.99, max([0.6, *(rate + (1 - rate) / 3 for rate in drawn)]))
+    between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: axes of the caller may be small
+    _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
@@ -228,8 +222,6 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
 
 
 BINS = 100
-DRAWN = 1e300
-"""Scores of a larger magnitude are drawn like infinite ones: their differences can overflow."""
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
@@ -239,7 +231,7 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     """
     counts = rates.counts()
     equal = equal_error_of(counts, "nearest")
-    drawn = counts.thresholds[counts.thresholds.abs() < DRAWN]
+    drawn = counts.thresholds[counts.thresholds.abs() < 1e300]  # differences of larger scores can overflow
     low, high = (drawn[0].item(), drawn[-1].item()) if len(drawn) else (0.0, 0.0)
     edges = torch.linspace(low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64)
     low, high = edges[0].item(), edges[-1].item()

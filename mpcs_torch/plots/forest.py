@@ -16,8 +16,6 @@ MAX_ROWS = 40
 """The number of subjects that fit a figure."""
 MAX_NAME = 20
 """Characters of a subject if several panels stand beside each other."""
-APART = 0.2
-"""Rows between the effects of two systems."""
 
 
 def forest_figure(
@@ -60,7 +58,7 @@ def forest_figure(
 def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[str]) -> None:
     """Draw the effects of several models in each row, one below the other."""
     for number, label in enumerate(labels):
-        shift = APART * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
+        shift = 0.2 * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
         colour, marker = (each[number % len(each)] for each in (style.SYSTEMS, style.MARKERS))
         draw_effects(axes, [values[number] for values in rows], colour, shift, marker, label)
 

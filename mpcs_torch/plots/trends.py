@@ -21,11 +21,6 @@ METRIC_LINES = {
     "mpcs_count": ("MPCS", style.MPCS, "-"),
 }
 """Label, colour and line of each column that Figure 4 draws."""
-SETTLED, FLAT = 0.5, 1 / 3
-"""The axis shows the last half of the epochs if their values, and those of marked epochs, are within a third of the
-whole range: otherwise, they would be a flat line."""
-RINGS, DOT = (11, 14, 17, 20), 5.5
-"""The sizes of markers, in points. The first one of each run is a ring around other markers at the same place."""
 
 
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
@@ -54,7 +49,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     values[epoch],
                     style.MARKERS[place % len(style.MARKERS)],
                     color=colour if len(runs) > 1 else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
-                    markersize=DOT if place else RINGS[number % len(RINGS)],
+                    markersize=5.5 if place else (11, 14, 17, 20)[number % 4],  # a ring around other markers
                     fillstyle="full" if place else "none",
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
@@ -62,16 +57,16 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     label=f"{literal(picker, style.MAX_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
-        for epoch in list(values)[int(SETTLED * len(values)) :]:
+        for epoch in list(values)[len(values) // 2 :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
-    # A wide range of mostly small values has a logarithmic scale.
+    # A wide range of mostly small values has a logarithmic scale. A narrow range of later values fills the axis.
     if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
-    elif drawn and 0 < max(later) - min(later) < FLAT * (max(drawn) - min(drawn)):
+    elif drawn and 0 < max(later) - min(later) < (max(drawn) - min(drawn)) / 3:
         free = 0.1 * (max(later) - min(later))  # free on either side
         axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
         axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)

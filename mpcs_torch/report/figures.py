@@ -25,7 +25,7 @@ MAX_CONFUSIONS = 8
 """Confusions in a table: a few make most of the cost."""
 
 
-class Classified(NamedTuple):
+class ClassifierSections(NamedTuple):
     """Classifiers on the same rows, as a page shows them."""
 
     scores: Mapping[str, ClassifierScores]

@@ -51,7 +51,7 @@ TERMS = {
 """Explanations of tiles, columns and metrics. Other metrics are explained by the first line of their documentation."""
 
 
-def terms_of(result: Result[Any]) -> dict[str, str]:
+def explanations(result: Result[Any]) -> dict[str, str]:
     """Return the explanation of each term that the page of a result may show."""
     entries = {entry.name: entry for scores in result.models.values() for entry in scores.entries}
     texts = {name: getattr(entry, "metric", None).__doc__ or "" for name, entry in entries.items()}
@@ -78,7 +78,9 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
     return {name: max_costs[name] for name in sorted(max_costs, key=order)}
 
 
-def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str) -> list[str]:
+def count_and_share(
+    scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
+) -> list[str]:
     """Return the count and the share of an outcome among the rows of a class, or of all: clusters first, then rows.
 
     With clusters, such as ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1,
@@ -96,19 +98,19 @@ def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: 
     return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.told}"]
 
 
-def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
+def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
     """Return the outcomes of all rows of a model by title: a count, and its share with an interval."""
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
     every, ends, what = scores.outcomes[EVERY], scores.intervals, rows_of(scores)
     if concern is not None:
-        facts[DANGEROUS_ERRORS] = counted(scores, "dangerous", ends.get("dangerous_rate"), what=what)
-    facts[WRONG] = counted(scores, "missed", ends.get("misclassification_rate"), what=what)
+        facts[DANGEROUS_ERRORS] = count_and_share(scores, "dangerous", ends.get("dangerous_rate"), what=what)
+    facts[WRONG] = count_and_share(scores, "missed", ends.get("misclassification_rate"), what=what)
     if scores.refers:
         decided = ends.get("coverage")
         referred = None if decided is None else (1 - decided[1], 1 - decided[0])
-        facts[REFERRED] = counted(scores, "referred", referred, what=what)
+        facts[REFERRED] = count_and_share(scores, "referred", referred, what=what)
         right = Share(every.right.item(), (every.true - every.referred).item(), ends.get("selective_accuracy"))
         facts[DECIDED_RIGHT] = [right.percent, f"{right.counts} {what}"] if right.whole else ["none is decided"]
     if scores.constant is not None and "expected_concern" in scores.values:
@@ -136,7 +138,7 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
     )
 
     def in_words(name: str, what: str, ends: Interval | None) -> str:
-        return "{} ({})".format(*counted(scores, "dangerous", ends, of=name, what=what))
+        return "{} ({})".format(*count_and_share(scores, "dangerous", ends, of=name, what=what))
 
     parts = [
         in_words(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))

@@ -11,7 +11,7 @@ from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
-from mpcs_torch.plots.monitoring import Watched, watched_means
+from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
 from mpcs_torch.report.render import draw, part, render
 from mpcs_torch.tables import Table, in_percent
 
@@ -27,13 +27,12 @@ TERMS = {
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
 """By header of the tables: what it means."""
-HEADERS = {RISK: "rate of", CHANGE: "change of"}
 
 
-class Known(NamedTuple):
+class Evidence(NamedTuple):
     """The mean of a monitor, and the evidence about it."""
 
-    mean: Watched
+    mean: MonitoredMean
     """An alarm stays once it was raised."""
     samples: float
     evidence: float
@@ -41,42 +40,38 @@ class Known(NamedTuple):
     """The rate above which an alarm would be expected by now; NaN if there is none."""
 
 
-def known_of(watch: Watch, kind: str) -> list[Known]:
+def evidence_for(watch: Watch, kind: str) -> list[Evidence]:
     """Return the current means of a monitor."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
     means = monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
-    level, known = 1 / (monitor.threshold * len(monitor.names)), list[Known]()
+    level, known = 1 / (monitor.threshold * len(monitor.names)), list[Evidence]()
     numbers = monitor.samples.tolist(), monitor.evidence_now().tolist(), monitor.limits[1].tolist(), monitor.scales
     for mean, samples, evidence, limit, scale in zip(means, *numbers, strict=True):
         rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if kind == RISK else nan
-        known.append(Known(mean, samples, evidence, rate * float(scale)))
+        known.append(Evidence(mean, samples, evidence, rate * float(scale)))
     return known
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
-    for mean, samples, evidence, seen in known_of(watch, kind):
-        cells = {HEADERS[kind]: mean.name, "samples": number_text(samples)}
+    for mean, samples, evidence, seen in evidence_for(watch, kind):
+        cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(samples)}
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
         cells |= {SEEN: "nothing yet" if isnan(seen) else rate_text(mean, seen)} if kind == RISK else {}
-        rows.append({**cells, EVIDENCE: evidence_text(evidence), "alarm": "yes" if mean.is_alarm else "no"})
+        odds = f"{evidence:.3g} for 1" if evidence > 1 else "none"  # a bare number could be read as a p-value
+        rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
     return Table.of_records(rows)
 
 
-def rate_text(mean: Watched, value: float) -> str:
+def rate_text(mean: MonitoredMean, value: float) -> str:
     """Return a share in percent, or a mean cost in the unit of the concern."""
     return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 
-def evidence_text(evidence: float) -> str:
-    """Return the evidence that a limit is exceeded as odds: a bare number could be read as a p-value."""
-    return f"{evidence:.3g} for 1" if evidence > 1 else "none"
-
-
-def terms_of(watch: Watch) -> str:
+def assumptions(watch: Watch) -> str:
     """Explain the columns of the tables, and the assumptions, in sentences."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
@@ -114,7 +109,7 @@ def _verdict_of(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
     # The rate that may exceed its limit most:
-    mean, samples, _, seen = max(known_of(watch, RISK), key=lambda known: known.mean.high / known.mean.highest)
+    mean, samples, _, seen = max(evidence_for(watch, RISK), key=lambda each: each.mean.high / each.mean.highest)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
@@ -132,7 +127,7 @@ def _verdict_of(watch: Watch) -> str:
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
     """Write the verdict, a figure of the rates, and all tables."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
-    about += f"often one looks. {terms_of(watch)}"
+    about += f"often one looks. {assumptions(watch)}"
     titles = {
         RISK: "Rates of labelled rows",
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
@@ -140,7 +135,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
     further = [alarm_sentence(alarm) for alarm in watch.alarms[1:]]  # the first is the title
     facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}"}
-    means, title = [known.mean for known in known_of(watch, RISK)], "Rates against their limits"
+    means, title = [each.mean for each in evidence_for(watch, RISK)], "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
     alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
     figure = part("figures", [draw(watched_means(means, title), alt)])
@@ -163,7 +158,7 @@ def write_prometheus(watch: Watch, path: Path) -> None:
     lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
     values: dict[str, list[str]] = {}
     for kind in watch.monitors:
-        for mean, _, evidence, _ in known_of(watch, kind):
+        for mean, _, evidence, _ in evidence_for(watch, kind):
             label = f"{{kind={json.dumps(kind)},name={json.dumps(mean.name, ensure_ascii=False)}}}"
             of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
             for measure, value in {**of_mean, "evidence": evidence, "alarm": float(mean.is_alarm)}.items():

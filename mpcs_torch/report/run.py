@@ -14,9 +14,9 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, facts_of, harm_sentence
-from mpcs_torch.report.judged import Judged, judge
+from mpcs_torch.report.epoch_predictions import EpochPredictions, predict_epoch
+from mpcs_torch.report.figures import ClassifierSections
+from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, render
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.metrics import TEST
@@ -45,17 +45,17 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
     return (others[0], picks[others[0]]) if others else None
 
 
-def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
+def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
     """Say what the picked epoch does on test data, and what another metric would have picked.
 
     Args:
         run: The run.
-        judged: The predictions of the epochs whose checkpoints were kept.
+        predicted: The predictions of the epochs whose checkpoints were kept.
     """
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
-    errors = _dangerous(run, epoch, judged.get(epoch))
+    errors = _dangerous(run, epoch, predicted.get(epoch))
     sentence = f"Epoch {epoch} is picked" if errors is None else f"Epoch {epoch} makes {_errors(run, errors)}"
     if other is None:
         return f"{sentence}."
@@ -63,7 +63,7 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
     if number == epoch:
         return f"{sentence}; {metric} would have picked the same epoch."
     sentence += f"; {metric} would have picked epoch {number}"
-    others = _dangerous(run, number, judged.get(number))
+    others = _dangerous(run, number, predicted.get(number))
     if errors is not None and others is not None:
         return f"{sentence}, which {'also ' if errors == others else ''}makes {others}."
     return f"{sentence}."
@@ -74,37 +74,37 @@ def _errors(run: TrainedRun, count: int) -> str:
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
-def _dangerous(run: TrainedRun, epoch: int, judged: Judged | None) -> int | None:
+def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
     """Return the dangerous test errors of an epoch: predicted again, recorded at each epoch, or from the result."""
-    if judged is not None:
-        return judged.errors[1]
+    if predicted is not None:
+        return predicted.errors[1]
     record = next((record for record in run.records if record["epoch"] == epoch), {})
     picked = run.result.values["test"] if epoch == run.result.epoch else {}
     count = record.get(f"{TEST}{DANGEROUS}", picked.get(DANGEROUS))
     return None if count is None else int(count)
 
 
-def is_same_test(runs: Mapping[str, Judged]) -> bool:
-    """Return whether all runs were judged on the same test samples."""
+def is_same_test(runs: Mapping[str, EpochPredictions]) -> bool:
+    """Return whether all runs were predicted on the same test samples."""
     first, *others = runs.values()
     return all(
         first.labels.equal(other.labels) and first.test.inputs.cpu().equal(other.test.inputs.cpu()) for other in others
     )
 
 
-def compare_runs(runs: Mapping[str, Judged]) -> Sequence[Comparison]:
+def compare_runs(runs: Mapping[str, EpochPredictions]) -> Sequence[Comparison]:
     """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all."""
     first = next(iter(runs.values()))
-    names = ["dangerous_rate"] if any(len({*judged.errors}) > 1 for judged in runs.values()) else []
-    preds = {name: judged.probs for name, judged in runs.items()}
+    names = ["dangerous_rate"] if any(len({*predicted.errors}) > 1 for predicted in runs.values()) else []
+    preds = {name: predicted.probs for name, predicted in runs.items()}
     return evaluate(preds, first.labels, concern=first.concern, metrics=[*names, "misclassification_rate"]).comparisons
 
 
-def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> str:
+def counts_of(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
     """Say how many dangerous errors each run makes, for runs that cannot be compared sample by sample."""
     counts = []
     for name, run in runs.items():
-        errors = _dangerous(run, run.result.epoch, judged.get(name))
+        errors = _dangerous(run, run.result.epoch, predicted.get(name))
         text = "errors not recorded" if errors is None else _errors(run, errors)
         counts.append(f"{name} (epoch {run.result.epoch}): {text} of {len(run.test.labels)} samples")
     return "; ".join(counts) + "."
@@ -139,10 +139,13 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
         part("table", run.result.table(), f"Metrics of {name} at its picked epoch, on each split")
         for name, run in by_name.items()
     ]
+    root = quote(str(data_root))
+    configs = [quote(str(run.folder / "config.yaml")) for run in runs]
+    commands = [printable(f"mpcs train {config} --data-root {root} --out again") for config in configs]
     sections += [
         part("folded", "h2", "All metrics", *metrics),
         certainty,
-        part("repeated", [_command(run, data_root) for run in runs]),
+        part("repeated", commands),
         *(
             part("folded", "h3", f"Config of {name}", part("config", name, dump_config(run.config)))
             for name, run in by_name.items()
@@ -160,22 +163,22 @@ def _of_one(run: TrainedRun) -> Parts:
     """Return the parts of the page of a single run: its picked epoch beside the one of another metric."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
-    judged = {number: each for number in marked.values() if (each := judge(run, number)) is not None}
-    titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in judged}
-    classified = _classified({titles[number]: each for number, each in judged.items()}, "epoch")
-    picked = judged.get(epoch)
+    predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
+    titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in predicted}
+    shown = _sections_of({titles[number]: each for number, each in predicted.items()}, "epoch")
+    picked = predicted.get(epoch)
     where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
     sentences = [
-        *([] if picked is None else [_harm_of(f"Epoch {epoch} of {name}", picked)]),
-        verdict_of_run(run, judged),
+        *([] if picked is None else [_harm_sentence(f"Epoch {epoch} of {name}", picked)]),
+        verdict_of_run(run, predicted),
         *last_picked(run),
         f"Why epoch {epoch}: {run.result.reason}.",
         *([] if run.result.stopped is None else [f"The run stopped {run.result.stopped}."]),
         *([] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))),
     ]
     sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
-    if classified is not None and picked is not None:
-        sections += classified.sections(BY_CLASS, title=MATRIX, alone=titles[epoch])
+    if shown is not None and picked is not None:
+        sections += shown.sections(BY_CLASS, title=MATRIX, alone=titles[epoch])
         worst = part("samples", picked.worst_samples())
         note = part("notes", ["Wrong decisions with the highest confidence times concern."] if worst else [])
         sections.append(part("section", "Worst test samples", note, worst))
@@ -183,56 +186,58 @@ def _of_one(run: TrainedRun) -> Parts:
     sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
     kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
-    facts |= {"test samples": len(run.test.labels), **(facts_of(picked.scores, run.concern) if picked else {})}
-    certainty = Markup() if classified is None else classified.certainty()
+    facts |= {"test samples": len(run.test.labels), **(outcome_tiles(picked.scores, run.concern) if picked else {})}
+    certainty = Markup() if shown is None else shown.certainty()
     return kind, sentences, part("facts", facts, TERMS), sections, certainty
 
 
 def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
     """Return the parts of the page of runs that are compared, each at its picked epoch."""
-    judged = {name: each for name, run in runs.items() if (each := judge(run, run.result.epoch)) is not None}
-    is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
-    comparisons = compare_runs(judged) if is_comparable else []
-    classified = _classified(judged, "run") if is_comparable else None
-    verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
+    predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
+    is_comparable = (
+        len(predicted) == len(runs) and is_same_test(predicted) and len({r.concern for r in runs.values()}) == 1
+    )
+    comparisons = compare_runs(predicted) if is_comparable else []
+    shown = _sections_of(predicted, "run") if is_comparable else None
+    verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, predicted)]
     sentences = [
         verdict,
-        *(_harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MAX_SENTENCES),
+        *(_harm_sentence(name, predictions) for name, predictions in predicted.items() if len(runs) <= MAX_SENTENCES),
         *(
             f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
             for name, run in runs.items()
-            if name not in judged
+            if name not in predicted
         ),
         *verdicts,
         *(f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)),
         *([] if is_comparable else [NOT_COMPARABLE]),
     ]
-    if classified is not None:
-        sections = classified.sections(BY_CLASS, title=MATRIX)
+    if shown is not None:
+        sections = shown.sections(BY_CLASS, title=MATRIX)
     else:
-        alone = [_classified({name: predictions}, "run") for name, predictions in judged.items()]
+        alone = [_sections_of({name: predictions}, "run") for name, predictions in predicted.items()]
         drawn = [one.matrices(MATRIX) for one in alone if one is not None]
         matrices = part("section", "Where the errors lie", *drawn)
-        sections = [part("notes", [] if judged else [NOT_KEPT]), matrices]
-    picked = part("table", _runs_table(runs, judged), "Picked epochs, and metrics on test data")
+        sections = [part("notes", [] if predicted else [NOT_KEPT]), matrices]
+    picked = part("table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data")
     sections += [
         part("section", "Picked epochs", picked),
         comparison_section(comparisons, "test samples of runs", note=f"{SHOWN} Samples are assumed to be independent."),
         _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
     ]
-    certainty = Markup() if classified is None else classified.certainty()
+    certainty = Markup() if shown is None else shown.certainty()
     return f"Training runs {', '.join(runs)}", sentences, Markup(), sections, certainty
 
 
-def _harm_of(name: str, judged: Judged) -> str:
+def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
     """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
-    return f"{name} {harm_sentence(judged.scores, judged.concern, what='test samples')}"
+    return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
 
 
-def _classified(judged: Mapping[str, Judged], system: str) -> Classified | None:
+def _sections_of(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
     """Return what pages show of the predictions of epochs, or of runs with the same concern; None of none."""
-    scores, rows = ({name: getattr(each, of) for name, each in judged.items()} for of in ("scores", "rows"))
-    return Classified(scores, rows, next(iter(judged.values())).concern, system) if judged else None
+    scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
+    return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
@@ -255,13 +260,13 @@ def _picks_table(run: TrainedRun) -> Table:
     return Table(["ranked first by", "epoch", *columns], rows)
 
 
-def _runs_table(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> Table:
+def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
     rows = []
     columns = [column for column in _columns(runs) if column != DANGEROUS]  # its own column, whether recorded or not
     for name, run in runs.items():
         test = run.result.values["test"]
         recorded = f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""
-        counts = ["", recorded] if name not in judged else [str(count) for count in judged[name].errors]
+        counts = ["", recorded] if name not in predicted else [str(count) for count in predicted[name].errors]
         values = [_shown(test[metric]) if metric in test else "" for metric in columns]
         rows.append([name, str(run.result.epoch), str(len(run.test.labels)), *counts, *values])
     return Table(["run", "picked epoch", "test samples", "errors", "dangerous errors", *columns], rows)
@@ -284,8 +289,3 @@ def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, in
         figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
         drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
     return part("section", "Trends over epochs", part("figures", drawings))
-
-
-def _command(run: TrainedRun, data_root: Path) -> str:
-    config, root = quote(str(run.folder / "config.yaml")), quote(str(data_root))
-    return printable(f"mpcs train {config} --data-root {root} --out again")

@@ -16,12 +16,10 @@ from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, facts_of, harm_sentence, terms_of
+from mpcs_torch.report.figures import ClassifierSections
+from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, explanations, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import named, part, write_result
 from mpcs_torch.tables import Table
-
-IN_BRACKETS = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {{}} like these."
 
 
 def write_score_report(
@@ -43,10 +41,11 @@ def write_score_report(
         requirements: The requirements, and whether they are met.
         command: The command that writes the page again.
     """
-    title, terms, classified = named(result), terms_of(result), Classified(result.models, risks, concern)
+    title, terms, sections = named(result), explanations(result), ClassifierSections(result.models, risks, concern)
     has_intervals = any(scores.class_intervals for scores in result.models.values())
     unit = result.first.cluster_name if result.first.clusters else "rows"
-    notes = [IN_BRACKETS.format(unit)] if has_intervals else []
+    brackets = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {unit} like these."
+    notes = [brackets] if has_intervals else []
     notes += [f"{unit.capitalize()} count if at least one of their rows does."] if result.first.clusters else []
     is_weighted = any(rows.is_weighted for rows in risks.values())  # then all else on the page is weighted
     notes += ["DET curves, which count rows alike, are left out."] if is_weighted else []
@@ -69,9 +68,9 @@ def write_score_report(
         lead=[*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
         first=[
             part("section", "Requirements", part("table", requirements, bounds)),
-            *classified.sections(_caption(result, concern), _over_costs(result)),
+            *sections.sections(_caption(result, concern), _over_costs(result)),
         ],
-        last=[part("folded", "h2", "All metrics", *metrics), classified.certainty()],
+        last=[part("folded", "h2", "All metrics", *metrics), sections.certainty()],
         tables=_tables,
         terms=terms,
         command=command,
@@ -100,7 +99,7 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 
 def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
     """Return tiles, with the outcomes of rows if there is one model, and the table of outcomes of several models."""
-    first, models = result.first, {name: facts_of(scores, concern) for name, scores in result.models.items()}
+    first, models = result.first, {name: outcome_tiles(scores, concern) for name, scores in result.models.items()}
     tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
     if first.clusters:
         tiles = {first.cluster_name: number_text(first.clusters[EVERY].true.item()), **tiles}

@@ -27,7 +27,7 @@ from mpcs_torch.plots import (
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.forest import forest_figure
-from mpcs_torch.plots.monitoring import Watched, watched_means
+from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
 from mpcs_torch.plots.results import Panel, result_figure
 from mpcs_torch.plots.samples import embedding_figure, sample_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
@@ -130,10 +130,10 @@ def bars(size: int, is_long: bool) -> Figure:
     return class_bars(values, 0.5, LONG if is_long else "t", ylabel="mean concern")
 
 
-def watched(size: int, *, is_long: bool) -> list[Watched]:
+def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
     limit = 200.0 if is_long else 0.01
     return [
-        Watched(name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 0.0, limit, place > 3)
+        MonitoredMean(name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 0.0, limit, place > 3)
         for place, name in enumerate(names(size, is_long=is_long))
     ]
 
