@@ -69,11 +69,9 @@ def select(
     sentences = f"Best first: {ranked}" if best else "Best first: no epoch\nNo epoch is within the limits."
     if same:
         numbers = ", ".join(map(str, same))
-        test = f"exact test, {100 * LEVEL:g} %"
-        sentences += (
-            f"\nThese epochs do not differ significantly from epoch {best[0].number} by {rule.by} ({test}): {numbers}."
-        )
-    counted = f"what is read as a count of independent errors: {', '.join(counts)}."
+        by = f"epoch {best[0].number} by {rule.by} (exact test, {100 * LEVEL:g} %)"
+        sentences += f"\nThese epochs do not differ significantly from {by}: {numbers}."
+    counted = f"columns read as counts of independent errors: {', '.join(counts)}."
     print_result(
         plain,
         explain(rule, epochs),
