@@ -124,7 +124,7 @@ def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsy
     (tmp_path / "records.csv").write_text("epoch,accuracy,dangerous\n1,0.9,5\n2,0.9,4\n3,0.9,29\n")
     assert run("select", tmp_path, "--by", "dangerous") == 0
     printed = capsys.readouterr().out
-    assert "95 % intervals of what is read as a count of independent errors: dangerous." in printed
+    assert "95 % intervals of columns read as counts of independent errors: dangerous." in printed
     assert "These epochs do not differ significantly from epoch 2 by dangerous (exact test, 5 %): 1." in printed
     assert "4 [1.09, 10.2]" in printed
     assert run("select", tmp_path, "--by", "dangerous", "--json") == 0
