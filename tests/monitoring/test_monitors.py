@@ -242,7 +242,7 @@ def test_shares_of_decisions_are_compared_with_a_reference_on_both_sides() -> No
 
 
 def test_coarse_answers_have_the_names_of_the_concern() -> None:
-    lights = ConcernSpec(["red", "yellow", "green"], answers={"red or yellow": 0.3})
+    lights = ConcernSpec(["red", "yellow", "green"], answers={"red or yellow": 0.3}, refer=0.5)
     assert DriftMonitor(lights).names[2:5] == ["decided green", "decided red or yellow", "referred"]
 
 
