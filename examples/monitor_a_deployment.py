@@ -1,8 +1,9 @@
 """From a fitted rule to an alarm: a scanner ages, and the labels of an audit show it.
 
 A rule is fitted to validation images with a limit of missed malignant ones. In use, two images in five are labelled.
-From week 9 on, a worn detector makes malignant images look benign. A `RiskMonitor` looks after every week. The rule and
-the logs are left for ``mpcs monitor`` (see ``docs/how-to/monitor-a-deployment.md``).
+From week 9 on, a worn detector makes malignant images look benign. A `RiskMonitor` looks after every week, and a
+`DriftMonitor` of the decisions, which sees nothing. The rule and the logs are left for ``mpcs monitor`` (see
+``docs/how-to/monitor-a-deployment.md``).
 """
 
 import csv
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.monitoring import RiskMonitor
+from mpcs_torch.monitoring import DriftMonitor, RiskMonitor
 
 CLASSES = ["benign", "malignant"]
 WEEKS, IMAGES, WORN_FROM, LABELLED = 16, 1000, 9, 0.4
@@ -34,36 +35,38 @@ def main() -> None:
     rule = DecisionRule(concern, limit).fit(*draw(8000, generator))
     rule.save("rule.pt", overwrite=True)
     print(f"validation: {rule.report.by_class['malignant'] if rule.report else ''}")
-    write(Path("reference.csv"), rule, [(0, *draw(3000, generator), torch.ones(3000, dtype=torch.bool))])
+    validation = DriftMonitor(concern)
+    validation.update(rule(draw(3000, generator)[0]))
 
-    monitor, weeks = RiskMonitor(concern, limit), []
+    monitor, drift, weeks = RiskMonitor(concern, limit), DriftMonitor(concern, reference=validation), []
     for week in range(1, WEEKS + 1):
         logits, target = draw(IMAGES, generator, worn=0.15 if week >= WORN_FROM else 0.0)
         is_labelled = torch.rand(IMAGES, generator=generator) < LABELLED
         weeks.append((week, logits, target, is_labelled))
         monitor.update(rule(logits)[is_labelled], target[is_labelled])
+        drift.update(rule(logits))
         reading = monitor.compute()
         alarm = "ALARM" if reading.is_alarm else ""
         ends = f"{reading.low:.4f} to {reading.high:.4f}"
         print(
             f"week {week:2}: {reading.rate:.4f} of malignant missed [{ends}], evidence {reading.evidence:.3g} {alarm}"
         )
+    print(f"decisions that differ from validation: {drift.compute().is_alarm.sum()} of {len(drift.names)}")
     write(Path("log.csv"), rule, weeks[: WORN_FROM - 1])
     write(Path("later.csv"), rule, weeks[WORN_FROM - 1 :])
 
 
 def write(path: Path, rule: DecisionRule, weeks: list[tuple[int, Tensor, Tensor, Tensor]]) -> None:
-    """Write a log: time, decision, estimated risk, and the label where it is known."""
+    """Write a log: time, decision, and the label where it is known."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["time", "decision", "risk", "target"])
+        rows.writerow(["time", "decision", "target"])
         for week, logits, target, is_labelled in weeks:
-            assessed = rule.assess(logits)
-            for decision, risk, label, known in zip(
-                assessed.decision.tolist(), assessed.risk.tolist(), target.tolist(), is_labelled.tolist(), strict=True
+            for decision, label, known in zip(
+                rule(logits).tolist(), target.tolist(), is_labelled.tolist(), strict=True
             ):
                 name = "refer" if decision < 0 else CLASSES[decision]
-                rows.writerow([f"week {week}", name, f"{risk:.6f}", CLASSES[label] if known else ""])
+                rows.writerow([f"week {week}", name, CLASSES[label] if known else ""])
 
 
 if __name__ == "__main__":

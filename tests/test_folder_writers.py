@@ -14,7 +14,6 @@ from mpcs_torch.monitoring.logs import LogReader
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
 from tests.monitoring.test_watch import CONCERN as TWO
-from tests.monitoring.test_watch import RULE as BY_TWO
 from tests.monitoring.test_watch import rows as log_rows
 from tests.monitoring.test_watch import write as write_log
 from tests.power_failure import PACKAGE, image_of
@@ -72,7 +71,7 @@ def watching(folder: Path, advance: Callable[[int], object]) -> None:
             write_log(log, log_rows(30))
     settings = Settings("", ["any <= 0.5"])
     watch = Watch.load(folder / "s.json", TWO) if (folder / "s.json").exists() else Watch(settings, TWO)
-    watch_logs(folder / "s.json", logs, lambda: (watch, LogReader(BY_TWO, groups={})), advance)
+    watch_logs(folder / "s.json", logs, lambda: (watch, LogReader(TWO, {})), advance)
 
 
 def watch_first(folder: Path, pause: Pause) -> None:

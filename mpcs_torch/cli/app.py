@@ -1,4 +1,4 @@
-"""The ``mpcs`` command and its own options, and groups of commands that start fast."""
+"""The ``mpcs`` command with its options, and groups of commands that start fast."""
 
 import re
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class FlagGroup(TyperGroup):
     """A group whose options are all flags, --help among them."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the options with False for None as default, because Typer imports pydantic to convert None."""
+        """Return the options with the default False instead of None, because Typer imports pydantic to convert None."""
         params = super().get_params(ctx)
         for option in params:
             option.default = option.default or False
@@ -44,7 +44,7 @@ class FlagGroup(TyperGroup):
 
 
 def group_of_commands(text: str) -> typer.Typer:
-    """Return a verb that has commands of its own; alone, it shows its help."""
+    """Return a verb with commands of its own; without a command, it shows its help."""
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 
@@ -52,7 +52,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _describe(command: Any) -> None:
-    """Give a command the text of its docstring without its breaks, which Typer keeps, and options that of its Args."""
+    """Take the help of a command from its docstring, with lines joined, and that of its options from Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
@@ -61,7 +61,7 @@ def _describe(command: Any) -> None:
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Make a command refuse an option with one value that is given twice, of which Click takes the last."""
+    """Refuse an option of one value that is given twice: Click would silently take the last value."""
     parsed = command.parse_args
 
     def parse_args(ctx: Any, args: list[str]) -> Any:
@@ -75,7 +75,7 @@ def _refuse_repeats(command: Any) -> None:
 
 
 class VerbGroup(FlagGroup):
-    """The group of the verbs; it imports the module of a verb when that verb is called or listed."""
+    """The group of verbs, which imports the module of a verb when it is called or listed."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -98,7 +98,7 @@ class VerbGroup(FlagGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Call a verb, and print its errors."""
+        """Run a verb, and print its errors."""
         with reported_errors(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 

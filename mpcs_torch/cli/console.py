@@ -1,4 +1,4 @@
-"""Standard output and error: tables, JSON and messages as the terminal and the options of the verb want them."""
+"""Print tables, JSON and messages, as the terminal and the options of the verb require."""
 
 import json
 import math
@@ -33,7 +33,7 @@ def finite(value: Any) -> Any:
 
 @dataclass
 class CommandLine:
-    """The command line that runs, and those of its options that all verbs take alike (`options.PRINTING`)."""
+    """The current command line, and the options that all verbs share (`options.PRINTING`)."""
 
     arguments: Sequence[str] = ()
     quiet: bool = False
@@ -42,7 +42,7 @@ class CommandLine:
     mute: Sequence[str] = ()
     """Codes of warnings."""
     read: list[str] = field(default_factory=list)
-    """Sentences on the reading of each file."""
+    """Sentences on how each file was read."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Forget the options of an earlier command line."""
@@ -53,11 +53,11 @@ class CommandLine:
 
 
 COMMAND_LINE = CommandLine()
-"""That of this process."""
+"""The command line of this process."""
 
 
 def text_of(part: Table | str) -> str:
-    """Return a table as text: for a terminal, fitted to its width, or for a pipe or a file, as Markdown."""
+    """Return a table as text: fitted to the width of a terminal, or as Markdown for a pipe or a file."""
     if isinstance(part, str):
         return part
     if not sys.stdout.isatty():
@@ -77,7 +77,7 @@ def text_of(part: Table | str) -> str:
 def say(*parts: Table | str, err: bool = False) -> None:
     """Print texts and tables, with an empty line between them, to standard output or error.
 
-    On a terminal, lines that are too long for it are broken at spaces; paths and options stay whole, to be copied.
+    On a terminal, long lines are broken at spaces; paths and options stay whole, so that they can be copied.
     """
     text = "\n\n".join(map(text_of, parts))
     if (sys.stderr if err else sys.stdout).isatty():
@@ -90,7 +90,7 @@ def say(*parts: Table | str, err: bool = False) -> None:
 
 
 def show(*parts: Table | str) -> None:
-    """Print results as text, unless they are wanted as JSON."""
+    """Print results as text, unless the user asked for JSON."""
     if parts and not COMMAND_LINE.json:
         say(*parts)
 
@@ -103,13 +103,13 @@ def heading(text: str) -> str:
 
 
 def note(*messages: str) -> None:
-    """Print messages that are no results, unless the user wants quiet; beside JSON, on standard error."""
+    """Print messages that are not results, unless --quiet was given; with --json, on standard error."""
     for message in () if COMMAND_LINE.quiet else messages:
         say(message, err=COMMAND_LINE.json)
 
 
 def print_reading(*sentences: str) -> None:
-    """Print how files were read, each once: before the results, also for quiet; beside JSON, on standard error."""
+    """Print how files were read, each sentence once, also with --quiet; with --json, on standard error."""
     for sentence in dict.fromkeys(sentences):
         if sentence not in COMMAND_LINE.read:
             COMMAND_LINE.read.append(sentence)
@@ -117,7 +117,7 @@ def print_reading(*sentences: str) -> None:
 
 
 def print_result(plain: Any, *parts: Table | str) -> None:
-    """Print a result: its plain values if JSON is wanted, else its texts and tables."""
+    """Print a result: its plain values with --json, else its texts and tables."""
     show(*parts)
     if not COMMAND_LINE.json:
         return
@@ -129,7 +129,7 @@ def print_result(plain: Any, *parts: Table | str) -> None:
 def print_scores(
     result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
 ) -> None:
-    """Print everything that was measured, and which requirements are met; as JSON, beside some other values."""
+    """Print all values of a result, and which requirements are met; with --json, also the values of ``beside``."""
     from mpcs_torch.evaluation.requirements import table_of
 
     plain = dict[str, Any]()

@@ -1,7 +1,6 @@
-"""Drafts of a concern for ``mpcs concern suggest``, from samples, an embedding, a tree, costs or an order."""
+"""Drafts of a concern for ``mpcs concern suggest``, from samples, a tree, costs or an order."""
 
 import sys
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import typer
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -34,7 +32,7 @@ from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
 
-class Samples(NamedTuple):
+class LabelledPoints(NamedTuple):
     """Points with the class of each."""
 
     points: Tensor
@@ -45,15 +43,23 @@ class Samples(NamedTuple):
     """C different names."""
 
 
-def load_samples(source: str, data_root: Path) -> Samples:
-    """Load the training samples of a data set or of a loader, or the ``inputs`` of an npz file.
+class Draft(NamedTuple):
+    """A draft, and what is shown beside it."""
+
+    spec: ConcernSpec
+    notes: Sequence[Table | str] = ()
+    figure: Any = None
+
+
+def load_samples(source: str, data_root: Path) -> LabelledPoints:
+    """Load the training samples of a data set or of a loader, or the arrays of an npz file.
 
     Raises:
         BadParameter: If there is no such data set or loader.
         DataError: If the samples break a rule, or are missing.
     """
     if source.endswith(".npz"):
-        return read_samples(Path(source), "inputs")
+        return read_samples(Path(source))
     from mpcs_torch.trainer.config.sections import DataConfig
     from mpcs_torch.trainer.data import DATASETS
 
@@ -69,58 +75,55 @@ def load_samples(source: str, data_root: Path) -> Samples:
     with refused_values(f"{source}: "):
         data = DataConfig.model_validate(section).load(data_root)
     arrays = {"inputs": data.train.inputs.numpy(), "labels": data.train.labels.numpy()}
-    return _checked(source, "inputs", {**arrays, "classes": np.array(data.class_names)})
+    return _checked(source, {**arrays, "classes": np.array(data.class_names)})
 
 
-def read_samples(path: Path, key: str) -> Samples:
-    """Read points under a key, ``labels`` and, if there are any, ``classes`` from an npz file, without pickle.
+def read_samples(path: Path) -> LabelledPoints:
+    """Read ``inputs``, ``labels`` and, if there are any, ``classes`` from an npz file, without pickle.
 
     Raises:
         MpcsError: If the file is not npz, or an array is missing or breaks a rule.
         FileNotFoundError: If there is no such file.
     """
-    arrays, name, names = dict[str, NDArray[Any]](), "", (key, "labels", "classes")
+    arrays, name = dict[str, NDArray[Any]](), ""
     check_regular(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
+        with np.load(path, allow_pickle=False) as archive:
+            for member in archive.zip.infolist():
                 check_member(member)
-                name = member.filename.removesuffix(".npy")
-                with archive.open(member) as file:
-                    arrays[name] = npy.read_array(file, allow_pickle=False) if name in names else np.empty(0)
+            names = archive.files
+            for name in {"inputs", "labels", "classes"} & {*names}:
+                arrays[name] = np.asarray(archive[name])
     except FileRuleError:
         raise
     except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
-        reason = f"{shown(name)} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
+        reason = f"{name} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
         raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
-    for needed in (key, "labels"):
+    for needed in ("inputs", "labels"):
         if needed not in arrays:
-            raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(arrays)) or 'none'}")
-    return _checked(str(path), key, arrays)
+            raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(names)) or 'none'}")
+    return _checked(str(path), arrays)
 
 
-def _checked(source: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> Samples:
+def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
     """Return flat points with their labels, after checking every rule; name the classes by number if need be."""
-    points, labels, classes = (
-        arrays[key],
-        arrays["labels"],
-        arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str)),
-    )
+    points, labels = arrays["inputs"], arrays["labels"]
+    classes = arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str))
 
     def check(is_kept: bool, rule: str, array: NDArray[Any]) -> None:
         if not is_kept:
             raise DataError(f"{source}: {rule}, but has the shape {array.shape} and dtype {array.dtype}")
 
     are_points = points.ndim > 1 and 0 not in points.shape and points.dtype.kind in "fiub"
-    check(are_points, f"{key} must be numbers of shape (N, ...), not empty", points)
+    check(are_points, "inputs must be numbers of shape (N, ...), not empty", points)
     are_labels = labels.shape == points.shape[:1] and labels.dtype.kind in "iu"
-    check(are_labels, f"labels must be {len(points)} integers, one for each row of {key}", labels)
+    check(are_labels, f"labels must be {len(points)} integers, one for each row of inputs", labels)
     check(classes.ndim == 1 and classes.dtype.kind == "U", "classes must be a list of names", classes)
     with np.errstate(over="ignore"):  # becomes infinite, which is refused
         flat = points.reshape(len(points), -1).astype(np.float32)
     if not np.isfinite(flat).all():
         row, column = np.argwhere(~np.isfinite(flat))[0]
-        raise DataError(f"{source}: {key} must be finite in float32, but row {row} has {flat[row, column]}")
+        raise DataError(f"{source}: inputs must be finite in float32, but row {row} has {flat[row, column]}")
     if labels.min() < 0 or labels.max() >= len(classes):
         wrong = labels[(labels < 0) | (labels >= len(classes))][0]
         raise DataError(f"{source}: labels must be from 0 to {len(classes) - 1}, but has {wrong}")
@@ -129,60 +132,42 @@ def _checked(source: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> Sampl
     except (SystemError, ValueError):  # how numpy says that a character does not exist
         raise DataError(f"{source}: classes must be names of valid characters") from None
     ConcernSpec(names)  # refuses too few, or equal ones
-    return Samples(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
+    return LabelledPoints(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
 
 
-PERPLEXITY = 30
-"""Default of scikit-learn; a t-SNE needs more samples than this."""
-
-
-class Draft(NamedTuple):
-    """A draft, and what is shown beside it."""
-
-    spec: ConcernSpec
-    notes: Sequence[Table | str] = ()
-    figure: Any = None
-
-
-def project(samples: Samples, seed: int) -> Samples:
+def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
     """Project samples to two dimensions by t-SNE: of a large data set, 3000 that the seed draws.
 
     The first seed starts from the principal components, as is scikit-learn's default; because every such start is the
     same, the other seeds start from random positions.
     """
-    if len(samples.labels) <= PERPLEXITY:
-        raise ValueError(f"a t-SNE needs more than {PERPLEXITY} samples, but got {len(samples.labels)}.")
     chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:3000]
     from sklearn.manifold import TSNE
 
-    tsne = TSNE(perplexity=PERPLEXITY, init="random" if seed else "pca", random_state=seed)
+    tsne = TSNE(init="random" if seed else "pca", random_state=seed)
     embedding = torch.from_numpy(tsne.fit_transform(samples.points[chosen].numpy()))
-    return Samples(embedding, samples.labels[chosen], samples.class_names)
+    return LabelledPoints(embedding, samples.labels[chosen], samples.class_names)
 
 
-def from_neighbours(source: str, *, seeds: int | None = None, data_root: Path = Path(), **rule: Any) -> Draft:
-    """Draft from the neighbours in t-SNE runs of a data set, or without ``seeds`` in the embedding in a file.
+def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any) -> Draft:
+    """Draft from the neighbours in t-SNE runs of samples.
 
-    The figure is the first run, or the embedding if it has two dimensions; the notes say which pairs are released, and
-    how many runs agree on each. The rule is that of `spec_from_neighbours`.
+    The figure is the first run. The notes list the pairs of the draft and those that only single runs release, and how
+    many runs agree on each. The rule is that of `spec_from_neighbours`.
     """
     from mpcs_torch.plots.samples import embedding_figure
 
-    if seeds is None:
-        runs = [read_samples(Path(source), "embedding")]
-    else:
-        samples, runs = load_samples(source, data_root), []
-        size = len(samples.class_names)
-        spec_from_neighbours(torch.ones(size, size), samples.class_names, **rule)  # fail early if the rule is broken
-        with counting_bar("t-SNE", seeds) as advance:
-            for seed in range(seeds):
-                runs.append(project(samples, seed))
-                advance()
-    points, labels, names = runs[0]
-    shares = torch.stack([neighbour_shares(run.points, run.labels, len(names)) for run in runs])
+    samples, runs = load_samples(source, data_root), []
+    names, size = samples.class_names, len(samples.class_names)
+    spec_from_neighbours(torch.ones(size, size), names, **rule)  # fail early if the rule is broken
+    with counting_bar("t-SNE", seeds) as advance:
+        for seed in range(seeds):
+            runs.append(project(samples, seed))
+            advance()
+    shares = torch.stack([neighbour_shares(run.points, run.labels, size) for run in runs])
     spec = spec_from_neighbours(shares.mean(dim=0), names, **rule)
-    figure = embedding_figure(points, labels, spec.released(), names) if points.shape[1] == 2 else None
-    seen = torch.stack([torch.bincount(run.labels, minlength=len(names)) > 0 for run in runs]).all(dim=0)
+    figure = embedding_figure(runs[0].points, runs[0].labels, spec.released(), names)
+    seen = torch.stack([torch.bincount(run.labels, minlength=size) > 0 for run in runs]).all(dim=0)
     missing = [name for name, is_seen in zip(names, seen.tolist(), strict=True) if not is_seen]
     notes = [f"Classes without samples, whose pairs need your judgment: {', '.join(missing)}."] if missing else []
     counts = count_releases(shares, min_share=rule["min_share"], pairs=rule["pairs"])
@@ -195,11 +180,15 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Tabl
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     listed = ((counts > 0) | drafted).triu(1).nonzero().tolist()
     listed.sort(key=lambda pair: (not drafted[*pair], -mutual[*pair].item()))
-    rows = [[f"{names[i]} and {names[j]}", f"{mutual[i, j]:.3f}"] for i, j in listed]
-    if runs == 1:
-        return [Table(["pair", "share of neighbours"], rows)]
-    for row, (i, j) in zip(rows, listed, strict=True):
-        row += ["yes" if drafted[i, j] else "no", f"{counts[i, j]} of {runs}"]
+    rows = [
+        [
+            f"{names[i]} and {names[j]}",
+            f"{mutual[i, j]:.3f}",
+            "yes" if drafted[i, j] else "no",
+            f"{counts[i, j]} of {runs}",
+        ]
+        for i, j in listed
+    ]
     text = f"Means over {runs} seeds of t-SNE, and the seeds that alone would release the pair:"
     return [text, Table(["pair", "share of neighbours", "in the draft", "seeds"], rows)]
 
@@ -235,8 +224,7 @@ def _names(text: str) -> list[str]:
 
 
 DRAFTS: Mapping[str, Callable[..., Draft]] = {
-    "tsne": from_neighbours,
-    "embedding": from_neighbours,
+    "tsne": from_tsne,
     "tree": from_tree,
     "costs": from_costs,
     "order": from_order,

@@ -11,7 +11,7 @@ from mpcs_torch.paper.experiments import Reproduction
 from mpcs_torch.paper.tables import MeanOverRuns
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.processes.pool import run_in_child
-from mpcs_torch.report.paper import FILES, write_evaluation, write_report
+from mpcs_torch.report.paper import FILES, write_evaluation
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, check_free, sweep
@@ -38,7 +38,7 @@ def check_before_training(names: Sequence[str], published: Sequence[Path], out: 
 
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> Reproduction:
-    """Run an experiment in a separate process, so that its peak memory can be measured, and print and report it."""
+    """Run an experiment in a separate process, so that its peak memory can be measured, and print its results."""
     finished = run_in_child(_in_child, COMMAND_LINE, name, data_root, out / name, records)
     run = finished.run
     parts: list[Table | str] = [f"\n{heading(finished.title)}", tables.table_2_row(name, run.records)]
@@ -50,8 +50,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -
     if name == "case-study":
         parts += [figures.picks_table(figures.picks(run)), figures.figure_5_comparison(run, text_of)]
     show(*parts)
-    write_report(run, out / name / "report.html", finished.agreement)
-    note(f"\nwrote {out / name / 'records.csv'} and report.html beside it")
+    note(f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends")
     return finished
 
 

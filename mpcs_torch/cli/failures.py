@@ -15,14 +15,14 @@ EXTRA_OF = {
     **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
     "h5py": "hdf5",
 }
-"""By the module that is missing: the extra of this package that installs it."""
+"""The extra of this package that installs a missing module, by the name of the module."""
 
 
 @contextmanager
 def reported_errors(*, debug: bool) -> Iterator[None]:
     """Print an error and exit: with status 2 if the user can fix it, 130 after Ctrl-C, and 1 for a bug.
 
-    With ``debug``, the traceback is printed as well. Typer handles errors in the arguments and closed pipes itself.
+    With ``debug``, print the traceback, too. Typer handles errors in the arguments and closed pipes itself.
     """
     try:
         yield
@@ -38,14 +38,14 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
 
 
 @contextmanager
-def told_warnings() -> Iterator[None]:
-    """Print the warnings of what runs inside as messages of the command, each once."""
-    with warnings.catch_warnings(record=True) as told:
+def printed_warnings() -> Iterator[None]:
+    """Print warnings as messages of the command, each once."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for code in COMMAND_LINE.mute:
             warnings.filterwarnings("ignore", f"{code}:")
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in told):
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
         say(f"mpcs: warning: {message}", err=True)
 
 

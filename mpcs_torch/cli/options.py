@@ -1,4 +1,4 @@
-"""Options that verbs share, each defined once, and checks of what is given."""
+"""Options that verbs share, each defined once, and checks of options and files."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
@@ -19,18 +19,18 @@ from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 
 def file_argument(metavar: str, text: str | None = None) -> Any:
-    """Return an argument that names a file that exists."""
+    """Return an argument for an existing file."""
     return typer.Argument(metavar=metavar, exists=True, dir_okay=False, help=text)
 
 
 def concern_option(text: str) -> Any:
-    """Return an option that names a concern."""
+    """Return an option for a concern."""
     text = f"YAML file that says {text}, or a name, such as traffic-lights."
     return typer.Option(metavar="FILE|NAME", parser=file_or_name("concerns"), help=text)
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser of what names a YAML file: its path, with a dot or a slash, or the name of one of the package."""
+    """Return a parser of a YAML file: a path, which has a dot or a slash, or the name of a file of the package."""
 
     def file_of(text: str) -> Path:
         shown, path = printable(text), Path(text)
@@ -90,30 +90,30 @@ READING: Mapping[str, Any] = {
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
 }
-"""The options of how to read a file, by their names in `ReadOptions`."""
+"""Options for reading a file, by their names in `ReadOptions`."""
 OF_ALL = ("label_column", "score_columns", "id_column", "labels", "missing")
 OF_CLASSES = (*OF_ALL, "classes", "from_logits")
-"""Of verbs that read scores of classes."""
+"""Options of verbs that read scores of classes."""
 OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
-"""Of verbs that read scores of detectors."""
+"""Options of verbs that read scores of detectors."""
 OF_UNITS = ("unit", "combine")
-"""Of verbs that combine rows."""
+"""Options of verbs that combine rows."""
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
-"""Of warnings: docs/how-to/misleading-evaluations.md."""
+"""Codes of warnings, see docs/how-to/misleading-evaluations.md."""
 PRINTING: Mapping[str, Any] = {
     "overwrite": _flag("--overwrite", "Replace existing files or runs."),
     "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
     "json": _flag("--json", "Print JSON instead of a table, with null for NaN and infinity."),
     "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
 }
-"""The options of what to print and replace, by their names in `COMMAND_LINE`."""
+"""Options for printing and replacing, by their names in `COMMAND_LINE`."""
 FLAGS = ("from_logits", "lower_is_target", "overwrite", "json", "quiet")
 DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)}
 
 FILE = typer.Option(exists=True, dir_okay=False)
-"""An option that names a file that exists."""
+"""An option for an existing file."""
 Calibration = Literal["temperature", "vector", "none"]
-"""A way to calibrate before deciding."""
+"""A calibration before deciding."""
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[
@@ -125,10 +125,11 @@ Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
 
 def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb some of the options that verbs share, and check its files before it begins.
+    """Add shared options to a verb, and check its files before it begins.
 
-    Options of `READING` become its argument ``reading``, and `COMMAND_LINE` keeps those of `PRINTING`. A file that need
-    not exist is one to write; one that is also ``writable`` is kept. With ``in_place``, a file to read may be replaced.
+    Options of `READING` become its argument ``reading``; `COMMAND_LINE` keeps those of `PRINTING`. A file that need not
+    exist is an output. An output that is also ``writable`` is updated rather than replaced. With ``in_place``, an
+    output may be one of the inputs.
     """
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
@@ -183,7 +184,7 @@ def _shares_of(text: str) -> dict[str, float]:
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:
-    """Return the options of how to read a file that differ from their defaults, by their names."""
+    """Return the options for reading a file that differ from their defaults, by name."""
     return {name: value for name, value in reading._asdict().items() if value != ReadOptions._field_defaults[name]}
 
 
@@ -193,7 +194,7 @@ def option_name(name: str) -> str:
 
 
 def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each file to write: `check_out`, and that it is not one to read, nor written by another option, too."""
+    """Check each output: by `check_out`, and that it is neither an input nor the output of another option."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
@@ -215,7 +216,7 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place
 def check_out(
     path: Path, option: str = "--out", *, is_kept: bool = False, or_else: str = " or pass --overwrite"
 ) -> None:
-    """Refuse a file whose folder does not exist, or that exists and may not be replaced; one that is kept may be."""
+    """Refuse an output whose folder does not exist, or that exists and may be neither replaced nor updated."""
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
@@ -224,7 +225,7 @@ def check_out(
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
-    """Refuse the first option, by name, that was given: one that is neither None nor False."""
+    """Refuse the first option that was given, which is neither None nor False."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise typer.BadParameter(problem, param_hint=option_name(name))
@@ -232,7 +233,7 @@ def refuse_given(options: Mapping[str, object], problem: str) -> None:
 
 @contextmanager
 def refused_values(about: str = "", *, option: str | None = None) -> Iterator[None]:
-    """Turn a ValueError into the message that an option or argument is wrong, which begins with what it is about."""
+    """Turn a ValueError into an error of an option or argument, whose message begins with ``about``."""
     try:
         yield
     except ValueError as error:

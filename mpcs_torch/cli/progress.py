@@ -1,4 +1,4 @@
-"""Progress on standard error: bars on a terminal, a line now and then in a file, nothing for `--quiet`."""
+"""Progress on standard error: bars on a terminal, a line each minute in a file, nothing for `--quiet`."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading
-from mpcs_torch.cli.failures import told_warnings
+from mpcs_torch.cli.failures import printed_warnings
 from mpcs_torch.errors import shown as shown_name
 
 if TYPE_CHECKING:  # what starts without torch shows progress, too
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what starts without torch shows progress, too
 
 COUNT = "{task.completed:.0f}/{task.total}"
 LINE_SECONDS = 60
-"""Between two lines in a file: enough to see in a log that the work goes on."""
+"""The time between two lines in a file."""
 
 
 @contextmanager
@@ -37,32 +37,32 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 
 
 @contextmanager
-def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
+def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
     """Show a progress bar; yield a function to call after each item, or with the number of items."""
-    with shown_progress(name, total, COUNT, is_shown=shown) as update:
+    with shown_progress(name, total, COUNT) as update:
         yield lambda items=1: update(advance=items)
 
 
 @contextmanager
 def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Iterator[Callable[[int], None]]:
-    """Show a growing number of rows; yield a function to call with new rows.
+    """Show a growing number of rows; yield a function to call with the number of new rows.
 
-    Before it, print how files of predictions are read, and afterwards warnings and what there is to note of them.
+    Print how files of predictions are read before it, and warnings and notes about them afterwards.
     """
     print_reading(*(file.how() for file in files))
     name = f"{doing} {', '.join(path.name for path in paths)}"
-    with told_warnings(), shown_progress(name, None, "{task.completed:,.0f} rows") as update:
+    with printed_warnings(), shown_progress(name, None, "{task.completed:,.0f} rows") as update:
         yield lambda rows: update(advance=rows)
     note(*(sentence for file in files for sentence in file.notes()))
 
 
 @contextmanager
-def shown_progress(name: str, total: int | None, *texts: str, is_shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Show progress in texts of rich, with a bar and the time left if the total is known.
+def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
+    """Show progress as texts of rich, with a bar and the time left if the total is known.
 
-    Yield a function that takes the arguments of `Progress.update`.
+    Yield a function that takes the arguments of `Progress.update` in rich.
     """
-    if not is_shown or COMMAND_LINE.quiet:
+    if COMMAND_LINE.quiet:
         yield lambda **_: None
     elif not sys.stderr.isatty():
         yield _Lines(shown_name(name), total)
@@ -80,7 +80,7 @@ def shown_progress(name: str, total: int | None, *texts: str, is_shown: bool = T
 
 
 class _Lines:
-    """Print a line about the progress now and then."""
+    """Print a line about the progress each `LINE_SECONDS`."""
 
     def __init__(self, name: str, total: int | None) -> None:
         self._name, self._total, self._done = name, total, 0

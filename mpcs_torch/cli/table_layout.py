@@ -1,4 +1,4 @@
-"""Fit a table to the width of a terminal: the width of each column, and which columns have to go below the others."""
+"""Fit a table to the width of a terminal: the width of each column, and columns that move below the others."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from mpcs_torch.tables import Table
 GAP = 2
 """Spaces between columns."""
 NARROWEST = 16
-"""Words of at most this many characters are not broken, and the first column is not made narrower."""
+"""Shorter words are not broken, and the first column is at least so wide."""
 READABLE = 30
-"""No other column of text is made narrower: sentences in a narrower one are hard to read."""
+"""Other columns of text are at least so wide: sentences in narrower ones are hard to read."""
 NUMBER = r"(?:[+-]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan))"
 BESIDE_NUMBERS = re.compile(r"(?:to|of|x|[\s%()\[\],!*/-])*")
 """The text between and after the numbers of a cell, such as ``0.95 (+0.01)`` and ``12 of 30``."""
@@ -37,7 +37,7 @@ class Column(NamedTuple):
 
 
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
-    """Yield tables of rich, which interpret no markup, of columns that fit; each begins with the first column."""
+    """Yield tables of columns that fit, without interpreting markup; each begins with the first column."""
     label, *others = (
         _column([printable(cell) for cell in cells], READABLE if place else NARROWEST)
         for place, cells in enumerate(zip(table.header, *table.rows, strict=True))
@@ -52,7 +52,7 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 
 def _column(texts: list[str], narrowest: int) -> Column:
-    """Return a column of a header and cells; of text, no narrower than given."""
+    """Return a column from its header and cells; a column of text is no narrower than ``narrowest``."""
     header, *cells = texts
     numbers = [cell for cell in cells if cell not in ("", "-")]
     is_number = any(cells) and all(
@@ -68,7 +68,7 @@ def _column(texts: list[str], narrowest: int) -> Column:
 
 
 def _printed(columns: Sequence[Column], width: int) -> RichTable:
-    """Return a table of columns, the widest of which give way until all fit, if they can."""
+    """Return a table of columns, of which the widest shrink until all fit, if they can."""
     widths = [max(min(column.wanted, width), column.least) for column in columns]
     while sum(widths) + GAP * (len(widths) - 1) > width:
         reducible = [(wide, place) for place, wide in enumerate(widths) if wide > columns[place].least]
@@ -87,10 +87,7 @@ def _printed(columns: Sequence[Column], width: int) -> RichTable:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Break a text between words, and after underscores, slashes and the like, into lines of at most a width.
-
-    A longer piece without such a place stays whole.
-    """
+    """Break a text between words, and after underscores and slashes, into lines of at most ``width`` if possible."""
     lines = [""]
     for piece in BREAKS.split(text):
         if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
@@ -100,7 +97,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _aligned(cells: Sequence[str]) -> list[str]:
-    """Pad numbers so that their decimal points, or last digits before one would come, are below each other."""
+    """Pad numbers so that their decimal points are below each other."""
     heads = [len(found[0]) for cell in cells if (found := re.match(r"[+-]?(?:nan|inf|[\d,]*)", cell)) is not None]
     padded = [" " * (max(heads) - head) + cell if cell else "" for head, cell in zip(heads, cells, strict=True)]
     return [cell.ljust(max(map(len, padded))) if cell else "" for cell in padded]

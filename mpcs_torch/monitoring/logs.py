@@ -1,7 +1,7 @@
 """Read the new rows of logs of decisions, which grow: files of any format of `open_table`."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,32 +9,30 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.predictions import NO_LABEL, PredictedRows, Predictions
+from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
-from mpcs_torch.learning import DecisionRule
 
 UNLABELLED = NO_LABEL
 """Stands for a label that is not known yet."""
 CHANGED = (
-    "is not as it was when row {} was read: a row is read once, so leave labels the time that they take (--label-age, "
-    "with a new --state), and give a new log a new name"
+    "has changed since row {} was read. Each row is read once: append a row when its label has had time to come, and "
+    "give a new log a new name"
 )
-RISK, CHANCE, TIME = "risk", "chance", "time"
-PIECE_ROWS = 2**16
-"""The state of a watch is saved after so many rows."""
+CHANCE, TIME = "chance", "time"
 
 
-class Place(NamedTuple):
-    """The place up to which a log was read."""
+class Position(NamedTuple):
+    """The position up to which a log was read."""
 
     rows: int = 0
     sha256: str = ""
-    """Of the decisions, labels, risks, chances and groups of these rows."""
+    """Of the decisions, labels, chances and groups of these rows."""
 
 
 class LogRows(NamedTuple):
@@ -46,134 +44,99 @@ class LogRows(NamedTuple):
     """(N,), int64: -1 for referrals."""
     target: Tensor
     """(N,), int64: `UNLABELLED` where there is no label."""
-    risk: Tensor | None
-    """(N,), float64; NaN where none is given."""
     chance: Tensor | None
-    """(N,), float64: the probability with which a row was chosen to be labelled; NaN where none is given."""
+    """(N,), float64: the probability with which a row was chosen to be labelled; NaN if the cell is empty."""
     groups: Mapping[str, Tensor]
-    """By column: (N,) indices of the groups, -1 for others."""
+    """By column: (N,) indices of the groups, -1 for groups that are not monitored."""
     times: Any = ()
     """(N,) texts as an arrow array, or empty without a column of times."""
 
     def at(self, rows: slice | Tensor) -> "LogRows":
         """Return some of the rows; without their times if they are not consecutive."""
         numbers, decisions, target = (part[rows] for part in (self.numbers, self.decisions, self.target))
-        risk, chance = (None if part is None else part[rows] for part in (self.risk, self.chance))
+        chance = None if self.chance is None else self.chance[rows]
         groups = {column: codes[rows] for column, codes in self.groups.items()}
-        return LogRows(
-            numbers, decisions, target, risk, chance, groups, self.times[rows] if isinstance(rows, slice) else ()
-        )
+        return LogRows(numbers, decisions, target, chance, groups, self.times[rows] if isinstance(rows, slice) else ())
 
     def time(self, row: int) -> str:
         """Return the time of a row, from 0; empty if there is none."""
         return text_of(self.times[row]) if len(self.times) else ""
 
-    def content(self) -> bytes:
-        """Return all values but the times, row by row."""
-        parts = [self.decisions, self.target, self.risk, self.chance, *self.groups.values()]
-        return torch.stack([part.double() for part in parts if part is not None], dim=1).numpy().tobytes()
+    def position(self) -> Position:
+        """Return the position after these rows, which are all from the first."""
+        content = hashlib.sha256()
+        for part in (self.decisions, self.target, self.chance, *self.groups.values()):
+            content.update(b"" if part is None else part.double().numpy().data)
+        return Position(int(self.numbers[-1]), content.hexdigest())
 
 
-class LogReader:
-    """Reads logs of decisions, or of scores that a rule decides by.
+class LogReader(NamedTuple):
+    """Read logs of decisions."""
 
-    Args:
-        rule: It names the classes and answers.
-        groups: The names of the groups of each column that is needed.
-        reading: How to read logs, where their content does not say it.
-        is_whole: Whether files have ended, so that a last line without its end is a row.
-        tell: Is called with a sentence on how each log is read.
-    """
+    concern: ConcernSpec
+    """The classes and coarse answers."""
+    groups: Mapping[str, Sequence[str]]
+    """The names of the groups of each column that limits are by."""
+    reading: ReadOptions = ReadOptions()
+    tell: Callable[[str], object] = str
+    """Called with a sentence on how each log is read."""
 
-    def __init__(
-        self,
-        rule: DecisionRule,
-        *,
-        groups: Mapping[str, Sequence[str]],
-        reading: ReadOptions | None = None,
-        is_whole: bool = False,
-        tell: Callable[[str], object] = str,
-    ) -> None:
-        self._rule, self._reading, self._is_whole, self._tell = rule, reading or ReadOptions(), is_whole, tell
-        self._groups = {column: {name: code for code, name in enumerate(names)} for column, names in groups.items()}
+    def new_rows(self, path: Path, position: Position) -> tuple[LogRows, Position] | None:
+        """Return the rows after a position, and the position after them; None if there are none.
 
-    def count(self, path: Path) -> int:
-        """Return the number of rows of a log."""
-        rows = self._rows(path)
-        return 0 if rows is None else len(rows.numbers)
-
-    def pieces(self, path: Path, place: Place, number: int | None = None) -> Iterator[tuple[LogRows, Place]]:
-        """Yield the rows after a place, and the place after them; a line without its end is left for later.
-
-        With a number, only so many rows of the log are read.
+        A last line without its line break is left for later.
 
         Raises:
-            PredictionsError: If a value breaks a rule, or the file is not the one that was read before.
+            PredictionsError: If a value breaks a rule, or if rows before the position have changed.
         """
-        whole = self._rows(path)
-        if whole is None and not place.rows:
-            return
-        rows = None if whole is None else whole.at(slice(number))
-        known = 0 if rows is None else int((rows.numbers <= place.rows).sum())
-        if rows is None or (place.rows and not known):
-            raise PredictionsError(path, CHANGED.format(place.rows))
-        seen = hashlib.sha256(rows.at(slice(known)).content())
-        if place.rows and (int(rows.numbers[known - 1]), seen.hexdigest()) != place:
-            raise PredictionsError(path, CHANGED.format(place.rows))
-        for start in range(known, len(rows.numbers), PIECE_ROWS):
-            new = rows.at(slice(start, start + PIECE_ROWS))
-            seen.update(new.content())
-            yield new, Place(int(new.numbers[-1]), seen.hexdigest())
-
-    def names_in(self, path: Path, column: str) -> list[str]:
-        """Return the different texts of a column, sorted; rows without one are the group "(none)"."""
-        table = open_table(path)
-        table.check_columns([column], "--limit")
-        texts = distinct_texts(table, [column], 10**4, has_gaps=True)
-        return sorted({text or NO_GROUP for text in texts})
+        rows = self._rows(path)
+        if rows is None and not position.rows:
+            return None
+        known = 0 if rows is None else int((rows.numbers <= position.rows).sum())
+        if rows is None or (position.rows and (not known or rows.at(slice(known)).position() != position)):
+            raise PredictionsError(path, CHANGED.format(position.rows))
+        return None if known == len(rows.numbers) else (rows.at(slice(known, None)), rows.position())
 
     def _rows(self, path: Path) -> LogRows | None:
         """Return all rows of a log; None if there is no whole row yet."""
-        reading, concern = self._reading, self._rule.concern
+        classes, answers = self.concern.classes, self.concern.answers
         try:
-            table = open_table(path, is_whole=self._is_whole)
-            if DECISION in table.names and not reading.score_columns and reading.decision_column is None:
-                reading = reading._replace(decision_column=DECISION)  # what was decided, whatever the rule says
             predictions = Predictions(
                 path,
-                reading,
-                class_names=concern.classes,
+                self.reading._replace(decision_column=self.reading.decision_column or DECISION),
+                class_names=classes,
                 needs_labels=False,
-                texts=[*self._groups, TIME],
-                numbers=[RISK, CHANCE],
-                decisions=decision_numbers(concern.classes, concern.answers),
-                table=table,
+                texts=[*self.groups, TIME],
+                numbers=[CHANCE],
+                decisions=decision_numbers(classes, answers),
+                table=open_table(path, is_whole=False),
             )
         except NoRowsError:
             return None
-        predictions.table.check_columns([*self._groups], "--limit")
+        predictions.table.check_columns([*self.groups], "--limit")
         if predictions.roles.label is None:
             rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
             raise PredictionsError(path, rule)
-        self._tell(predictions.how())
-        read = predictions.rows() if predictions.decides else predictions.logits()
-        rows = self._made(read, is_decided=predictions.decides)
+        self.tell(predictions.how())
+        read = predictions.rows()
         for note in predictions.notes():
-            self._tell(note)
-        return rows
-
-    def _made(self, read: PredictedRows, *, is_decided: bool) -> LogRows:
+            self.tell(note)
         others, columns = read.others, read.others.columns
-        given = (torch.from_numpy(others.numbers(name)) if name in columns else None for name in (RISK, CHANCE))
-        risk, chance = given
-        groups = {column: others.codes(column, partial(_code, names), "") for column, names in self._groups.items()}
-        if is_decided:
-            decisions = read.scores.squeeze(1)
-        else:
-            with torch.no_grad():
-                assessed = self._rule.assess(read.scores)
-            decisions, risk = assessed.decision, assessed.risk.double().clamp(0, 1)
-        return LogRows(read.numbers, decisions, read.target, risk, chance, groups, columns.get(TIME, ()))
+        chance = torch.from_numpy(others.numbers(CHANCE)) if CHANCE in columns else None
+        groups = {
+            column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
+            for column, names in self.groups.items()
+        }
+        decisions = read.scores.squeeze(1)
+        return LogRows(read.numbers, decisions, read.target, chance, groups, columns.get(TIME, ()))
+
+
+def names_of_groups(path: Path, column: str) -> list[str]:
+    """Return the different texts of a column, sorted; rows without one are the group "(none)"."""
+    table = open_table(path)
+    table.check_columns([column], "--limit")
+    texts = distinct_texts(table, [column], 10**4, has_gaps=True)
+    return sorted({text or NO_GROUP for text in texts})
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:

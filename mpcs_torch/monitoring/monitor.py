@@ -1,4 +1,4 @@
-"""The base of all monitors, a Metric of sums of bounded values whose means have limits; and one without labels."""
+"""Monitors of means of bounded values that have limits: the base class, and a monitor that needs no labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,30 +15,30 @@ from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.metrics.base import SumMetric
 
 if TYPE_CHECKING:  # figures need matplotlib
-    from mpcs_torch.plots.monitoring import Watched
+    from mpcs_torch.plots.monitoring import MonitoredMean
 
 STEP = 2.0**-24
-"""Values are rounded to multiples of it: sums are then exact, and do not depend on the order of samples."""
+"""Values are rounded to multiples of it, so that sums are exact and do not depend on the order of samples."""
 MARGIN = 1e-12
-"""The smallest limit, and the smallest distance from 1."""
+"""The smallest distance of a limit from 0 and from 1."""
 RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
 
 
 class Reading(NamedTuple):
-    """The K means of a monitor and their evidence: float64 (K,), in the order of its ``names``; scalars for one."""
+    """The K means of a monitor and their evidence: float64 (K,), in the order of ``names``; scalars if K is 1."""
 
     rate: Tensor
     """The means so far, of errors or costs; NaN without samples."""
     low: Tensor
-    """The lower ends of the intervals that hold the true means at all times, each with the monitor's confidence."""
+    """Lower ends of intervals; each holds the true mean at all times, with the monitor's confidence."""
     high: Tensor
-    """The upper ends."""
+    """Upper ends."""
     evidence: Tensor
     """The evidence that each mean is beyond its limit."""
     is_alarm: Tensor
-    """bool: the means that are beyond their limits (e-BH over all of them)."""
+    """bool: whether each mean is beyond its limit, by e-BH over all means."""
     total: Tensor
-    """Scalar: the mean evidence, which is at least the monitor's ``threshold`` if there is any alarm."""
+    """Scalar: the mean evidence. It is at least the monitor's ``threshold`` if there is an alarm."""
 
 
 class Values(NamedTuple):
@@ -55,11 +55,11 @@ class Values(NamedTuple):
 class Monitor(SumMetric):
     """Sums of K values from 0 to 1 and of their weights, and the evidence that their means are beyond limits.
 
-    A subclass says what the values are, and adds them in ``update``.
+    A subclass defines the values, and adds them in ``update``.
     """
 
     sides = 1
-    """2 if means have lowest acceptable values, too."""
+    """2 if means have lower limits, too."""
     loss: Tensor
     """(K,), float64: the sums of values, each times its weight."""
     samples: Tensor
@@ -67,7 +67,7 @@ class Monitor(SumMetric):
     limits: Tensor
     """(2, K), float64: the lowest and the highest acceptable means; 0 and 1 for none."""
     scales: Tensor
-    """(K,), float64: what a value of 1 stands for."""
+    """(K,), float64: the loss that a value of 1 stands for."""
 
     def __init__(
         self,
@@ -80,10 +80,16 @@ class Monitor(SumMetric):
         highest: Tensor | None = None,
         scales: Tensor | None = None,
     ) -> None:
-        """Take the ``locals()`` of a constructor with ``confidence`` and ``reference``, as `SumMetric`, and K means.
+        """Take the ``locals()`` of a constructor, as `SumMetric` does, with ``confidence`` and ``reference``.
 
-        A mean is counted if its values and weights are 0 or 1 alone: then a reference has exact bounds. The limits are
-        the highest means (K,), or else those of the reference. A value of 1 stands for the scale (K,), or else for 1.
+        Args:
+            arguments: These ``locals()``.
+            names: The names of the K means.
+            value_rules: As of `SumMetric`.
+            state_settings: As of `SumMetric`.
+            is_counted: Whether values and weights of each mean are 0 or 1; a reference then has exact bounds.
+            highest: ``(K,)`` upper limits. With a reference, its bounds are the limits instead.
+            scales: ``(K,)`` the loss that a value of 1 stands for. Default: 1.
         """
         confidence, reference = arguments["confidence"], arguments["reference"]
         check_confidence(confidence)
@@ -101,10 +107,10 @@ class Monitor(SumMetric):
         self.scales = torch.ones(len(self.names), dtype=torch.float64) if scales is None else scales
         self._moving += ["limits", "scales"]
         self.threshold = (1 if reference is None else 2) / (1 - confidence)
-        """The evidence from which on there is an alarm; a reference takes half of the error for its own bounds."""
+        """The evidence that raises an alarm. A reference uses half of the error probability for its own bounds."""
 
     def _bounds(self, reference: "Monitor") -> Tensor:
-        """Return bounds (2, K) that hold all means of a reference, with half of the error."""
+        """Return bounds (2, K) on all means of a reference, with half of the error probability."""
         if not isinstance(reference, Monitor) or not torch.equal(reference.settings, self.settings):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()
@@ -126,11 +132,11 @@ class Monitor(SumMetric):
         self.add(loss=loss, samples=samples)
 
     def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
-        """Add N samples; return the evidence (R, K), float64, after those at places (R,), ascending, or after each."""
+        """Add N samples; return the evidence (R, K), float64, after the samples ``at`` (R,), by default after each."""
         at = torch.arange(len(values[0].loss)) if at is None else at
         sums = torch.zeros(2, len(at) + 1, len(self.names), dtype=torch.float64)
         for value in values:
-            looks = torch.searchsorted(at, torch.arange(len(value.codes)))  # the first one after each sample
+            looks = torch.searchsorted(at, torch.arange(len(value.codes)))  # the first look after each sample
             cells = looks * len(self.names) + value.codes
             for summed, part in zip(sums, (value.loss, value.weight), strict=True):
                 summed.view(-1).index_add_(0, cells, part)
@@ -144,7 +150,7 @@ class Monitor(SumMetric):
         return evidence_beyond(self.loss, self.samples, self.limits, sides=self.sides)
 
     def is_alarm(self, evidence: Tensor) -> Tensor:
-        """Decide which means raise an alarm by their evidence (..., K): bool (..., K)."""
+        """Return which means raise an alarm, from their evidence (..., K): bool (..., K)."""
         return e_benjamini_hochberg(evidence, level=1 / self.threshold)
 
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
@@ -157,14 +163,14 @@ class Monitor(SumMetric):
 
         return watched_means(self.to_draw(self.loss, self.samples, value.is_alarm.reshape(-1).tolist()), title, on=on)
 
-    def to_draw(self, loss: Tensor, samples: Tensor, is_alarm: Sequence[bool]) -> "list[Watched]":
-        """Return what is drawn of sums (K,): means with intervals and limits, on their scales, and alarms."""
-        from mpcs_torch.plots.monitoring import Watched
+    def to_draw(self, loss: Tensor, samples: Tensor, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
+        """Return means of sums (K,) to draw, with intervals and limits on their scales, and alarms."""
+        from mpcs_torch.plots.monitoring import MonitoredMean
 
         ends = anytime_interval(loss, samples, confidence=self.confidence)
         limits = torch.where(self.limits == 1, torch.inf, self.limits)
         columns = [(value * self.scales).tolist() for value in (loss / samples, *ends, *limits)]
-        return [Watched._make(row) for row in zip(self.names, *columns, is_alarm, strict=True)]
+        return [MonitoredMean._make(row) for row in zip(self.names, *columns, is_alarm, strict=True)]
 
     def compute(self) -> Reading:
         """Return means, their intervals at any time, evidence and alarms."""
@@ -176,7 +182,7 @@ class Monitor(SumMetric):
 
 
 def evidence_beyond(loss: Tensor, samples: Tensor, limits: Tensor, *, sides: int) -> Tensor:
-    """Return the evidence of sums (...) that means are beyond limits (2, ...); 1 where there is none."""
+    """Return the evidence, from sums (...), that means are beyond limits (2, ...); 1 where there is no limit."""
     lowest, highest = limits
     evidence = anytime_evidence(loss, samples, limit=highest.clamp(MARGIN, 1 - MARGIN))
     evidence = torch.where(highest < 1, evidence, 1.0)
@@ -194,10 +200,10 @@ def exact(values: Tensor) -> Tensor:
 class DriftMonitor(Monitor):
     """Test whether decisions without labels still look like those of a reference, however often one looks.
 
-    It monitors the share of each decision (a class, a coarse answer or a referral) and the mean estimated risk. What it
-    finds is a hint and no evidence of errors: a model can be wrong more often and decide as before, and class
-    frequencies can change without any more errors. While nothing has changed, the probability of an alarm is at
-    most 1 - ``confidence``, for all rates together.
+    It monitors the share of each decision (a class, a coarse answer or a referral) and the mean estimated risk. Alarms
+    are hints, not evidence of errors: a model can be wrong more often while its decisions look the same, and class
+    frequencies can change without more errors. While nothing has changed, the probability of an alarm is at most 1 -
+    ``confidence``, for all rates together.
 
     Args:
         concern: The classes and coarse answers.
@@ -230,7 +236,7 @@ class DriftMonitor(Monitor):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        decided = [*concern.classes, *(" or ".join(names) for names, _ in concern.answers)]
+        decided = [*concern.classes, *(name for name, _ in concern.answers)]
         decisions, rates = len(decided), [*(f"decided {name}" for name in decided), "referred", "mean risk"]
         super().__init__(
             locals(),
@@ -247,7 +253,7 @@ class DriftMonitor(Monitor):
         self.add_values(values)
 
     def values_of(self, preds: Tensor, risk: Tensor | None = None) -> tuple[list[Values], Callable[[], list[Fault]]]:
-        """Return what samples add to each mean, and what finds their faults."""
+        """Return the values that samples add to each mean, and a function that finds their faults."""
         decisions = preds.reshape(-1).long()
         safe = torch.where(decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1))
         one = torch.ones_like(safe, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Monitors of the errors and costs that a `Limit` is about."""
+"""Monitors of the errors and costs that a `Limit` bounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ BLOCK = 100
 
 
 class _Watched(NamedTuple):
-    """One limit, and the rates that it is for."""
+    """A limit and its rates."""
 
     limit: Limit
     scale: float
@@ -31,52 +31,48 @@ class _Watched(NamedTuple):
     first: int
     """The index of its first rate."""
     groups: Sequence[str]
-    """Those that have a rate of their own; empty for one rate of all samples."""
-
-    @property
-    def highest(self) -> float:
-        return self.limit.at_most / self.scale
+    """The groups with a rate each; empty for one rate of all samples."""
 
     def names(self) -> list[str]:
-        """Return what each rate is of, in words."""
+        """Return the name of each rate."""
         errors = str(self.limit).split(" <= ")[0]
         of_all = f"{IN_WORDS.get(errors, errors)} of {self.limit.of}"
         return [f"{of_all}, {self.limit.by} {name}" for name in self.groups] or [of_all]
 
 
 class RiskMonitor(Monitor):
-    r"""Test whether rates of errors are above their limits, however often one looks; an alarm is hardly ever false.
+    r"""Test whether rates of errors are above their limits, however often you look; false alarms are rare.
 
-    Each limit is a `Limit`, as `DecisionRule` guarantees it: of all samples, of those of a class, of decided ones, or a
-    mean cost, for all or for each group. For each of these K rates the sums of losses and of samples are kept.
-    `compute` returns a `Reading`: the rate, an interval that holds the true rate at all times, the evidence that it is
-    above its limit (`functional.anytime_evidence`), and an alarm. If all rates keep their limits, the probability that
-    there is ever an alarm is at most 1 - ``confidence``, for all K together. If some do not, at most that share of the
-    alarms is false in expectation.
+    Each limit is a `Limit`, as `DecisionRule` guarantees it: on the errors of all samples, of a class or of decided
+    samples, or on a mean cost, for all samples or for each group. `compute` returns a `Reading`: the K rates,
+    intervals that hold the true rates at all times, the evidence that rates are above their limits
+    (`functional.anytime_evidence`), and alarms. If all rates keep their limits, the probability that there is ever an
+    alarm is at most 1 - ``confidence``, for all K together. If some do not, at most that share of the alarms is false
+    in expectation.
 
-    This needs samples that are labelled without regard to their error, in their order: all, or each with a known
-    ``chance``. Given all samples before, the chance of an error must be within the limit; samples need not be
-    independent otherwise. Where the images of a patient or of a scanner's day err together, that is not so: give the
-    ``cluster_size``, or one sample of each cluster, drawn at random, with ``chance`` 1 / (its number of samples).
+    Samples must be labelled without regard to their error, in their order: all of them, or each with a known
+    ``chance``. Given all earlier samples, the probability of an error must be within the limit; otherwise, samples need
+    not be independent. If the images of a patient or of a scanner's day err together, this does not hold: give the
+    ``cluster_size``, or one random sample of each cluster with ``chance`` 1 / (its number of samples).
 
     Args:
         concern: The classes, their costs, and which errors are dangerous.
-        limits: What to monitor. Their own ``confidence`` does not matter here; referrals cannot be limited.
-        groups: The names of the groups of each column that a limit is ``by``, such as ``{"site": ["north", "south"]}``.
+        limits: The limits to test. Their own ``confidence`` is ignored; referrals cannot be limited.
+        groups: The names of the groups of each column that limits are ``by``, such as ``{"site": ["north", "south"]}``.
         confidence: 1 minus the highest acceptable probability of a false alarm.
-        reference: A `RiskMonitor` with the same arguments that was updated with reference samples, such as those of the
-            validation: the limits are then upper bounds of its rates instead of ``at_most``. Their own uncertainty is
-            within the ``confidence``.
+        reference: A `RiskMonitor` with the same arguments, updated with reference samples such as validation samples.
+            The limits are then upper bounds of its rates instead of ``at_most``; ``confidence`` includes the
+            uncertainty of these bounds.
         least_chance: The lowest chance with which a sample is labelled. With 1, all are.
-        cluster_size: The most samples that err together, at least 1: each counts 1 / ``cluster_size``, so that the
-            largest cluster counts as one sample, and it takes so many times the samples to an alarm.
-        ignore_index: Label of samples without a label, which are left out.
+        cluster_size: The largest number of samples that err together, at least 1. Each sample counts
+            1 / ``cluster_size``, so an alarm takes that many times the samples.
+        ignore_index: The label of samples without a label, which are left out.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
+            batch was seen. Bad values on an accelerator are reported by `compute`.
 
     Example:
         >>> import torch
@@ -120,7 +116,7 @@ class RiskMonitor(Monitor):
         super().__init__(
             locals(),
             names=rates,
-            highest=torch.tensor([each.highest for each in of_rates], dtype=torch.float64),
+            highest=torch.tensor([each.limit.at_most / each.scale for each in of_rates], dtype=torch.float64),
             is_counted=[each.limit.errors != "cost" and least_chance == cluster_size == 1 for each in of_rates],
             scales=torch.tensor([each.scale for each in of_rates], dtype=torch.float64),
             value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
@@ -141,10 +137,10 @@ class RiskMonitor(Monitor):
             preds: ``(N, ...)`` integer decisions, with -1 for referrals and C, C + 1, ... for coarse answers, or
                 ``(N, C, ...)`` scores, whose highest is the decision.
             target: ``(N, ...)`` integer class indices.
-            chance: ``(N, ...)`` the probability with which each sample was chosen to be labelled, whatever its error,
-                from ``least_chance`` to 1. Default: 1.
-            groups: ``(N,)`` names of the group of each sample, or int64 tensors of their indices (others than
-                0 to G - 1 for groups that are not monitored), for each column that a limit is by.
+            chance: ``(N, ...)`` the probability, from ``least_chance`` to 1, with which each sample was chosen to be
+                labelled, whatever its error. Default: 1.
+            groups: For each column that limits are by: ``(N,)`` the name of each sample's group, or int64 indices in
+                [0, G); other indices are groups that are not monitored.
         """
         values, find_faults = self.values_of(preds, target, chance, groups)
         self.admit(find_faults)
@@ -157,7 +153,7 @@ class RiskMonitor(Monitor):
         chance: Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
     ) -> tuple[list[Values], Callable[[], list[Fault]]]:
-        """Return what samples add to the rates of each limit, and what finds their faults; see `update`."""
+        """Return the values that samples add to the rates of each limit, and a function that finds their faults."""
         samples = flatten_decisions(
             preds,
             target,
@@ -226,7 +222,7 @@ def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Seque
 
 
 def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
-    """Return 1 for pairs of true class and decision that count, else 0: (C, C + A + 1), float64."""
+    """Return 1 for pairs of a true class and a decision that count, else 0: (C, C + A + 1), float64."""
     classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
     columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
     counted = limit.counted(torch.arange(classes), columns, concern)
@@ -234,14 +230,14 @@ def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
 
 
 class ChangeMonitor(RiskMonitor):
-    r"""Find a change for the worse late in a long life, which a long good past hides from a `RiskMonitor`.
+    r"""Detect a late change for the worse, which a long good past hides from a `RiskMonitor`.
 
-    After every 100 samples of a rate it starts again, and adds up the evidence of all starts (an e-detector of the kind
-    of Shiryaev and Roberts). So it raises a false alarm once in a while: while all limits are kept, it takes at least
-    ``run_length`` samples on average to the first one. Rates and their intervals are still those of all samples.
+    It starts again after every 100 samples of a rate, and adds up the evidence of all starts (an e-detector of
+    Shiryaev-Roberts type). False alarms therefore do happen: while all limits are kept, the first one comes after at
+    least ``run_length`` samples on average. Rates and their intervals are still those of all samples.
 
-    Samples must come in their order, so that states can be neither merged nor added up over processes. `update` waits
-    for an accelerator. The arguments are those of `RiskMonitor`, except:
+    Samples must come in their order, so states can be neither merged nor summed over processes. `update` synchronizes
+    with an accelerator. The arguments are those of `RiskMonitor`, and:
 
     Args:
         run_length: The lowest acceptable mean number of samples to a false alarm.

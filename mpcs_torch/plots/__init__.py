@@ -4,16 +4,14 @@ A function that takes ``on`` draws on axes of the caller, or fills an empty figu
 """
 
 from mpcs_torch.plots.confusion import confusion_matrix
-from mpcs_torch.plots.decisions import plan_figure, risk_coverage_figure
+from mpcs_torch.plots.decisions import risk_coverage_figure
 from mpcs_torch.plots.detection import bayes_error_curves, det_curves, roc_curves, score_histograms
-from mpcs_torch.plots.reliability import mean_curves, reliability
+from mpcs_torch.plots.reliability import reliability
 
 __all__ = [
     "bayes_error_curves",
     "confusion_matrix",
     "det_curves",
-    "mean_curves",
-    "plan_figure",
     "reliability",
     "risk_coverage_figure",
     "roc_curves",

@@ -1,4 +1,4 @@
-"""Values as bars and dots: of classes, on a scale, stacked, and in pairs."""
+"""Values as bars and dots: by class, on a scale, stacked, and in pairs."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -49,7 +49,7 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
 
 
 def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
-    """Draw how many samples, or sums of weights, are of each of `KINDS`, as one stacked bar."""
+    """Draw the number of samples, or the sum of weights, of each of `KINDS` as one stacked bar."""
     figure, axes = _strip(title, "samples", on)
     left = 0.0
     for kind, (colour, hatch) in KINDS.items():
@@ -76,7 +76,7 @@ def _headroom(on: Place, without: float, with_legend: float) -> float:
 
 
 def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
-    """Draw the counts of a baseline and of another way, by name, under each seed, and the means as dashed lines."""
+    """Draw the counts of a baseline and of another method, by name, for each seed, and the means as dashed lines."""
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
     seeds = range(len(baseline))

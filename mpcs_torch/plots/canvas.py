@@ -29,7 +29,7 @@ ON_DARK = {
     FAINT_GREY: "#7d838d",
     GRID: "#2b2f36",
 }
-"""The colours that replace them on a dark page."""
+"""The colours on a dark page that replace those on a white one."""
 PAGE = {
     "page": (WHITE, ON_DARK[WHITE]),
     "raised": ("#f6f7f9", "#1e2127"),
@@ -50,9 +50,9 @@ RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
 
 MAX_NAME_LENGTH = 40
-"""The most characters of a name: about as many as fit the width of a figure in a legend."""
+"""Characters of a name: about as many as fit the width of a figure in a legend."""
 MAX_IN_SENTENCE = 22
-"""The same where a value follows the name in the legend."""
+"""Characters of a name in a legend if a value follows it."""
 
 
 System = TypeVar("System")
@@ -67,7 +67,7 @@ def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]
 def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
     """Cut a name in its middle, and escape it: $ would start a formula, and a leading _ would hide it from the legend.
 
-    Long names of runs and files often begin alike, so that their ends must stay.
+    Long names of runs and files often begin alike, so the end is kept.
     """
     kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
     shown = kept.replace("$", r"\$")
@@ -85,7 +85,7 @@ def shown_number(value: float) -> str:
 
 
 def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
-    """Break a title that is wider than a figure; cut its middle if it has more lines than that."""
+    """Break a title that is wider than a figure; cut its middle if it has more lines than ``most``."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
 
@@ -96,8 +96,6 @@ WIDTH = 4.8
 """Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
 SMALL, NORMAL = 9, 10
 """Points."""
-COVERED, MAX_COVERED = 0.4, 0.75
-"""The share of the height of axes that a legend inside takes before its letters shrink, and at most."""
 ROW = 1.5
 """The height of a row of a legend as a multiple of the size of the font."""
 POINT = 1 / 72
@@ -109,10 +107,10 @@ LETTER = 0.6
 def canvas(
     height: float, title: str = "", *, width: float = WIDTH, on: Place = None, **labels: Any
 ) -> tuple[Figure, Axes]:
-    """Make a figure with one pair of axes, and set their labels and the like, or take axes of the caller.
+    """Make a figure with one pair of axes and set their labels and limits, or set those of the caller's axes.
 
-    Sizes are in inches, without the legend. Axes of the caller keep their size and shape. The title is cut where it
-    does not fit two lines.
+    Sizes are in inches, without the legend. The caller's axes keep their size and shape. A title that does not fit two
+    lines is cut.
     """
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
@@ -145,9 +143,8 @@ def legend_below(
 ) -> Figure:
     """Add a legend of everything labelled below the axes, make room for it, and return the figure.
 
-    Short labels stand in two columns.
-
-    In axes of the caller the legend stands inside, or is left out if they are too small: other axes stay as they are.
+    Short labels stand in two columns. In the caller's axes, the legend stands inside, or is left out if they are too
+    small, so that other axes of the figure do not move.
     """
     axes = on if isinstance(on, Axes) else figure.axes[0]
     handles = handles or axes.get_legend_handles_labels()[0]
@@ -167,9 +164,9 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     width, height = size_of(axes)
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
-    by_height = height * COVERED / (ROW * POINT * len(labels))
+    by_height = height * 0.4 / (ROW * POINT * len(labels))  # letters shrink if the legend would cover more
     size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
     broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
     rows = sum(label.count("\n") + 1 for label in broken)
-    if rows * ROW * POINT * size < MAX_COVERED * height:
+    if rows * ROW * POINT * size < 0.75 * height:
         axes.legend(handles, broken, fontsize=size, framealpha=0.6).set_in_layout(False)

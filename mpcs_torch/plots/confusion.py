@@ -36,24 +36,22 @@ def confusion_matrix(
     columns: Sequence[str] = (),
     on: Place = None,
 ) -> Figure:
-    """Draw a confusion matrix, and tell dangerous errors from released ones by marks as well as by colour.
+    """Draw a confusion matrix that distinguishes dangerous errors from released ones by marks as well as by colour.
 
-    Rows are true classes and columns predicted ones, as in `ConcernSpec` and in scikit-learn; Fig. 5 of the MPCS paper
-    has them the other way round. A dangerous error has a bold number and a mark in a corner of its cell. Released pairs
-    have a dashed frame; with costs, errors that are not dangerous have none, as their colour says what they cost. If
-    errors are not told apart, a matrix of more than 30 classes, or in axes that are too small for its numbers, is an
-    image of the shares of each row.
+    Rows are true classes and columns predicted ones, as in `ConcernSpec` and in scikit-learn; in Fig. 5 of the MPCS
+    paper, it is the other way round. A dangerous error has a bold number and a mark in a corner of its cell. A released
+    pair has a dashed frame, unless costs are given: then the colour shows the cost. Without ``released``, a matrix is
+    drawn as an image of the shares of each row if it has more than 30 classes or if its numbers do not fit the axes.
 
     Args:
         confusion: ``(C, C)`` counts or sums of weights, rows **true** classes, as `functional.confusion_matrix` returns
             them.
-        released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`. None if errors are not told
-            apart.
+        released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`. None: all errors look alike.
         class_names: The names of the C classes.
-        costs: ``(C, C)`` >= 0, rows **true** classes: errors are coloured by what they cost in all. Default: by their
+        costs: ``(C, C)`` >= 0, rows **true** classes: errors are coloured by their total cost. Default: by their
             number.
-        columns: The names of K decisions, if there are others than the classes, such as referrals; the first C are
-            the classes. All shapes are then ``(C, K)``.
+        columns: The names of K decisions, if some are not classes, such as a referral. The first C are the classes, and
+            all shapes are ``(C, K)``.
         title: The title of the figure.
         on: Where to draw.
 
@@ -128,19 +126,10 @@ def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: T
         if count:
             squares.append(_square(column, row, 0.5))
             share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else 0.22
-            is_further = column >= size  # a coarse answer or a referral
-            colours.append(
-                to_rgba(
-                    style.DARK_GREY
-                    if is_further
-                    else style.BLUE
-                    if not is_error
-                    else style.RELEASED
-                    if is_framed
-                    else style.DANGEROUS,
-                    share,
-                )
-            )
+            colour = style.DANGEROUS if is_error else style.BLUE
+            if column >= size or is_framed:  # a coarse answer or a referral, or a released pair
+                colour = style.DARK_GREY if column >= size else style.RELEASED
+            colours.append(to_rgba(colour, share))
         if is_framed:
             frames.append(_square(column, row, 0.43))
         if is_marked:

@@ -1,20 +1,11 @@
-"""Decisions and referral: errors over coverage, and samples for a limit."""
+"""Errors of decided samples over coverage."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import (
-    DARK_GREY,
-    Place,
-    canvas,
-    coloured,
-    grid,
-    legend_below,
-    literal,
-)
+from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal
 from mpcs_torch.plots.detection import thinned
 
 
@@ -31,9 +22,9 @@ def risk_coverage_figure(
     estimated risk are referred first.
 
     Args:
-        curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order
-            of coverage, by the name of the estimate.
-        counted: Which errors the curves count.
+        curves: By the name of the estimate: coverage, and dangerous errors per decided sample, both ``(N,)`` floating
+            point in [0, 1], in ascending order of coverage.
+        counted: The errors that the curves count.
         title: The title of the figure.
         on: Where to draw.
 
@@ -69,37 +60,3 @@ def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
     """Return the coverage in percent from which on curves are drawn: a little before the first error of any."""
     first = min([float(coverage[risk > 0].min()) for coverage, risk in curves if bool((risk > 0).any())], default=0.0)
     return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)
-
-
-POINTS, BEYOND = 400, 1.5
-"""The numbers that are drawn, and the highest of them by the highest that is planned."""
-
-
-def plan_figure(
-    plans: Mapping[str, tuple[int, Callable[[int], float]]], *, wanted: float, unit: str = "samples", title: str = ""
-) -> Figure:
-    """Draw the chance to attain a limit against the number of samples to collect, for one or more rates of errors.
-
-    Args:
-        plans: The number that is planned, and the chance with any number, in [0, 1], by the name of the rate.
-        wanted: The chance wanted.
-        unit: What is collected.
-        title: The title of the figure.
-
-    Example:
-        >>> figure = plan_figure({"0.3 % of errors": (300, lambda number: 1 - 0.1 ** (number / 300))}, wanted=0.9)
-        >>> [text.get_text() for text in figure.legends[0].get_texts()]
-        ['0.3 % of errors', 'wanted: 90 %']
-    """
-    figure, axes = canvas(3.0, title, xlabel=f"{unit} to collect", ylabel="chance to refer none, %")
-    highest = BEYOND * max(planned for planned, _ in plans.values())
-    numbers = [round(highest * place / POINTS) for place in range(1, POINTS + 1)]
-    for name, (planned, chance_with), colour in coloured(plans):
-        axes.plot(numbers, [100 * chance_with(n) for n in numbers], color=colour, linewidth=1.5, label=literal(name))
-        axes.plot([planned] * 2, [0, 100 * wanted], color=colour, linewidth=0.9, linestyle="--")
-    axes.axhline(100 * wanted, color=DARK_GREY, linewidth=0.9, linestyle=":", label=f"wanted: {100 * wanted:g} %")
-    axes.set(xlim=(0, highest), ylim=(0, 101))
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:_.0f}".replace("_", " ")))
-    grid(axes)
-    return legend_below(figure)

@@ -20,12 +20,9 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
 
-CELLS = 2000
-"""The number of grid cells along each axis: finer than a figure can show."""
-
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Return those of points (K,) in [0, 1] that show a line: the first and the last in each cell of a fine grid."""
+    """Thin a line through points (K,) in [0, 1] to the first and the last point in each cell of a fine grid."""
     cells = torch.stack([_cells_of(x), _cells_of(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -37,15 +34,11 @@ def _cells_of(values: Tensor) -> Tensor:
     """Return the cells of rates on a logit scale, which is fine at both ends of [0, 1]."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
-    return (logit * (CELLS / 40)).round().long()
+    return (logit * 50).round().long()  # 2000 cells along each axis: finer than a figure can show
 
 
-HIGHEST = 0.6
-"""The upper end of the axes, unless a marked point lies above."""
 INSIDE = 1e-9
 """The smallest distance from 0 and 1 that is drawn: there probits are infinite."""
-NEAREST_TICKS = 0.35
-"""Inches between ticks in axes of the caller, which may be small."""
 TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
@@ -61,9 +54,10 @@ def det_curves(
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point, in a box
-    of the Clopper-Pearson intervals of both rates. They assume independent trials, and a threshold from elsewhere: with
-    the best one of the same trials, each interval held the true rate in 93 to 98 % of simulated sets, and both in 88 to
-    94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors (in the smallest set).
+    of the Clopper-Pearson intervals of both rates. The intervals assume independent trials and a threshold from other
+    trials. With the best threshold of the same trials, each interval contained the true rate in 93 to 98 % of simulated
+    sets, and both did in 88 to 94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors
+    in the smallest set.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
@@ -91,8 +85,9 @@ def det_curves(
     drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
     drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
     figure, axes = canvas(4.6, title, on=on, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
-    highest = min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in drawn)]))
-    _set_probit_axes(axes, list(systems.values()), highest, NEAREST_TICKS if isinstance(on, Axes) else 0.0)
+    highest = min(0.99, max([0.6, *(rate + (1 - rate) / 3 for rate in drawn)]))
+    between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: axes of the caller may be small
+    _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
@@ -161,8 +156,8 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve` of natural-log
-            likelihood ratios. None for a detector whose scores are none: its colour is left out, so that all figures of
-            some detectors have the same colours.
+            likelihood ratios. None for a detector whose scores are not likelihood ratios: its colour is skipped, so
+            that detectors have the same colours in all figures.
         title: The title of the figure.
         on: Where to draw.
 
@@ -191,12 +186,12 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
 
 def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | None = None, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate of detectors; of one, with its convex hull and equal error rate.
+    """Draw the hit rate over the false-alarm rate of detectors; for one, also its convex hull and equal error rate.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         title: The title of the figure.
-        area: The area under the ROC of one detector. Default: that under the curve.
+        area: The area under the ROC of one detector. Default: computed from the curve.
         on: Where to draw.
 
     Raises:
@@ -227,18 +222,16 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
 
 
 BINS = 100
-DRAWN = 1e300
-"""Scores of a larger magnitude are drawn like infinite ones: their differences can overflow."""
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
-    """Draw the density of the scores of targets and non-targets, and the threshold of equal errors.
+    """Draw the densities of the scores of targets and non-targets, and the threshold of equal errors.
 
-    Infinite scores are drawn in the outer bins. The curve is as returned by `functional.detection_curve`.
+    Infinite scores are drawn in the outer bins. ``rates`` is the result of `functional.detection_curve`.
     """
     counts = rates.counts()
     equal = equal_error_of(counts, "nearest")
-    drawn = counts.thresholds[counts.thresholds.abs() < DRAWN]
+    drawn = counts.thresholds[counts.thresholds.abs() < 1e300]  # differences of larger scores can overflow
     low, high = (drawn[0].item(), drawn[-1].item()) if len(drawn) else (0.0, 0.0)
     edges = torch.linspace(low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64)
     low, high = edges[0].item(), edges[-1].item()

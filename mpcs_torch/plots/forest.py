@@ -11,13 +11,11 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 
 Effect = tuple[float, float, float]
-"""A value and its interval; NaN for what there is not."""
+"""A value and its interval; NaN if missing."""
 MAX_ROWS = 40
 """The number of subjects that fit a figure."""
 MAX_NAME = 20
-"""The most characters of a subject where values stand beside each other."""
-APART = 0.2
-"""Rows between the effects of two systems."""
+"""Characters of a subject if several panels stand beside each other."""
 
 
 def forest_figure(
@@ -31,10 +29,10 @@ def forest_figure(
 
     Args:
         effects: By subject, the value and the interval of each effect, in the units of its name.
-        names: Of the effects, which have a panel each. With ``systems``, one name.
-        systems: The value of each system over all subjects, which is drawn as a line instead of 0; the effects of a
-            subject are then those of the systems. Default: effects are differences.
-        subject: What the subjects are.
+        names: The names of the effects, which have a panel each. With ``systems``, one name.
+        systems: The value of each system over all subjects, drawn as a line instead of the one at 0. A subject then has
+            an effect for each system. Default: effects are differences.
+        subject: The kind of subjects, such as the column of groups.
     """
     width, most = style.WIDTH if len(names) == 1 else 11, MAX_NAME if systems else style.MAX_NAME_LENGTH
     tall = 0.32 * max(1, 0.55 * len(systems))
@@ -60,7 +58,7 @@ def forest_figure(
 def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[str]) -> None:
     """Draw the effects of several models in each row, one below the other."""
     for number, label in enumerate(labels):
-        shift = APART * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
+        shift = 0.2 * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
         colour, marker = (each[number % len(each)] for each in (style.SYSTEMS, style.MARKERS))
         draw_effects(axes, [values[number] for values in rows], colour, shift, marker, label)
 

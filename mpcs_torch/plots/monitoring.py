@@ -11,7 +11,7 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, lines
 
 
-class Watched(NamedTuple):
+class MonitoredMean(NamedTuple):
     """A mean that is monitored."""
 
     name: str
@@ -30,7 +30,7 @@ class Watched(NamedTuple):
         return not self.name.startswith("cost of ")
 
 
-def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None) -> Figure:
+def watched_means(means: Sequence[MonitoredMean], title: str = "", *, on: Place = None) -> Figure:
     """Draw each mean, at least one, with its interval and its limits, one below the other."""
     figure, axes = canvas(1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time")
     for place, mean in enumerate(means):

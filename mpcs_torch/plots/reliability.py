@@ -1,14 +1,13 @@
-"""Reliability diagrams, and generalized means of reported and measured probabilities over their power."""
+"""Reliability diagrams."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
-from mpcs_torch.functional.probability.measured import MeanCurve, MeasuredProbabilities, calibration_slope
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import Place, canvas, coloured, legend_below, literal
+from mpcs_torch.plots.canvas import Place, canvas, legend_below
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:
@@ -40,38 +39,3 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
         label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
         axes.plot(x, y, marker, color=style.ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
     return legend_below(figure, on=on)
-
-
-MARKED = {"robustness": ROBUST, "geometric": GEOMETRIC, "decisiveness": DECISIVE}
-
-
-def mean_curves(curves: Mapping[str, MeanCurve]) -> Figure:
-    """Draw the means of reported (solid) and of measured probabilities (dashed) over their power; higher is better.
-
-    Args:
-        curves: Results of `functional.generalized_mean_curve` by the name of the classifier.
-
-    Raises:
-        ValueError: If there is no curve.
-
-    References:
-        George, Barrera, Nelson, arXiv:2006.00058, Eq. 2; the paper reports the three marked powers.
-
-    Example:
-        >>> import torch
-        >>> from mpcs_torch.functional import generalized_mean_curve
-        >>> curve = generalized_mean_curve(3 * torch.eye(3), torch.arange(3), num_classes=3)
-        >>> [text.get_text() for text in mean_curves({"mlp": curve}).legends[0].get_texts()]
-        ['mlp, reported', 'mlp, measured']
-    """
-    if not curves:
-        raise ValueError("curves must hold at least one curve, but is empty.")
-    figure, axes = canvas(3.6, xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1))
-    for row, (name, power) in enumerate(MARKED.items()):
-        axes.axvline(power, color=style.LIGHT_GREY, linewidth=0.8)
-        axes.text(power, 1.01 + 0.06 * row, name, fontsize=style.SMALL, color=style.DARK_GREY, ha="center", va="bottom")
-    for name, curve, colour in coloured(curves):
-        for kind, line, values in (("reported", "-", curve.reported), ("measured", "--", curve.measured)):
-            label = f"{literal(name)}, {kind}"
-            axes.plot(curve.power.tolist(), values.tolist(), line, color=colour, linewidth=1.5, label=label)
-    return legend_below(figure)

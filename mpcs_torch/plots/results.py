@@ -1,4 +1,4 @@
-"""The values of models with their intervals, of all rows and by group, and their differences: a panel a metric."""
+"""A panel for each metric: values of models with intervals, for all rows and by group, and their differences."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from mpcs_torch.plots.canvas import grid, legend_below, literal
 from mpcs_torch.plots.forest import MAX_NAME, Effect, draw_differences, draw_models
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
-"""Inches: the width of a panel, the height of a row and half a row for each further model, and that of its texts."""
+"""Inches: the width of a panel; the height of a row, which grows by half for each further model; room for texts."""
 
 
 class Panel(NamedTuple):
@@ -19,7 +19,7 @@ class Panel(NamedTuple):
 
     name: str
     values: Mapping[str, Sequence[Effect]]
-    """By row, such as a group, those of each model, NaN for what there is not: the same rows in all panels."""
+    """By row, such as a group: the effect of each model, NaN if missing. All panels have the same rows."""
     differences: Mapping[str, Effect]
     """By pair of models; empty if they are not compared by the metric."""
 

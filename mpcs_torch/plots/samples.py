@@ -1,4 +1,4 @@
-"""Samples, drawn small, and points whose labels do not overlap: classes in an embedding, and methods."""
+"""Thumbnails of samples, and points with labels that do not overlap."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -18,7 +18,7 @@ SIDE = 1.4
 
 
 def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
-    """Tell how a sample can be drawn: an image (1 or 3, H, W) or (H, H), a series (steps, channels), or not at all."""
+    """Return the kind of a sample that can be drawn: image (1 or 3, H, W) or (H, H), or series (steps, channels)."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
     if len(shape) == 2 and shape[0] >= 8:  # shorter rows of numbers are features, not a series
@@ -27,15 +27,8 @@ def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
 
 
 def sample_figure(sample: Tensor) -> Figure:
-    """Draw an image, or the channels of a series as lines, without texts.
-
-    Raises:
-        ValueError: If the sample has no shape that `kind_of_sample` knows.
-    """
-    kind = kind_of_sample(tuple(sample.shape))
-    if kind is None:
-        raise ValueError(f"sample must be an image or a series, but has the shape {tuple(sample.shape)}.")
-    if kind == "series":
+    """Draw an image, or the channels of a series as lines, without texts; see `kind_of_sample`."""
+    if kind_of_sample(tuple(sample.shape)) == "series":
         figure = Figure(figsize=(1.5 * SIDE, SIDE))
         axes = figure.add_axes((0.02, 0.04, 0.96, 0.92))
         for number, channel in enumerate(sample.t().tolist()):
@@ -58,7 +51,7 @@ NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=l
 
 
 def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
-    """Write a label beside each point, at the nearest place where it covers no other; call this when all is drawn."""
+    """Write a label beside each point, at the nearest place where it covers no other label; call it last."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # no page of a report needs it
 
     drawn = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used

@@ -21,17 +21,12 @@ METRIC_LINES = {
     "mpcs_count": ("MPCS", style.MPCS, "-"),
 }
 """Label, colour and line of each column that Figure 4 draws."""
-SETTLED, FLAT = 0.5, 1 / 3
-"""The axis shows the last half of the epochs, where their values and those of marked epochs are within a third of the
-range of all: else what happens there is a flat line."""
-RINGS, DOT = (11, 14, 17, 20), 5.5
-"""The sizes of markers, in points. The first one of each run is a ring around what else is marked there."""
 
 
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
     """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values span one.
 
-    Where early epochs would make the others a flat line, the axis has the range of the later and the marked ones.
+    If early epochs would make the later ones a flat line, the axis has the range of the later and the marked epochs.
 
     Args:
         runs: The records of each run by its name; a run that lacks the column is left out, as are values that are not
@@ -54,7 +49,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     values[epoch],
                     style.MARKERS[place % len(style.MARKERS)],
                     color=colour if len(runs) > 1 else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
-                    markersize=DOT if place else RINGS[number % len(RINGS)],
+                    markersize=5.5 if place else (11, 14, 17, 20)[number % 4],  # a ring around other markers
                     fillstyle="full" if place else "none",
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
@@ -62,16 +57,16 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     label=f"{literal(picker, style.MAX_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
-        for epoch in list(values)[int(SETTLED * len(values)) :]:
+        for epoch in list(values)[len(values) // 2 :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
-    # A wide range of mostly small values has a logarithmic scale.
+    # A wide range of mostly small values has a logarithmic scale. A narrow range of later values fills the axis.
     if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
-    elif drawn and 0 < max(later) - min(later) < FLAT * (max(drawn) - min(drawn)):
+    elif drawn and 0 < max(later) - min(later) < (max(drawn) - min(drawn)) / 3:
         free = 0.1 * (max(later) - min(later))  # free on either side
         axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
         axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
@@ -80,28 +75,8 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
     return legend_below(figure)
 
 
-def trends(records: Sequence[Values], picks: Mapping[str, int]) -> Figure:
-    """Accuracy, cross entropy, MPCS and two picks over the epochs, losses as shares of their highest value (Fig. 4)."""
-    figure, axes = canvas(3.2, width=7, xlabel="epoch", ylim=(0, 1.02))
-    epochs = [record["epoch"] for record in records]
-    axes.plot(epochs, [record["accuracy"] for record in records], color=style.ACCURACY, label="accuracy")
-    for column, label, colour in (
-        ("cross_entropy", "cross entropy", style.CROSS_ENTROPY),
-        ("mpcs", "MPCS", style.MPCS),
-    ):
-        highest = max(record[column] for record in records) or 1.0
-        shares = [record[column] / highest for record in records]
-        axes.plot(epochs, shares, color=colour, label=f"{label} / {highest:.3g}")
-    for (picker, epoch), line in zip(picks.items(), (":", "--"), strict=True):
-        axes.axvline(
-            epoch, color=style.DARK_GREY, linewidth=0.9, linestyle=line, label=f"picked by {picker}: epoch {epoch}"
-        )
-    grid(axes)
-    return legend_below(figure, 3)
-
-
 def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
-    """A panel for each run: every metric over the epochs, from 0 at its lowest to 1 at its highest."""
+    """Draw a panel for each run (Fig. 4): every metric over the epochs, from 0 at its lowest to 1 at its highest."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
     figure = Figure(figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained")
@@ -124,7 +99,7 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
 
 
 def figure_6(plain: Sequence[Values], with_mpcs: Sequence[Values]) -> Figure:
-    """The four panels of Fig. 6: accuracies, MPCS and dangerous errors over the epochs of both runs."""
+    """Draw the four panels of Fig. 6: accuracies, MPCS and dangerous errors over the epochs of both runs."""
     figure = Figure(figsize=(11, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True).flat
     titles = {

@@ -16,7 +16,7 @@ REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets
 
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
-    """Write a page with the metrics of detectors, their comparison and conditions, their curves, and the command."""
+    """Write a page with the metrics, comparison, groups and curves of detectors."""
     names, title = list(result.models), named(result, "detectors")
     rates = {name: in_percent(scores.values[EQUAL_ERROR.name]) for name, scores in result.models.items()}
     facts = {f"equal error rate, {name}": rate for name, rate in rates.items() if len(names) <= 4}

@@ -1,4 +1,4 @@
-"""A page on which costs are set and tried on the predictions of models."""
+"""A page for setting costs and trying them on the predictions of models."""
 
 import base64
 import json
@@ -26,13 +26,13 @@ ABOUT = (
     "independent rows. Rows of one patient are not: true intervals are wider then (--cluster of mpcs score)."
 )
 EXACT = 1000
-"""The number of rows up to which the bounds of all counts are in the page; of more rows, those of some counts are."""
+"""With at most so many rows, the page has the bounds of all counts; with more, those of some counts."""
 
 
 def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
-    """Write the page, one file that asks for nothing from elsewhere; it begins with equal costs if there is no concern.
+    """Write the page, a single file that needs no network. Without a concern, it begins with equal costs.
 
-    The commands that the page shows have the options for reading files.
+    The commands that the page shows contain ``reading``, the options for reading files.
 
     Raises:
         ConcernError: If the concern has a cost of a referral for each class.
@@ -76,10 +76,10 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
 
 
 def bounds_of_counts(size: int) -> Tensor:
-    """Return counts among so many rows, (3, K): counts in ascending order, and the ends of their 95 % intervals.
+    """Return counts out of ``size`` in ascending order, and the ends of their 95 % intervals: (3, K).
 
-    With at most `EXACT` rows these are all counts, else those near both ends and 1000 others, between which the ends
-    are almost straight.
+    Up to `EXACT` rows, these are all counts; of more rows, those near both ends and 1000 others, between which the ends
+    are almost straight lines.
     """
     counts = torch.arange(min(size, EXACT) + 1)
     if size > EXACT:
@@ -94,6 +94,6 @@ def _packed(values: Tensor, dtype: str) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
-    """Return JSON that no text in it can end early."""
+    """Return JSON in which no text can end the script element."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -1,4 +1,4 @@
-"""Sections of pages on classifiers of the same rows: what became of each class, confusions, costs and certainty."""
+"""Sections of pages about classifiers of the same rows: outcomes by class, confusions, costs and certainty."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table, in_percent
 
 MAX_CONFUSIONS = 8
-"""The number of confusions that are listed: most of the cost is in a few."""
+"""Confusions in a table: a few make most of the cost."""
 
 
-class Classified(NamedTuple):
+class ClassifierSections(NamedTuple):
     """Classifiers on the same rows, as a page shows them."""
 
     scores: Mapping[str, ClassifierScores]
@@ -33,27 +33,28 @@ class Classified(NamedTuple):
     rows: Mapping[str, RowRisks]
     concern: ConcernSpec | None
     system: str = "model"
-    """Their names."""
+    """The word for a classifier in headers."""
 
     def about(self, name: str) -> str:
-        """Return what a title says of one of several."""
+        """Return the end of a title about one of several classifiers."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
     def sections(
         self, caption: str, *between: Markup, title: str = "Confusion matrix{}", alone: str = ""
     ) -> list[Markup]:
-        """Return the sections of errors.
+        """Return the sections about errors.
 
         Args:
-            caption: Of the table by class.
-            between: What follows this table.
-            title: Of confusion matrices, with a place for whose they are.
-            alone: The only one whose classes and costs are shown. Default: all.
+            caption: The caption of the table by class.
+            between: Sections after this table.
+            title: The title of confusion matrices, with a place for `about`.
+            alone: The only classifier in the table by class. Default: all.
         """
-        shown = self if not alone else self._replace(scores={alone: self.scores[alone]}, rows={alone: self.rows[alone]})
-        table = harm_table(shown.scores, self.concern, system=self.system)
+        table = harm_table({alone: self.scores[alone]} if alone else self.scores, self.concern, system=self.system)
         work = [
-            self.work(name, sentence) for name, each in self.scores.items() for sentence in each.remarks_of_referrals()
+            f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
+            for name, each in self.scores.items()
+            for sentence in each.remarks_of_referrals()
         ]
         heading = "Costliest confusions" if self.concern is not None else "Most frequent confusions"
         confusions = {name: each.confusion for name, each in self.scores.items() if each.confusion is not None}
@@ -68,12 +69,8 @@ class Classified(NamedTuple):
             part("section", "Where the errors lie", self.matrices(title)),
         ]
 
-    def work(self, name: str, sentence: str) -> str:
-        """Return a sentence about one of several."""
-        return f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
-
     def matrices(self, title: str) -> Markup:
-        """Draw the confusion matrix of each, with a title that has a place for whose it is."""
+        """Draw the confusion matrix of each classifier, with a title that has a place for `about`."""
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
             if len(scores.class_names) > MAX_READABLE_CLASSES:
@@ -84,13 +81,13 @@ class Classified(NamedTuple):
         return part("figures", drawings) + part("notes", notes)
 
     def referral(self) -> list[Drawing]:
-        """Draw what referring the riskiest rows saves, if risks are known."""
+        """Draw the errors that referring the riskiest rows saves, if risks are known."""
         risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
         every = self.concern is None or not bool(self.concern.released().any())
         return [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
 
     def certainty(self) -> Markup:
-        """Return a folded section of DET curves, of two classes, and reliability diagrams."""
+        """Return a folded section of reliability diagrams and, for two classes, DET curves."""
         trials = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.trials()) is not None}
         names = next(iter(self.scores.values())).class_names
         drawings = [draw_det(trials, printable(names[1]))] if trials else []
@@ -108,9 +105,13 @@ class Classified(NamedTuple):
 def costliest(
     confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str], *, refers: bool = False
 ) -> Markup:
-    """Return a table of the confusions that cost most, by the cost in the system where it is highest.
+    """Return the table of the confusions that cost most, ranked by the highest cost in any system.
 
-    The matrices of the systems are (C, C), numbers or weights, rows true classes. Without a concern, errors cost 1.
+    Args:
+        confusions: By system: ``(C, C)`` counts or sums of weights, rows true classes.
+        concern: The costs. Without a concern, errors cost 1.
+        names: The names of the C classes.
+        refers: Whether samples are referred.
     """
     table = costliest_table(confusions, concern, names)
     if not table.rows:
@@ -121,7 +122,7 @@ def costliest(
 
 
 def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
-    """Return a row for each of the confusions that cost most: numbers and shares by system, kind and cost."""
+    """Return a row for each of the confusions that cost most: counts and shares by system, kind and cost."""
     size, share = len(names), "share of the errors" if concern is None else "share of the cost"
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
     costs = costs.clone().fill_diagonal_(0)
@@ -142,14 +143,14 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
 
 
 def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
-    """Return what an error is called: dangerous or released, or what it costs where it has a weight of its own."""
+    """Return the kind of an error: dangerous, released, or its cost if it has a weight of its own."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 
 
 def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, float]:
-    """Return the number of errors, and of dangerous ones (all, without a concern), or the sums of their weights."""
+    """Return the number of errors and of dangerous errors (all, without a concern), or the sums of their weights."""
     severity = severity_of(concern, len(confusion))[:, : confusion.shape[1]]
     return confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
 
@@ -159,7 +160,7 @@ def draw_confusion(
 ) -> Drawing:
     """Draw a confusion matrix of at most `MAX_READABLE_CLASSES` classes, with a description.
 
-    Decisions are the names of its columns, also of coarse answers and a referral. Default: the classes.
+    ``decisions`` names its columns, including coarse answers and a referral. Default: the classes.
     """
     further = confusion.shape[1] - len(names)
     errors, dangerous = errors_of(confusion, concern)
@@ -182,7 +183,7 @@ def draw_confusion(
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
-    """Draw errors per decided sample against coverage: by model, what `risk_coverage_curve` takes."""
+    """Draw errors per decided sample against coverage, from the arguments of `risk_coverage_curve` by model."""
     curves, sentences = {}, list[str]()
     for name, of_model in risks.items():
         curve = risk_coverage_curve(*of_model)
@@ -200,7 +201,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
-    """Say how many of these samples are referred until a tenth of the errors is left, and none."""
+    """Say how many of these samples must be referred until a tenth of the errors is left, and until none is left."""
     left = coverage * risk
     few, none = (
         100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))
@@ -215,7 +216,7 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
 
 
 def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:
-    """Draw the DET curves of models of two classes: by model, scores and whether the target is true, both (N,)."""
+    """Draw the DET curves of models of two classes, from scores (N,) and whether the target is true (N,) by model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}

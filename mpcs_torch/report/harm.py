@@ -1,4 +1,4 @@
-"""The outcomes of each class: the dangerous errors, in the sentence that a report begins with, and in a table."""
+"""Dangerous errors and other outcomes of each class, in the first sentence of a report and in a table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,42 +48,44 @@ TERMS = {
     "expected_concern": "mean cost of a row, divided by that of always deciding the class that then costs least",
     "least_concern_cost": "the same, if rows were decided by the cost of each error, not for the most probable class",
 }
-"""By term: what a tile, a column or a metric is. Other metrics are explained by the first line of their documentation.
-"""
+"""Explanations of tiles, columns and metrics. Other metrics are explained by the first line of their documentation."""
 
 
-def terms_of(result: Result[Any]) -> dict[str, str]:
-    """Return the explanation of each term that a page of a result may show."""
+def explanations(result: Result[Any]) -> dict[str, str]:
+    """Return the explanation of each term that the page of a result may show."""
     entries = {entry.name: entry for scores in result.models.values() for entry in scores.entries}
     texts = {name: getattr(entry, "metric", None).__doc__ or "" for name, entry in entries.items()}
     first_lines = {name: text.strip().partition("\n")[0].removeprefix("Compute ") for name, text in texts.items()}
     return {**first_lines, **TERMS}
 
 
-def dearest_errors(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
-    """Return the cost of the dearest dangerous error of each class and group of classes, the worst of them first.
+def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
+    """Return the highest cost of a dangerous error of each class and group of classes, the worst class first.
 
-    Classes come before groups; then decide the cost, which is 0 where no error is dangerous, and the share of dangerous
-    errors. Without a concern, all errors are dangerous, and cost 1.
+    Classes come before groups. They are ranked by this cost, which is 0 if no error is dangerous, then by the share of
+    dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
     costs = dangerous_pairs_of(concern, len(names)) * (1.0 if concern is None else concern.matrix())
     members = {name: [label] for label, name in enumerate(names)}
     members |= {} if concern is None else {name: list(of) for name, of in concern.class_groups}
-    dearest = {name: costs.amax(dim=1)[members[name]].max().item() for name in scores.named_outcomes()}
+    max_costs = {name: costs.amax(dim=1)[members[name]].max().item() for name in scores.named_outcomes()}
 
     def order(name: str) -> tuple[bool, float, float]:
         of = scores.outcomes[name]
-        return name not in names, -dearest[name], -(of.dangerous / of.true.clamp(min=1)).item()
+        return name not in names, -max_costs[name], -(of.dangerous / of.true.clamp(min=1)).item()
 
-    return {name: dearest[name] for name in sorted(dearest, key=order)}
+    return {name: max_costs[name] for name in sorted(max_costs, key=order)}
 
 
-def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str) -> list[str]:
-    """Return how many of the rows of a class, or of all, are something: clusters first, then rows.
+def count_and_share(
+    scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
+) -> list[str]:
+    """Return the count and the share of an outcome among the rows of a class, or of all: clusters first, then rows.
 
-    Such as ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``, of which
-    the first is exact for independent clusters; without clusters, ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``.
+    With clusters, such as ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1,
+    58.8]``; the first interval is exact for independent clusters. Without clusters, ``33 of 81 severe`` and ``40.7 %
+    [25.1, 58.8]``.
     """
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
@@ -96,19 +98,19 @@ def counted(scores: ClassifierScores, field: str, ends: Interval | None, *, of: 
     return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.told}"]
 
 
-def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
-    """Return what became of all rows of a model, by title: each number, and what else is known of it."""
+def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
+    """Return the outcomes of all rows of a model by title: a count, and its share with an interval."""
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
     every, ends, what = scores.outcomes[EVERY], scores.intervals, rows_of(scores)
     if concern is not None:
-        facts[DANGEROUS_ERRORS] = counted(scores, "dangerous", ends.get("dangerous_rate"), what=what)
-    facts[WRONG] = counted(scores, "missed", ends.get("misclassification_rate"), what=what)
+        facts[DANGEROUS_ERRORS] = count_and_share(scores, "dangerous", ends.get("dangerous_rate"), what=what)
+    facts[WRONG] = count_and_share(scores, "missed", ends.get("misclassification_rate"), what=what)
     if scores.refers:
         decided = ends.get("coverage")
         referred = None if decided is None else (1 - decided[1], 1 - decided[0])
-        facts[REFERRED] = counted(scores, "referred", referred, what=what)
+        facts[REFERRED] = count_and_share(scores, "referred", referred, what=what)
         right = Share(every.right.item(), (every.true - every.referred).item(), ends.get("selective_accuracy"))
         facts[DECIDED_RIGHT] = [right.percent, f"{right.counts} {what}"] if right.whole else ["none is decided"]
     if scores.constant is not None and "expected_concern" in scores.values:
@@ -118,17 +120,17 @@ def facts_of(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str,
 
 
 def rows_of(scores: ClassifierScores) -> str:
-    """Return what the rows are called."""
+    """Return the word for rows."""
     return "weighted rows" if scores.is_weighted else "rows"
 
 
 def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
-    """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
+    """Say how many rows of which classes are dangerous errors, the most expensive class first; follows a model's name.
 
-    Clusters, such as patients, come before rows. Where errors of one class alone are dangerous, they are all.
+    Clusters, such as patients, come before rows. A total follows, unless errors of one class alone are dangerous.
     """
     what, named = what or rows_of(scores), dict[bool, list[str]]({True: [], False: []})
-    for name, cost in dearest_errors(scores, concern).items():
+    for name, cost in max_danger_costs(scores, concern).items():
         if cost > 0 and name in scores.class_names:
             named[bool(scores.outcomes[name].true)].append(name)
     verb, rate = (
@@ -136,7 +138,7 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
     )
 
     def in_words(name: str, what: str, ends: Interval | None) -> str:
-        return "{} ({})".format(*counted(scores, "dangerous", ends, of=name, what=what))
+        return "{} ({})".format(*count_and_share(scores, "dangerous", ends, of=name, what=what))
 
     parts = [
         in_words(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))
@@ -150,22 +152,22 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
 
 def _rows_of(name: str) -> str:
-    """Return what the rows of a class are called: a class that is a number would be read as a count."""
+    """Return the words for rows of a class: a class that is a number would be read as a count."""
     return f"of class {name}" if name.isdecimal() else printable(name)
 
 
 def harm_table(
     by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
 ) -> Table | None:
-    """Return what became of each class by each model, the dearest and worst class first; None for soft labels."""
-    dearest = dearest_errors(next(iter(by_model.values())), concern)
-    listed, rows = [*dearest][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
+    """Return the outcomes of each class by each model, the worst class first; None for soft labels."""
+    max_costs = max_danger_costs(next(iter(by_model.values())), concern)
+    listed, rows = [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():
             of_model = {system: printable(model)} if len(by_model) > 1 else {}
             rows.append({"class": shown(name, 40), **of_model, **scores.outcome_cells(name)})
             if concern is None:
                 del rows[-1][DANGEROUS_ERRORS]
-    if len(dearest) > len(listed):
-        rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(dearest) - len(listed)} others"})
+    if len(max_costs) > len(listed):
+        rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(max_costs) - len(listed)} others"})
     return Table.of_records(rows) if rows else None

@@ -2,7 +2,7 @@
 
 import json
 from itertools import chain
-from math import inf, isfinite, isnan, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
-from mpcs_torch.plots.monitoring import Watched, watched_means
-from mpcs_torch.report.render import Drawing, draw, part, render
+from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
+from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
+from mpcs_torch.report.render import draw, part, render
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
-"""The chance that a rate that could be seen is meant with."""
+"""The chance of an alarm by now that makes a rate count as detectable."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
@@ -27,65 +27,52 @@ TERMS = {
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
 """By header of the tables: what it means."""
-HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
-OF_HINTS = (
-    "Shares of decisions and the mean risk can change without any error, and errors without them: look at samples, and "
-    "label some."
-)
 
 
-class Known(NamedTuple):
-    """The knowledge of a monitor of a mean."""
+class Evidence(NamedTuple):
+    """The mean of a monitor, and the evidence about it."""
 
-    mean: Watched
-    """With an alarm as it was raised."""
+    mean: MonitoredMean
+    """An alarm stays once it was raised."""
     samples: float
     evidence: float
     seen: float
-    """The rate above which an alarm was to be expected by now; NaN if there is none."""
+    """The rate above which an alarm would be expected by now; NaN if there is none."""
 
 
-def known_of(watch: Watch, kind: str) -> list[Known]:
-    """Return what a monitor knows now."""
+def evidence_for(watch: Watch, kind: str) -> list[Evidence]:
+    """Return the current means of a monitor."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
     means = monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
-    level, known = 1 / (monitor.threshold * len(monitor.names)), list[Known]()
+    level, known = 1 / (monitor.threshold * len(monitor.names)), list[Evidence]()
     numbers = monitor.samples.tolist(), monitor.evidence_now().tolist(), monitor.limits[1].tolist(), monitor.scales
     for mean, samples, evidence, limit, scale in zip(means, *numbers, strict=True):
-        is_limited = kind == RISK and 0 < limit < 1
-        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if is_limited else nan
-        known.append(Known(mean, samples, evidence, rate * float(scale)))
+        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if kind == RISK else nan
+        known.append(Evidence(mean, samples, evidence, rate * float(scale)))
     return known
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
-    for mean, samples, evidence, seen in known_of(watch, kind):
-        limits = [rate_text(mean, limit) for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
-        cells = {HEADERS[kind]: mean.name, "samples": number_text(samples)}
+    for mean, samples, evidence, seen in evidence_for(watch, kind):
+        cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(samples)}
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
-        cells |= {"at any time": " to ".join(ends), "limit": " to ".join(limits)}
+        cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
         cells |= {SEEN: "nothing yet" if isnan(seen) else rate_text(mean, seen)} if kind == RISK else {}
-        quiet = "no" if limits else "no limit set"
-        cells |= {EVIDENCE: evidence_text(evidence) if limits else "", "alarm": "yes" if mean.is_alarm else quiet}
-        rows.append(cells)
+        odds = f"{evidence:.3g} for 1" if evidence > 1 else "none"  # a bare number could be read as a p-value
+        rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
     return Table.of_records(rows)
 
 
-def rate_text(mean: Watched, value: float) -> str:
+def rate_text(mean: MonitoredMean, value: float) -> str:
     """Return a share in percent, or a mean cost in the unit of the concern."""
     return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 
-def evidence_text(evidence: float) -> str:
-    """Return the evidence that a limit is exceeded as a bet: a small number would be read as a p-value."""
-    return f"{evidence:.3g} for 1" if evidence > 1 else "none"
-
-
-def terms_of(watch: Watch) -> str:
-    """Explain what the tables say and what it rests on, in sentences."""
+def assumptions(watch: Watch) -> str:
+    """Explain the columns of the tables, and the assumptions, in sentences."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
@@ -96,36 +83,33 @@ def terms_of(watch: Watch) -> str:
         f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
         f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
-        f"If all limits are kept, that ever happens with a probability "
-        f"of at most {error:.3g} for this state. Labels are taken to be chosen without regard to the error, in the "
-        f"order of rows; {unit}."
+        f"If all limits are kept, the probability that this ever happens is at most {error:.3g} for this state. Labels "
+        f"are assumed to be chosen without regard to the error, in the order of rows; {unit}."
     )
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Say which mean is beyond its limit, and from which row on this is known."""
-    time = f" ({alarm.time})" if alarm.time else ""
+    """Say which mean is above its limit, and from which row on this is known."""
+    time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
-    if alarm.kind == HINT:
-        return printable(f"Hint: '{alarm.name}' is not as in the reference, {where}. This is no evidence of errors.")
-    change = "a change: " if alarm.kind == CHANGE else ""
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return cautions, and the first alarm; or which rates would have been seen, and that there is none."""
+    """Return cautions, and the first alarm; or the rate that is known least, and that there is no alarm."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
 
 
 def _verdict_of(watch: Watch) -> str:
-    if alarms := [alarm for alarm in watch.alarms if alarm.kind != HINT]:
+    if alarms := watch.alarms:
         return alarm_sentence(alarms[0]) + (f" And {len(alarms) - 1} more." if len(alarms) > 1 else "")
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
     quiet = f"in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
-    mean, samples, _, seen = _least_known(watch)
+    # The rate that may exceed its limit most:
+    mean, samples, _, seen = max(evidence_for(watch, RISK), key=lambda each: each.mean.high / each.mean.highest)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
@@ -140,41 +124,28 @@ def _verdict_of(watch: Watch) -> str:
     )
 
 
-def _least_known(watch: Watch) -> Known:
-    """Return the rate that may exceed its limit most."""
-    return max(known_of(watch, RISK), key=lambda known: known.mean.high / known.mean.highest)
-
-
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
-    """Write the verdict, a figure of the means, and all tables."""
-    hints = [known.mean for known in known_of(watch, HINT)]
-    first = next((alarm for alarm in watch.alarms if alarm.kind != HINT), None)  # the verdict
-    rates = [known.mean for known in known_of(watch, RISK)]
+    """Write the verdict, a figure of the rates, and all tables."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
-    about += f"often one looks. {terms_of(watch)}"
+    about += f"often one looks. {assumptions(watch)}"
     titles = {
         RISK: "Rates of labelled rows",
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
-        HINT: "Shares of all rows",
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
-    further = [alarm_sentence(alarm) for alarm in watch.alarms if alarm != first]
-    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}", **_power(watch)}
-    has_reference = any(isfinite(mean.highest) for mean in hints)
-    drawn = [part("figures", [_draw_means(hints, "Hints without labels")]), part("notes", [OF_HINTS])]
+    further = [alarm_sentence(alarm) for alarm in watch.alarms[1:]]  # the first is the title
+    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}"}
+    means, title = [each.mean for each in evidence_for(watch, RISK)], "Rates against their limits"
+    beyond = [mean.name for mean in means if mean.is_alarm]
+    alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
+    figure = part("figures", [draw(watched_means(means, title), alt)])
     page = render(
         "page",
         kind=f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
         verdict=verdict_of(watch),
         lead=[part("sentences", further), part("facts", facts)],
         sections=[
-            part(
-                "section",
-                "Rates and their limits",
-                part("figures", [_draw_means(rates, "Rates against their limits")]),
-                part("notes", [about]),
-            ),
-            part("section", "Hints without labels", *(drawn if has_reference else [])),
+            part("section", "Rates and their limits", figure, part("notes", [about])),
             part("section", "All values", *tables),
             part("repeated", [command] if command else []),
         ],
@@ -182,30 +153,12 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
     replace_text(path, page)
 
 
-def _power(watch: Watch) -> dict[str, list[str]]:
-    """Return the rate that is known least, and what would have been seen of it by now, for a tile."""
-    if watch.cautions() or not watch.labelled:
-        return {"rates": ["nothing is known"]}
-    mean, _, _, seen = _least_known(watch)
-    rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
-    could = "no rate" if isnan(seen) else f"only a rate above {could_see}"
-    kept = "kept" if mean.high <= mean.highest else "not shown to be kept"
-    beside = f"limit {highest}: {kept}; {could} would have raised an alarm by now"
-    return {printable(mean.name): [f"{rate} so far, at most {high}", beside]}
-
-
-def _draw_means(means: list[Watched], title: str) -> Drawing:
-    beyond = [mean.name for mean in means if mean.is_alarm]
-    alt = f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}."
-    return draw(watched_means(means, title), printable(alt))
-
-
 def write_prometheus(watch: Watch, path: Path) -> None:
-    """Write all means, limits, evidence and alarms in the text format of Prometheus."""
+    """Write means, intervals, limits, evidence and alarms in the text format of Prometheus."""
     lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
     values: dict[str, list[str]] = {}
     for kind in watch.monitors:
-        for mean, _, evidence, _ in known_of(watch, kind):
+        for mean, _, evidence, _ in evidence_for(watch, kind):
             label = f"{{kind={json.dumps(kind)},name={json.dumps(mean.name, ensure_ascii=False)}}}"
             of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
             for measure, value in {**of_mean, "evidence": evidence, "alarm": float(mean.is_alarm)}.items():

@@ -23,22 +23,20 @@ from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal, page_colours
+from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
 SHOWN = (
-    f"A difference is called shown if its p-value, after Holm's correction for all rows, is at most {LEVEL}. Intervals "
-    "are of one row alone."
+    f"A difference is called shown if its p-value, after Holm's correction for all rows, is at most {LEVEL}. Each "
+    "interval is for its row alone."
 )
-WIDEST = 60
-"""The highest end of an interval of a difference in percent that a figure has: others would make all else a point."""
 PIXELS = 96
-"""Of an inch in a browser."""
+"""Per inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
-"""Spaces where lines must not end: those of 5 % and p = 0.5; and scripts, whose spaces stay."""
+"""Spaces where lines must not break, as in 5 % and p = 0.5; and scripts, whose spaces stay."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
@@ -47,7 +45,7 @@ class Drawing(NamedTuple):
 
     uri: str
     alt: str
-    """All that somebody who does not see the figure should learn from it."""
+    """The information of the figure, for readers who cannot see it."""
     caption: str
     width: int
     """Pixels."""
@@ -55,7 +53,7 @@ class Drawing(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it scrolls on a small screen, where its texts would be too small to read otherwise."""
+        """Whether it scrolls on a small screen, because its texts would be too small to read otherwise."""
         return self.width > 1.2 * WIDTH * PIXELS
 
 
@@ -64,11 +62,6 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     uri = "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
     width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
     return Drawing(uri, alt, caption, width, height)
-
-
-def write_svg(path: Path, figure: Figure) -> None:
-    """Write the figure as an SVG file, in one step."""
-    replace_text(path, to_svg(figure))
 
 
 def to_svg(figure: Figure) -> str:
@@ -86,7 +79,7 @@ def part(name: str, *content: object, **named: object) -> Markup:
 
 
 def render(template: str, **content: object) -> str:
-    """Render a page from one of our templates: ``page``, whose content is made of parts, or one with its text."""
+    """Render a page from one of our templates: ``page``, which is made of parts, or a template with its own text."""
     page = environment().get_template(f"{template}.html.j2").render(content)
     return TIGHT.sub(
         lambda found: found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}"), page
@@ -95,7 +88,7 @@ def render(template: str, **content: object) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return what templates are read with."""
+    """Return the environment of our templates."""
     made = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
@@ -119,11 +112,21 @@ def write_result(
     terms: Mapping[str, str] = MappingProxyType({}),
     command: str,
 ) -> None:
-    """Write the page of models or detectors, with what their pages share: comparisons, groups and the command.
+    """Write the page of models or detectors: the given parts, and those that both pages share.
 
-    The first sentence of the comparisons is the title, or without them that of the models or detectors. ``rows`` says
-    what is compared, of what, such as "rows of models"; sections stand before those of groups and the comparison, or
-    after them; ``tables`` returns the titled tables of a model's groups; the command writes the page again.
+    Args:
+        path: The HTML file to write.
+        result: The scores.
+        kind: The line above the title.
+        rows: The rows and systems that are compared, such as "rows of models".
+        compared: Sentences on comparisons, of which the first is the title.
+        sentences: Sentences on each system. Without comparisons, the first is the title.
+        lead: Parts below the title.
+        first: Sections before those of groups and of the comparison.
+        last: Sections after them.
+        tables: Returns the tables of a model's groups, with titles.
+        terms: Explanations of terms.
+        command: The command that writes the page again.
     """
     columns: dict[str, list[GroupScores]] = {}
     for groups in result.groups:
@@ -132,7 +135,7 @@ def write_result(
     sections = [
         *first,
         *(_groups_section(name, models, drawn_models(result), tables, terms) for name, models in columns.items()),
-        comparison_section(result.comparisons, rows, compared[1:], _draw_comparisons(result.comparisons), terms),
+        comparison_section(result.comparisons, rows, compared[1:], terms),
         *last,
         part("section", "What to know about these numbers", part("notes", result.all_notes())),
         part("repeated", [command] if command else []),
@@ -144,8 +147,7 @@ def write_result(
 def comparison_section(
     comparisons: Sequence[Comparison],
     rows: str,
-    told: Sequence[str] = (),
-    drawings: Sequence[Drawing] = (),
+    sentences: Sequence[str] = (),
     terms: Mapping[str, str] = MappingProxyType({}),
     note: str = SHOWN,
 ) -> Markup:
@@ -154,8 +156,7 @@ def comparison_section(
         return Markup()
     what, systems = rows.split(" of ")
     table = part("table", comparison_table(comparisons), f"Differences of each pair of {systems}", terms=terms)
-    drawn, sentences = part("figures", drawings), part("sentences", told)
-    return part("section", f"Comparison on the same {what}", drawn, sentences, table, part("notes", [note]))
+    return part("section", f"Comparison on the same {what}", part("sentences", sentences), table, part("notes", [note]))
 
 
 def _groups_section(
@@ -178,36 +179,13 @@ def named(result: Result[Any], systems: str = "models") -> str:
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the models or detectors of figures: a calibrated one has the curves of its scores as they were."""
+    """Return the models or detectors that figures show; a calibrated detector has the curves of its original scores."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 
 
-def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
-    """Draw the differences of two systems in percent of the first, those whose intervals are readable together.
-
-    Nothing for more systems.
-    """
-    pairs, effects, wide = {(row.first, row.second) for row in comparisons}, dict[str, list[Effect]](), list[str]()
-    for row in comparisons:
-        ends = [100 * end / (abs(row.paired.first) or nan) for end in row.paired[2:5]]
-        if max(map(abs, ends)) <= WIDEST:
-            effects[row.measure] = [(ends[0], ends[1], ends[2])]
-        else:
-            wide.append(row.measure)
-    if len(pairs) != 1 or not effects:
-        return []
-    [(first, second)] = pairs
-    label = f"{literal(second, 20)} minus {literal(first, 20)}, % of {literal(first, 20)}"
-    told = "; ".join(f"{name} {values[0][0]:+.3g} %" for name, values in effects.items())
-    alt = printable(f"Differences of {second} from {first}: {told}.")
-    caption = f"Differences as a share of the first value, with {CONFIDENCE_TEXT} intervals, each of one row alone."
-    caption += f" Left out, as they may be above {WIDEST} %: {', '.join(wide)}." if wide else ""
-    return [draw(forest_figure(effects, [label]), alt, caption)]
-
-
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
-    """Draw the metric that ranks groups, with its intervals, in the order of the first model."""
+    """Draw the metric that groups are ranked by, with its intervals, in the order of the first model."""
     first = models[0]
     metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
     effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
@@ -223,7 +201,7 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
 
 
 def _effect(scores: Scores, metric: str) -> Effect:
-    """Return a value and its interval, NaN where there is none."""
+    """Return a value and its interval; NaN if missing."""
     value = scores.values[metric]
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
 
@@ -234,25 +212,25 @@ def versions() -> dict[str, str]:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Return for each column whether all of its cells are numbers or empty."""
+    """Return for each column whether it has numbers, and its other cells are empty."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
     return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
 
 
 def whole(text: str) -> Markup:
-    """Keep names such as those of files in one piece: browsers break them at hyphens."""
+    """Keep names with hyphens, such as those of files, on one line: browsers would break them."""
     parts = (f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part) for part in WORD.split(text))
     return Markup("".join(parts))
 
 
 def breakable(text: str) -> Markup:
-    """Let a long name of a metric or column be broken after its underscores instead, where there is no room."""
+    """Allow line breaks after the underscores of a long name of a metric or column."""
     shown = whole(text)
     return shown if " " in text else Markup(str(shown).replace("_", "_<wbr>"))
 
 
 def in_parts(cell: str) -> str:
-    """Let the text of a cell be broken after a colon, and before a bracket, alone."""
+    """Allow line breaks in a cell only after a colon and before a bracket."""
     return re.sub(r"(?<!:) (?!\[)", "\N{NO-BREAK SPACE}", cell)
 
 

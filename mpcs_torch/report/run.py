@@ -1,6 +1,7 @@
 """The report of finished training runs."""
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from pathlib import Path
 from shlex import quote
 
@@ -13,10 +14,10 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, facts_of, harm_sentence
-from mpcs_torch.report.judged import Judged, judge
-from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render
+from mpcs_torch.report.epoch_predictions import EpochPredictions, predict_epoch
+from mpcs_torch.report.figures import ClassifierSections
+from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
+from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, render
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.run import dump_config
@@ -24,29 +25,37 @@ from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"
 """The metric that counts dangerous errors."""
+PICKED = "picked"
+BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
+MATRIX = "Confusion matrix{}, test data"
+NOT_KEPT = (
+    "No checkpoint of the picked epoch was kept, so its predictions cannot be shown. A run keeps one with "
+    "selector: {by: mpcs} in its config."
+)
+NOT_COMPARABLE = (
+    "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints."
+)
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
-    """Return the metric that the picked epoch is compared with, and the epoch that it picks: accuracy where it can."""
+    """Return the metric that the picked epoch is compared with, if possible accuracy, and the epoch that it picks."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
-    for metric in ("accuracy", "mpcs", "cross_entropy"):
-        if metric in picks and metric != by:
-            return metric, picks[metric]
-    return None
+    others = [name for name in ("accuracy", "mpcs", "cross_entropy") if name in picks and name != by]
+    return (others[0], picks[others[0]]) if others else None
 
 
-def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
+def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
     """Say what the picked epoch does on test data, and what another metric would have picked.
 
     Args:
         run: The run.
-        judged: The predictions of the epochs whose checkpoints were kept.
+        predicted: The predictions of the epochs whose checkpoints were kept.
     """
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
-    errors = _dangerous(run, judged, epoch)
+    errors = _dangerous(run, epoch, predicted.get(epoch))
     sentence = f"Epoch {epoch} is picked" if errors is None else f"Epoch {epoch} makes {_errors(run, errors)}"
     if other is None:
         return f"{sentence}."
@@ -54,7 +63,7 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
     if number == epoch:
         return f"{sentence}; {metric} would have picked the same epoch."
     sentence += f"; {metric} would have picked epoch {number}"
-    others = _dangerous(run, judged, number)
+    others = _dangerous(run, number, predicted.get(number))
     if errors is not None and others is not None:
         return f"{sentence}, which {'also ' if errors == others else ''}makes {others}."
     return f"{sentence}."
@@ -65,79 +74,51 @@ def _errors(run: TrainedRun, count: int) -> str:
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
-def _dangerous(run: TrainedRun, judged: Mapping[int, Judged], epoch: int) -> int | None:
+def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
     """Return the dangerous test errors of an epoch: predicted again, recorded at each epoch, or from the result."""
-    if epoch in judged:
-        return judged[epoch].errors[1]
-    column = f"{TEST}{DANGEROUS}"
-    recorded = next((record[column] for record in run.records if record["epoch"] == epoch and column in record), None)
-    if recorded is None and epoch == run.result.epoch:
-        recorded = run.result.values["test"].get(DANGEROUS)
-    return None if recorded is None else int(recorded)
+    if predicted is not None:
+        return predicted.errors[1]
+    record = next((record for record in run.records if record["epoch"] == epoch), {})
+    picked = run.result.values["test"] if epoch == run.result.epoch else {}
+    count = record.get(f"{TEST}{DANGEROUS}", picked.get(DANGEROUS))
+    return None if count is None else int(count)
 
 
-def unkept(run: TrainedRun, judged: Mapping[int, Judged]) -> list[str]:
-    """Compare both epochs of the verdict on the data that epochs are measured on, if one lacks its checkpoint."""
-    epoch, other = run.result.epoch, other_pick(run)
-    if other is None or other[1] == epoch or _dangerous(run, judged, other[1]) is not None:
-        return []
-    lost = f"The checkpoint of epoch {other[1]} was not kept"
-    if DANGEROUS not in run.records[0]:
-        return [f"{lost}."]
-    by_number = {int(record["epoch"]): int(record[DANGEROUS]) for record in run.records}
-    samples = "training" if run.config.epochs.samples == "train" else "validation"
-    counts = f"{by_number[other[1]]} dangerous errors, and epoch {epoch} makes {by_number[epoch]}"
-    return [f"{lost}: on {samples} data it makes {counts}. With selector.keep_every: 1, a run keeps all checkpoints."]
-
-
-def is_same_test(runs: Mapping[str, Judged]) -> bool:
-    """Return whether all runs were judged on the same test samples."""
+def is_same_test(runs: Mapping[str, EpochPredictions]) -> bool:
+    """Return whether all runs were predicted on the same test samples."""
     first, *others = runs.values()
     return all(
         first.labels.equal(other.labels) and first.test.inputs.cpu().equal(other.test.inputs.cpu()) for other in others
     )
 
 
-def compare_runs(runs: Mapping[str, Judged]) -> Sequence[Comparison]:
+def compare_runs(runs: Mapping[str, EpochPredictions]) -> Sequence[Comparison]:
     """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all."""
     first = next(iter(runs.values()))
-    names = ["dangerous_rate"] if any(len({*judged.errors}) > 1 for judged in runs.values()) else []
-    preds = {name: judged.probs for name, judged in runs.items()}
+    names = ["dangerous_rate"] if any(len({*predicted.errors}) > 1 for predicted in runs.values()) else []
+    preds = {name: predicted.probs for name, predicted in runs.items()}
     return evaluate(preds, first.labels, concern=first.concern, metrics=[*names, "misclassification_rate"]).comparisons
 
 
-def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> str:
+def counts_of(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
     """Say how many dangerous errors each run makes, for runs that cannot be compared sample by sample."""
     counts = []
     for name, run in runs.items():
-        errors = _dangerous(run, {run.result.epoch: judged[name]} if name in judged else {}, run.result.epoch)
-        told = "errors not recorded" if errors is None else _errors(run, errors)
-        counts.append(f"{name} (epoch {run.result.epoch}): {told} of {len(run.test.labels)} samples")
+        errors = _dangerous(run, run.result.epoch, predicted.get(name))
+        text = "errors not recorded" if errors is None else _errors(run, errors)
+        counts.append(f"{name} (epoch {run.result.epoch}): {text} of {len(run.test.labels)} samples")
     return "; ".join(counts) + "."
 
 
 def last_picked(run: TrainedRun) -> list[str]:
-    """Say what it means that the last of several epochs was picked by a metric that was best there."""
+    """Return a remark if the last of several epochs was picked by a metric that is better there than ever before."""
     selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
     if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
         return []
     sign = -1 if run.directions()[selector.by] == "max" else 1
     *before, last = [sign * record[selector.by] for record in run.records]
-    if not last < min(before):
-        return []
-    last_told = f"The last epoch, {numbers[-1]}, was picked: {selector.by} was still getting better"
-    return [f"{last_told}. More epochs may give a better model."]
-
-
-PICKED = "picked"
-BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
-MATRIX, RANKED = "Confusion matrix{}, test data", "The epoch that each metric ranks first"
-WORST = "Wrong decisions with the highest confidence times concern."
-UNKEPT = (
-    "No checkpoint of the picked epoch was kept, so its predictions cannot be shown. A run keeps one with "
-    "selector: {by: mpcs} in its config."
-)
-APART = "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints."
+    remark = f"The last epoch, {numbers[-1]}, was picked: {selector.by} was still getting better. More epochs may give "
+    return [f"{remark}a better model."] if last < min(before) else []
 
 
 def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
@@ -152,104 +133,111 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     if len(set(names)) < len(names):
         names = [printable(str(run.folder)) for run in runs]
     by_name = dict(zip(names, runs, strict=True))
-    kind, (verdict, *told), facts, sections, certainty = _of_one(runs[0]) if len(runs) == 1 else _of_several(by_name)
+    parts = _of_one(runs[0]) if len(runs) == 1 else _of_several(by_name)
+    kind, (verdict, *sentences), facts, sections, certainty = parts
     metrics = [
         part("table", run.result.table(), f"Metrics of {name} at its picked epoch, on each split")
         for name, run in by_name.items()
     ]
+    root = quote(str(data_root))
+    configs = [quote(str(run.folder / "config.yaml")) for run in runs]
+    commands = [printable(f"mpcs train {config} --data-root {root} --out again") for config in configs]
     sections += [
         part("folded", "h2", "All metrics", *metrics),
         certainty,
-        part("repeated", [_command(run, data_root) for run in runs]),
+        part("repeated", commands),
         *(
             part("folded", "h3", f"Config of {name}", part("config", name, dump_config(run.config)))
             for name, run in by_name.items()
         ),
     ]
-    page = render("page", kind=kind, verdict=verdict, lead=[part("sentences", told), facts], sections=sections)
+    page = render("page", kind=kind, verdict=verdict, lead=[part("sentences", sentences), facts], sections=sections)
     replace_text(path, page)
 
 
 Parts = tuple[str, list[str], Markup, list[Markup], Markup]
-"""Of a page: its kind, the title and other sentences, tiles, sections, and that of certainty."""
+"""Of a page: its kind, the title and other sentences, tiles, sections, and the section on certainty."""
 
 
 def _of_one(run: TrainedRun) -> Parts:
     """Return the parts of the page of a single run: its picked epoch beside the one of another metric."""
-    name, epoch, other = run.config.name, run.result.epoch, other_pick(run)
+    name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
-    tried = {number: judge(run, number) for number in marked.values()}
-    judged = {number: predictions for number, predictions in tried.items() if predictions is not None}
-    of = _classified({f"epoch\N{NO-BREAK SPACE}{number}": each for number, each in judged.items()}, "epoch")
-    picked, selector = judged.get(epoch), run.config.selector
+    predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
+    titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in predicted}
+    shown = _sections_of({titles[number]: each for number, each in predicted.items()}, "epoch")
+    picked = predicted.get(epoch)
     where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
-    told = [
-        *([] if picked is None else [_harm_of(f"Epoch {epoch} of {name}", picked)]),
-        verdict_of_run(run, judged),
+    sentences = [
+        *([] if picked is None else [_harm_sentence(f"Epoch {epoch} of {name}", picked)]),
+        verdict_of_run(run, predicted),
         *last_picked(run),
         f"Why epoch {epoch}: {run.result.reason}.",
         *([] if run.result.stopped is None else [f"The run stopped {run.result.stopped}."]),
-        *unkept(run, judged),
         *([] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))),
     ]
-    sections = [part("notes", [] if picked is not None else [UNKEPT])]
-    if of is not None and picked is not None:
-        sections += of.sections(BY_CLASS, title=MATRIX, alone=f"epoch\N{NO-BREAK SPACE}{epoch}")
+    sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
+    if shown is not None and picked is not None:
+        sections += shown.sections(BY_CLASS, title=MATRIX, alone=titles[epoch])
         worst = part("samples", picked.worst_samples())
-        sections.append(part("section", "Worst test samples", part("notes", [WORST] if worst else []), worst))
-    sections += [
-        part("section", "What each metric picks", part("table", _picks_table(run), RANKED)),
-        part("section", "Trends over epochs", part("figures", _trends({name: run}, {name: marked}))),
-    ]
+        note = part("notes", ["Wrong decisions with the highest confidence times concern."] if worst else [])
+        sections.append(part("section", "Worst test samples", note, worst))
+    picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
+    sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
     kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
-    facts |= {"test samples": len(run.test.labels), **(facts_of(picked.scores, run.concern) if picked else {})}
-    return kind, told, part("facts", facts, TERMS), sections, Markup() if of is None else of.certainty()
+    facts |= {"test samples": len(run.test.labels), **(outcome_tiles(picked.scores, run.concern) if picked else {})}
+    certainty = Markup() if shown is None else shown.certainty()
+    return kind, sentences, part("facts", facts, TERMS), sections, certainty
 
 
 def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
     """Return the parts of the page of runs that are compared, each at its picked epoch."""
-    tried = {name: judge(run, run.result.epoch) for name, run in runs.items()}
-    judged = {name: predictions for name, predictions in tried.items() if predictions is not None}
-    is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
-    comparisons, of = (compare_runs(judged), _classified(judged, "run")) if is_comparable else ([], None)
-    verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
-    harms = [_harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MAX_SENTENCES]
-    missing = [
-        f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
-        for name, run in runs.items()
-        if name not in judged
-    ]
-    lasts = [f"{name}: {told}" for name, run in runs.items() for told in last_picked(run)]
-    told = [verdict, *harms, *missing, *verdicts, *lasts, *([] if is_comparable else [APART])]
-    if of is not None:
-        sections = of.sections(BY_CLASS, title=MATRIX)
-    else:
-        alone = [_classified({name: each}, "run") for name, each in judged.items()]
-        drawn = [each.matrices(MATRIX) for each in alone if each is not None]
-        sections = [part("notes", [] if judged else [UNKEPT]), part("section", "Where the errors lie", *drawn)]
-    marked = {name: {PICKED: run.result.epoch} for name, run in runs.items()}
-    sections += [
-        part(
-            "section",
-            "Picked epochs",
-            part("table", _runs_table(runs, judged), "Picked epochs, and metrics on test data"),
+    predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
+    is_comparable = (
+        len(predicted) == len(runs) and is_same_test(predicted) and len({r.concern for r in runs.values()}) == 1
+    )
+    comparisons = compare_runs(predicted) if is_comparable else []
+    shown = _sections_of(predicted, "run") if is_comparable else None
+    verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, predicted)]
+    sentences = [
+        verdict,
+        *(_harm_sentence(name, predictions) for name, predictions in predicted.items() if len(runs) <= MAX_SENTENCES),
+        *(
+            f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
+            for name, run in runs.items()
+            if name not in predicted
         ),
-        comparison_section(comparisons, "test samples of runs", note=f"{SHOWN} Samples are assumed to be independent."),
-        part("section", "Trends over epochs", part("figures", _trends(runs, marked))),
+        *verdicts,
+        *(f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)),
+        *([] if is_comparable else [NOT_COMPARABLE]),
     ]
-    return f"Training runs {', '.join(runs)}", told, Markup(), sections, Markup() if of is None else of.certainty()
+    if shown is not None:
+        sections = shown.sections(BY_CLASS, title=MATRIX)
+    else:
+        alone = [_sections_of({name: predictions}, "run") for name, predictions in predicted.items()]
+        drawn = [one.matrices(MATRIX) for one in alone if one is not None]
+        matrices = part("section", "Where the errors lie", *drawn)
+        sections = [part("notes", [] if predicted else [NOT_KEPT]), matrices]
+    picked = part("table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data")
+    sections += [
+        part("section", "Picked epochs", picked),
+        comparison_section(comparisons, "test samples of runs", note=f"{SHOWN} Samples are assumed to be independent."),
+        _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
+    ]
+    certainty = Markup() if shown is None else shown.certainty()
+    return f"Training runs {', '.join(runs)}", sentences, Markup(), sections, certainty
 
 
-def _harm_of(name: str, judged: Judged) -> str:
+def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
     """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
-    return f"{name} {harm_sentence(judged.scores, judged.concern, what='test samples')}"
+    return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
 
 
-def _classified(judged: Mapping[str, Judged], system: str) -> Classified | None:
+def _sections_of(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
     """Return what pages show of the predictions of epochs, or of runs with the same concern; None of none."""
-    scores, rows = ({name: getattr(each, of) for name, each in judged.items()} for of in ("scores", "rows"))
-    return Classified(scores, rows, next(iter(judged.values())).concern, system) if judged else None
+    scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
+    return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
@@ -272,13 +260,13 @@ def _picks_table(run: TrainedRun) -> Table:
     return Table(["ranked first by", "epoch", *columns], rows)
 
 
-def _runs_table(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> Table:
+def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
     rows = []
     columns = [column for column in _columns(runs) if column != DANGEROUS]  # its own column, whether recorded or not
     for name, run in runs.items():
         test = run.result.values["test"]
         recorded = f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""
-        counts = ["", recorded] if name not in judged else [str(count) for count in judged[name].errors]
+        counts = ["", recorded] if name not in predicted else [str(count) for count in predicted[name].errors]
         values = [_shown(test[metric]) if metric in test else "" for metric in columns]
         rows.append([name, str(run.result.epoch), str(len(run.test.labels)), *counts, *values])
     return Table(["run", "picked epoch", "test samples", "errors", "dangerous errors", *columns], rows)
@@ -289,19 +277,15 @@ def _shown(value: float) -> str:
     return f"{value:.4g}" if value.is_integer() else f"{value:#.4g}"
 
 
-def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> list[Drawing]:
+def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
+    """Return the section of each metric over the epochs."""
     drawings = []
     for column in _columns(runs):
         ends = "; ".join(
-            f"{name}: {run.records[0].get(column, float('nan')):.4g} at the first epoch, "
-            f"{run.records[-1].get(column, float('nan')):.4g} at the last"
+            f"{name}: {run.records[0].get(column, nan):.4g} at the first epoch, "
+            f"{run.records[-1].get(column, nan):.4g} at the last"
             for name, run in runs.items()
         )
         figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
         drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
-    return drawings
-
-
-def _command(run: TrainedRun, data_root: Path) -> str:
-    config, root = quote(str(run.folder / "config.yaml")), quote(str(data_root))
-    return printable(f"mpcs train {config} --data-root {root} --out again")
+    return part("section", "Trends over epochs", part("figures", drawings))

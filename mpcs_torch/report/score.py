@@ -16,14 +16,10 @@ from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.report.figures import Classified
-from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, facts_of, harm_sentence, terms_of
+from mpcs_torch.report.figures import ClassifierSections
+from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, explanations, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import named, part, write_result
 from mpcs_torch.tables import Table
-
-UNWEIGHTED = "DET curves, which count rows alike, are left out."
-"""Of weighted rows; all else on the page is weighted."""
-IN_BRACKETS = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {{}} like these."
 
 
 def write_score_report(
@@ -35,16 +31,24 @@ def write_score_report(
     requirements: Table | None = None,
     command: str = "",
 ) -> None:
-    """Write the harm, by class, by referral, by confusion and by group, the comparison, and all else folded.
+    """Write the errors by class, referral, confusion and group, the comparison of models, and all metrics, folded.
 
-    The risks of the rows of each model are for figures of certainty. The requirements say which of them are met.
+    Args:
+        result: The scores of one model or several.
+        concern: The costs.
+        path: The HTML file to write.
+        risks: The risks of the rows by model, for figures of certainty.
+        requirements: The requirements, and whether they are met.
+        command: The command that writes the page again.
     """
-    title, terms, of = named(result), terms_of(result), Classified(result.models, risks, concern)
+    title, terms, sections = named(result), explanations(result), ClassifierSections(result.models, risks, concern)
     has_intervals = any(scores.class_intervals for scores in result.models.values())
     unit = result.first.cluster_name if result.first.clusters else "rows"
-    notes = [IN_BRACKETS.format(unit)] if has_intervals else []
+    brackets = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {unit} like these."
+    notes = [brackets] if has_intervals else []
     notes += [f"{unit.capitalize()} count if at least one of their rows does."] if result.first.clusters else []
-    notes += [UNWEIGHTED] if any(rows.is_weighted for rows in risks.values()) else []
+    is_weighted = any(rows.is_weighted for rows in risks.values())  # then all else on the page is weighted
+    notes += ["DET curves, which count rows alike, are left out."] if is_weighted else []
     metrics = [
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
         for place, table in enumerate(result.sections())
@@ -64,9 +68,9 @@ def write_score_report(
         lead=[*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
         first=[
             part("section", "Requirements", part("table", requirements, bounds)),
-            *of.sections(_caption(result, concern), _over_costs(result)),
+            *sections.sections(_caption(result, concern), _over_costs(result)),
         ],
-        last=[part("folded", "h2", "All metrics", *metrics), of.certainty()],
+        last=[part("folded", "h2", "All metrics", *metrics), sections.certainty()],
         tables=_tables,
         terms=terms,
         command=command,
@@ -80,13 +84,13 @@ def score_warnings(result: Result[ClassifierScores]) -> list[str]:
 
 
 def _compared(result: Result[ClassifierScores]) -> list[str]:
-    """Say which models are better, by dangerous errors first."""
+    """Say which models are better, dangerous errors first."""
     of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
     return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
 
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Say how many rows of each class are dangerous errors, the class first where one costs most."""
+    """Say how many rows of each class are dangerous errors, the most expensive class first."""
     scores = result.models[name]
     if EVERY not in scores.outcomes:
         return f"{printable(name)}: {scores.rows} rows with {len(scores.class_names)} classes."
@@ -94,8 +98,8 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 
 
 def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
-    """Return tiles, of one model with what became of its rows, and a table of that for several."""
-    first, models = result.first, {name: facts_of(scores, concern) for name, scores in result.models.items()}
+    """Return tiles, with the outcomes of rows if there is one model, and the table of outcomes of several models."""
+    first, models = result.first, {name: outcome_tiles(scores, concern) for name, scores in result.models.items()}
     tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
     if first.clusters:
         tiles = {first.cluster_name: number_text(first.clusters[EVERY].true.item()), **tiles}
@@ -108,7 +112,7 @@ def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> lis
 
 
 def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Say how the table by class is read."""
+    """Say how to read the table by class."""
     first = result.first
     order = "The worst class first" if concern is None else "The class with the most expensive error first"
     beside = f"; {first.cluster_name}: those with rows of the class; all else counts rows" if first.clusters else ""

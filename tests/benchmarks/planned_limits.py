@@ -24,7 +24,7 @@ from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import UnattainableLimitError
 from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, PilotPlan, plan_like, plan_limit
-from mpcs_torch.plots import plan_figure
+from mpcs_torch.plots.canvas import DARK_GREY, canvas, coloured, grid, legend_below
 from mpcs_torch.tables import Table
 from tests.benchmarks.limits import Pool, patients, simulated, with_sites
 
@@ -175,8 +175,16 @@ def figure() -> Figure:
     plans = {
         f"{100 * rate:g} % of errors": plan_limit(Limit.parse(text), rate, share=0.05) for rate in (0.001, 0.003, 0.005)
     }
-    curves = {name: (plan.given, plan.chance_with) for name, plan in plans.items()}
-    return plan_figure(curves, wanted=CHANCE, title=text)
+    drawn, axes = canvas(3.0, text, xlabel="samples to collect", ylabel="chance to refer none, %")
+    highest = 1.5 * max(plan.given for plan in plans.values())
+    numbers = [round(highest * place / 400) for place in range(1, 401)]
+    for name, plan, colour in coloured(plans):
+        axes.plot(numbers, [100 * plan.chance_with(n) for n in numbers], color=colour, linewidth=1.5, label=name)
+        axes.plot([plan.given] * 2, [0, 100 * CHANCE], color=colour, linewidth=0.9, linestyle="--")
+    axes.axhline(100 * CHANCE, color=DARK_GREY, linewidth=0.9, linestyle=":", label=f"wanted: {100 * CHANCE:g} %")
+    axes.set(xlim=(0, highest), ylim=(0, 101))
+    grid(axes)
+    return legend_below(drawn)
 
 
 def main() -> None:

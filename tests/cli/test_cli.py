@@ -80,7 +80,7 @@ def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval
     printed = capsys.readouterr().out
     assert "## exp01: mlp on iris, 150 epochs" in printed
     assert "-0.9091" in printed
-    assert (tmp_path / "exp01" / "report.html").exists()
+    assert run("report", tmp_path / "exp01") == 0
     assert "## exp01 over seeds 0 to 1" in printed
     assert (tmp_path / "seeds" / "exp01-seed01" / "records.csv").is_file()
     assert run("reproduce", "exp01", "--out", tmp_path) == 2
@@ -124,12 +124,12 @@ def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsy
     (tmp_path / "records.csv").write_text("epoch,accuracy,dangerous\n1,0.9,5\n2,0.9,4\n3,0.9,29\n")
     assert run("select", tmp_path, "--by", "dangerous") == 0
     printed = capsys.readouterr().out
-    assert "95 % intervals of what is read as a count of independent errors: dangerous." in printed
-    assert "dangerous does not tell these apart from epoch 2 (exact test, 5 %): 1." in printed
+    assert "95 % intervals of columns read as counts of independent errors: dangerous." in printed
+    assert "These epochs do not differ significantly from epoch 2 by dangerous (exact test, 5 %): 1." in printed
     assert "4 [1.09, 10.2]" in printed
     assert run("select", tmp_path, "--by", "dangerous", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["not_told_apart"] == [1]
+    assert told["indistinguishable"] == [1]
     assert told["intervals"]["dangerous"] == pytest.approx([1.0899, 10.2416], abs=1e-4)
 
 

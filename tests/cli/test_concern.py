@@ -26,10 +26,10 @@ def blobs(size: int = 90, dimensions: int = 2) -> dict[str, np.ndarray[Any, Any]
     return {"points": points, "labels": labels}
 
 
-def saved(path: Path, key: str, **changes: Any) -> Path:
+def saved(path: Path, **changes: Any) -> Path:
     """Save blobs to an npz file, with some arrays replaced, or left out if None."""
     arrays = blobs()
-    arrays = {key: arrays["points"], "labels": arrays["labels"], **changes}
+    arrays = {"inputs": arrays["points"], "labels": arrays["labels"], **changes}
     np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
     return path
 
@@ -51,7 +51,7 @@ def test_a_pair_that_only_some_seeds_release_is_told(
 ) -> None:
     shares = iter([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]] * 2)
     monkeypatch.setattr("mpcs_torch.cli.drafts.neighbour_shares", lambda *_: torch.tensor(next(shares)))
-    features = saved(tmp_path / "two.npz", "inputs", labels=np.arange(90) % 2)
+    features = saved(tmp_path / "two.npz", labels=np.arange(90) % 2)
     for name, least, drafted in (("low", 0.04, "yes"), ("high", 0.06, "no")):
         out = tmp_path / f"{name}.yaml"
         assert suggest(features, "tsne", out, "--seeds", 2, "--min-share", least) == 0
@@ -60,7 +60,7 @@ def test_a_pair_that_only_some_seeds_release_is_told(
 
 
 def test_a_tsne_takes_features_of_ones_own(tmp_path: Path) -> None:
-    features = saved(tmp_path / "features.npz", "inputs", classes=np.array(["healthy", "benign", "malignant"]))
+    features = saved(tmp_path / "features.npz", classes=np.array(["healthy", "benign", "malignant"]))
     assert suggest(features, "tsne", tmp_path / "out.yaml", "--seeds", 1, "--pairs", 2) == 0
     spec = load_concern(tmp_path / "out.yaml")
     assert (spec.classes, spec.releases) == (("healthy", "benign", "malignant"), ((0, 1), (1, 0)))
@@ -93,59 +93,39 @@ def test_a_tsne_takes_a_loader_of_ones_own(
         assert message in one_line(capsys.readouterr().err)
 
 
-def test_an_embedding_counts_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sklearn.manifold.TSNE", None)
-    names = np.array(["left", "right", "far", "unseen"])
-    assert suggest(saved(tmp_path / "e.npz", "embedding", classes=names), "embedding", tmp_path / "out.yaml") == 0
-    assert load_concern(tmp_path / "out.yaml").releases == ((0, 1), (1, 0))
-    assert (tmp_path / "out.png").stat().st_size > 1000
-    printed = capsys.readouterr().out
-    assert "| left and right | 0." in printed
-    assert "Classes without samples, whose pairs need your judgment: unseen." in printed
-
-
-def test_an_embedding_in_more_dimensions_is_not_drawn(tmp_path: Path) -> None:
-    deep = saved(tmp_path / "deep.npz", "embedding", embedding=blobs(dimensions=5)["points"])
-    assert suggest(deep, "embedding", tmp_path / "out.yaml") == 0
-    assert load_concern(tmp_path / "out.yaml").releases == ((0, 1), (1, 0))
-    assert not (tmp_path / "out.png").exists()
-
-
 NAN = np.full((90, 2), np.nan)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"embedding": None}, "must have the array embedding, but has labels"),
-        ({"labels": None}, "must have the array labels, but has embedding"),
+        ({"inputs": None}, "must have the array inputs, but has labels"),
+        ({"labels": None}, "must have the array labels, but has inputs"),
         (
-            {"embedding": np.zeros(90)},
-            "embedding must be numbers of shape (N, ...), not empty, but has the shape (90,)",
+            {"inputs": np.zeros(90)},
+            "inputs must be numbers of shape (N, ...), not empty, but has the shape (90,)",
         ),
-        ({"embedding": NAN}, "embedding must be finite in float32, but row 0 has nan"),
+        ({"inputs": NAN}, "inputs must be finite in float32, but row 0 has nan"),
         (
             {"labels": np.zeros(90)},
-            "labels must be 90 integers, one for each row of embedding, but has the shape (90,)",
+            "labels must be 90 integers, one for each row of inputs, but has the shape (90,)",
         ),
-        ({"labels": np.zeros(89, int)}, "labels must be 90 integers, one for each row of embedding"),
+        ({"labels": np.zeros(89, int)}, "labels must be 90 integers, one for each row of inputs"),
         ({"labels": np.full(90, -1)}, "labels must be from 0 to 9999, but has -1"),
         ({"classes": np.array(["a", "b"])}, "labels must be from 0 to 1, but has 2"),
         ({"classes": np.array(["a", "b", "a"])}, "classes[2]: must differ from the other names"),
         ({"classes": np.arange(3)}, "classes must be a list of names, but has the shape (3,) and dtype int64"),
         ({"classes": np.array(["a", "b", None])}, "classes cannot be read without pickle"),
         ({"labels": np.zeros(90, int)}, "classes: must name at least 2 classes, but got 1"),
-        ({"embedding": NAN[:0], "labels": np.zeros(0, int)}, "not empty, but has the shape (0, 2)"),
-        ({"embedding": np.zeros((10, 2)), "labels": np.arange(10)}, "embedding must have more than 10 samples"),
+        ({"inputs": NAN[:0], "labels": np.zeros(0, int)}, "not empty, but has the shape (0, 2)"),
+        ({"inputs": np.zeros((10, 2)), "labels": np.arange(10)}, "must be less than n_samples"),
     ],
 )
 def test_a_broken_file_is_one_message_with_its_name_and_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
 ) -> None:
-    path = saved(tmp_path / "broken.npz", "embedding", **changes)
-    assert suggest(path, "embedding", tmp_path / "out.yaml") == 2
+    path = saved(tmp_path / "broken.npz", **changes)
+    assert suggest(path, "tsne", tmp_path / "out.yaml") == 2
     error = one_line(capsys.readouterr().err)
     assert "broken.npz: " in error
     assert message in error
@@ -153,33 +133,33 @@ def test_a_broken_file_is_one_message_with_its_name_and_key(
 
 
 def test_a_pickle_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"embedding": [1]}))
-    assert suggest(tmp_path / "pickle.npz", "embedding", tmp_path / "out.yaml") == 2
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"inputs": [1]}))
+    assert suggest(tmp_path / "pickle.npz", "tsne", tmp_path / "out.yaml") == 2
     assert "must be an npz file" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no array", "embedding cannot be read without pickle"),
-        (b"\x93NUMPY\x01\x00\x01\x00(", "embedding cannot be read without pickle"),
-        (b"\x93NUMPY\x01\x00\x28\x23" + b"-" * 9000, "embedding cannot be read without pickle"),
+        (b"no array", "inputs"),
+        (b"\x93NUMPY\x01\x00\x01\x00(", "cannot be read without pickle"),
+        (b"\x93NUMPY\x01\x00\x28\x23" + b"-" * 9000, "cannot be read without pickle"),
     ],
 )
 def test_a_member_that_is_no_array_is_one_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str
 ) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("embedding.npy", content)
+        archive.writestr("inputs.npy", content)
         archive.writestr("labels.npy", content)
-    assert suggest(tmp_path / "a.npz", "embedding", tmp_path / "out.yaml") == 2
+    assert suggest(tmp_path / "a.npz", "tsne", tmp_path / "out.yaml") == 2
     assert message in one_line(capsys.readouterr().err)
 
 
 def test_names_of_characters_that_do_not_exist_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = np.frombuffer(b"a\0\0\0b\0\0\0\xff\xff\xff\x7f", dtype="<U1")
-    path = saved(tmp_path / "a.npz", "embedding", classes=names)
-    assert suggest(path, "embedding", tmp_path / "out.yaml") == 2
+    path = saved(tmp_path / "a.npz", classes=names)
+    assert suggest(path, "tsne", tmp_path / "out.yaml") == 2
     assert "classes must be names of valid characters" in one_line(capsys.readouterr().err)
 
 
@@ -189,8 +169,8 @@ def test_names_of_characters_that_do_not_exist_are_refused(tmp_path: Path, capsy
         ("tsne", ("--pairs", 3), "pairs must be even and at least 2"),
         ("tsne", ("--pairs", 8), "pairs must be at most 6"),
         ("tsne", ("--pairs", 2, "--min-share", 0.1), "pairs cannot be combined with min_share"),
-        ("embedding", ("--seeds", 2), "only for --from tsne, but got embedding"),
-        ("order", ("--pairs", 2), "only for --from tsne or embedding, but got order"),
+        ("tree", ("--seeds", 2), "only for --from tsne, but got tree"),
+        ("order", ("--pairs", 2), "only for --from tsne, but got order"),
         ("order", ("--dangerous", 5), "dangerous must be above 0 and at most 1, the largest weight, but got 5.0."),
         ("order", ("--under", -1), "under must be a finite number >= 0, but got -1.0."),
     ],
@@ -204,7 +184,7 @@ def test_options_that_cannot_be_met_are_refused_before_the_slow_part(
     message: str,
 ) -> None:
     monkeypatch.setattr("sklearn.manifold.TSNE", None)  # nothing is projected
-    given = "a,b" if source == "order" else saved(tmp_path / "a.npz", "inputs" if source == "tsne" else "embedding")
+    given = "a,b" if source == "order" else saved(tmp_path / "a.npz")
     assert suggest(given, source, tmp_path / "out.yaml", *options) == 2
     assert message in one_line(capsys.readouterr().err)
 

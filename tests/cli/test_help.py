@@ -19,7 +19,7 @@ def test_help_fits_80_columns_and_shows_what_is_in_brackets(
     if verb == ["score"]:
         assert "with commas between. [default: (those that repeat no other)]" in one_line(printed)
     if verb == ["concern", "check"]:
-        assert " 2. What is allowed, but may be an oversight, is a warning." in printed
+        assert "then 2. Valid entries that may be an oversight give a warning." in printed
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -77,7 +77,6 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(experiments, "experiment_config", short)
     monkeypatch.setattr("mpcs_torch.cli.experiments.run_in_child", lambda function, *given: function(*given))
-    monkeypatch.setattr("mpcs_torch.cli.experiments.write_report", lambda *_: None)
 
 
 @pytest.mark.usefixtures("_short_work")

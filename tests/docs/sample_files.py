@@ -53,7 +53,6 @@ def write_samples(folder: Path) -> None:
     labels = np.arange(90) % 3
     points = random.normal(size=(90, 4)) + 3 * np.eye(4)[labels]
     np.savez(folder / "features.npz", inputs=points.astype("float32"), labels=labels)
-    np.savez(folder / "embedding.npz", embedding=points[:, :2], labels=labels)
 
 
 def write_predictions(path: Path, rows: int, skill: float, random: np.random.Generator) -> None:

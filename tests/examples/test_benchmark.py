@@ -3,7 +3,6 @@
 import json
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,7 @@ def make_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
-    return list(results_of([Trials(WINE, Path(), folder)], partial(counting_bar, shown=False)))
+    return list(results_of([Trials(WINE, Path(), folder)], counting_bar))
 
 
 def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

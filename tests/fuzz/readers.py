@@ -274,7 +274,7 @@ def readers() -> dict[str, Reader]:
         ["red", "yellow", "a green"], [["red", "yellow", "a green"][label] for label in TARGET.tolist()]
     ).encode()
     samples = _saved(
-        lambda path: np.savez(path, points=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
+        lambda path: np.savez(path, inputs=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
         ".npz",
     )
     tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))
@@ -302,9 +302,9 @@ def readers() -> dict[str, Reader]:
             {"c.csv": b"name,cohort,score\n" + cohort.replace(b" ", b",")},
             lambda folder: read_cohort(folder / "c.csv", lambda rows: None),
         ),
-        "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points")),
+        "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz")),
         "samples npz members": Reader(
-            {"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points"), damaged_member
+            {"s.npz": samples}, lambda folder: read_samples(folder / "s.npz"), damaged_member
         ),
         "UCR tsv": Reader(tsv, lambda folder: load_ucr(folder, set="S")),
         "UCR ts": Reader(ts, lambda folder: load_ucr(folder, set="S")),

@@ -241,6 +241,11 @@ def test_shares_of_decisions_are_compared_with_a_reference_on_both_sides() -> No
     assert deployed.compute().is_alarm.tolist() == [True, True, True, False]
 
 
+def test_coarse_answers_have_the_names_of_the_concern() -> None:
+    lights = ConcernSpec(["red", "yellow", "green"], answers={"red or yellow": 0.3}, refer=0.5)
+    assert DriftMonitor(lights).names[2:5] == ["decided green", "decided red or yellow", "referred"]
+
+
 def test_arguments_that_break_their_rules_are_refused() -> None:
     other = RiskMonitor(TWO, Limit(0.01))
     other.update(torch.tensor([0]), torch.tensor([0]))

@@ -13,18 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.monitoring import logs
-from mpcs_torch.monitoring.logs import LogReader, LogRows, Place
-from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch, watch_logs
+from mpcs_torch.learning import Limit
+from mpcs_torch.monitoring.logs import LogReader, LogRows, Position, names_of_groups
+from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
-RULE = DecisionRule(CONCERN, calibration=None)
 SITES = {"site": ["north", "south"]}
 SETTINGS = Settings("0" * 64, ["any <= 0.05 of bad by site", "any <= 0.05"], SITES, run_length=10_000)
 HEADER = ["time", "site", "decision", "risk", "target"]
@@ -50,26 +47,21 @@ def write(path: Path, content: Sequence[Sequence[str]], header: Sequence[str] = 
 
 def go_on(watch: Watch, path: Path, *, state: Path | None = None, groups: Mapping[str, Sequence[str]] = SITES) -> Watch:
     """Read the rest of a log."""
-    reader = LogReader(RULE, groups=groups)
-    for piece, place in reader.pieces(path, watch.places.get(str(path.resolve()), Place())):
-        watch.add(path, piece, place)
+    new = LogReader(CONCERN, groups).new_rows(path, watch.places.get(str(path.resolve()), Position()))
+    if new is not None:
+        watch.add(path, *new)
         if state is not None:
             watch.save(state)
     return watch
 
 
-def piece_of(path: Path) -> LogRows:
-    """Return the rows of a log that is read in one piece."""
-    [(piece, _)] = LogReader(RULE, groups={}).pieces(path, Place())
-    return piece
+def rows_of(path: Path, reading: ReadOptions | None = None) -> LogRows:
+    """Return the rows of a log."""
+    new = LogReader(CONCERN, {}, reading or ReadOptions()).new_rows(path, Position())
+    assert new is not None
+    return new[0]
 
 
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "PIECE_ROWS", 37)
-
-
-@pytest.mark.usefixtures("small_pieces")
 def test_a_log_that_grows_gives_the_state_of_one_pass(tmp_path: Path) -> None:
     content, path = rows(1200), tmp_path / "log.csv"
     whole = go_on(Watch(SETTINGS, CONCERN), write(path, content))
@@ -85,18 +77,19 @@ def test_a_log_that_grows_gives_the_state_of_one_pass(tmp_path: Path) -> None:
     assert whole.rows == 1200
 
 
-@pytest.mark.usefixtures("small_pieces")
 def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
-    log, state = write(tmp_path / "log.csv", rows(1500)), tmp_path / "state.json"
-    begun = time.perf_counter()
-    whole = go_on(Watch(SETTINGS, CONCERN), log, state=tmp_path / "whole.json")
+    logs = [write(tmp_path / f"log{number}.csv", rows(40, seed=number)) for number in range(40)]
+    state, begun, whole = tmp_path / "state.json", time.perf_counter(), Watch(SETTINGS, CONCERN)
+    for log in logs:
+        go_on(whole, log, state=tmp_path / "whole.json")
     took = time.perf_counter() - begun
     draw, kills = random.Random(0), 0
     while True:
         child = os.fork()
         if child == 0:
             watch = Watch.load(state, CONCERN) if state.exists() else Watch(SETTINGS, CONCERN)
-            go_on(watch, log, state=state)
+            for log in logs:
+                go_on(watch, log, state=state)
             watch.save(state)
             os._exit(0)
         time.sleep(draw.uniform(0, took / 6 if kills < 4 else 2 * took))  # what was read is read again, to be checked
@@ -110,7 +103,6 @@ def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
     assert json.loads(state.read_text())["rows"] == whole.rows
 
 
-@pytest.mark.usefixtures("small_pieces")
 def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> None:
     content = rows(300)
     by_csv = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
@@ -133,43 +125,6 @@ def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) ->
     go_on(before, write(tmp_path / "before.csv", content[: alarm.row - 1]))
     assert (RISK, "errors of samples") not in {(one.kind, one.name) for one in before.alarms}
     assert not watch.monitors[RISK].evidence_now()[2] >= watch.monitors[RISK].threshold, "it is over, but was raised"
-
-
-def test_a_reference_gives_hints_and_limits(tmp_path: Path) -> None:
-    reader = LogReader(RULE, groups={})
-    pieces = [piece for piece, _ in reader.pieces(write(tmp_path / "reference.csv", rows(3000)), Place())]
-    settings = Settings("0" * 64, ["any <= 1e-9"], like_reference=True)
-    watch = Watch(settings, CONCERN, pieces)
-    assert 0.02 < watch.monitors[RISK].limits[1].item() < 0.035
-    watch.save(tmp_path / "state.json")
-    loaded = Watch.load(tmp_path / "state.json", CONCERN)
-    assert torch.equal(loaded.monitors[RISK].limits, watch.monitors[RISK].limits)
-    referring = [[*row[:2], "refer", *row[3:]] for row in rows(200, seed=3)]
-    go_on(loaded, write(tmp_path / "log.csv", referring), groups={})
-    assert {alarm.name for alarm in loaded.alarms} == {"decided good", "decided bad", "referred"}
-
-
-def test_rows_wait_for_their_labels_in_all_logs(tmp_path: Path) -> None:
-    content, state = rows(500), tmp_path / "state.json"
-    settings = Settings("0" * 64, ["any <= 0.05"], label_age=150)
-    whole = go_on(Watch(settings, CONCERN), write(tmp_path / "whole.csv", content[:350]), groups={})
-    logs = [tmp_path / "first.csv", tmp_path / "second.csv"]
-    for end in (260, 330, 420, 500):
-        shown = [[*row[:4], row[4] if place < end - 100 else ""] for place, row in enumerate(content[:end])]
-        write(logs[0], shown[:300])
-        write(logs[1], shown[300:])
-        watch, _ = watch_logs(
-            state,
-            logs[: 1 + (end > 300)],
-            lambda: (
-                Watch.load(state, CONCERN) if state.exists() else Watch(settings, CONCERN),
-                LogReader(RULE, groups={}),
-            ),
-            lambda _: None,
-        )
-        assert watch.rows == end - 150
-    assert watch.plain()["monitors"] == whole.plain()["monitors"]
-    assert watch.labelled == whole.labelled
 
 
 def log_of(tmp_path: Path, content: Sequence[tuple[str, str]], number: int = 400) -> Watch:
@@ -208,17 +163,6 @@ def test_labels_are_counted_by_their_chance(tmp_path: Path) -> None:
     assert "rows decided good" in cautions(0.0, 0.0)[0]
 
 
-def test_scores_are_decided_by_the_rule(tmp_path: Path) -> None:
-    probs = torch.rand(200, 1, generator=torch.Generator().manual_seed(0))
-    probs = torch.cat([probs, 1 - probs], dim=1)
-    content = [[f"{a:.6f}", f"{b:.6f}", "good"] for a, b in probs.tolist()]
-    path = write(tmp_path / "log.csv", content, ["good", "bad", "target"])
-    [(piece, _)] = LogReader(RULE, groups={}).pieces(path, Place())
-    assert torch.equal(piece.decisions, RULE(probs.log()))
-    assert piece.risk is not None
-    assert piece.risk.max() <= 1
-
-
 def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
     content = [["good", "good" if place % 2 else "bad", "0.5" if place % 4 else "1"] for place in range(40)]
     path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
@@ -228,7 +172,7 @@ def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
     with pytest.raises(PredictionsError, match=r"row 2, column chance: must be from 1 \(--least-chance\) to 1 where"):
         go_on(Watch(Settings("0" * 64, ["any <= 0.9"]), CONCERN), path, groups={})
     with pytest.raises(PredictionsError, match="must have a column 'chance', because --least-chance is below 1"):
-        watch.add(path, piece_of(write(tmp_path / "other.csv", rows(3))), Place(3))
+        watch.add(path, rows_of(write(tmp_path / "other.csv", rows(3))), Position(3))
 
 
 def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) -> None:
@@ -239,7 +183,7 @@ def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) ->
 
 def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
     log = write(tmp_path / "log.csv", [["t", site, "good", "0.5", "bad"] for site in ("", "north", "")])
-    sites = LogReader(RULE, groups={}).names_in(log, "site")
+    sites = names_of_groups(log, "site")
     assert sites == ["(none)", "north"]
     settings = Settings("0" * 64, SETTINGS.limits, {"site": sites})
     assert go_on(Watch(settings, CONCERN), log, groups={"site": sites}).monitors[RISK].samples.tolist() == [2, 1, 3]
@@ -248,8 +192,6 @@ def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
 BAD: list[tuple[dict[int, str], str]] = [
     ({2: "maybe"}, "row 3, column decision: must be one of good, bad, refer, but is 'maybe'"),
     ({4: "ugly"}, "row 3, column target: must be a class, one of good, bad .*, but is 'ugly'"),
-    ({3: "high"}, "row 3, column risk: must be a number, but is 'high'"),
-    ({3: "1.5"}, "risk must be from 0 to 1"),
     ({2: "good;"}, "column decision: must be one of"),
 ]
 
@@ -282,7 +224,7 @@ def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
     for other in (content[:20], rows(60, seed=9), [*filled, *rows(5)]):
         with pytest.raises(
             PredictionsError,
-            match="is not as it was when row 50 was read: a row is read once, so leave labels the time",
+            match="has changed since row 50 was read",
         ):
             go_on(watch, written(other))
     assert go_on(watch, written([*content, *rows(5)])).rows == 55
@@ -291,9 +233,8 @@ def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
 def test_a_log_without_a_column_of_labels_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", [["good", "1"], ["good", "0"]], ["decision", "Outcome"])
     with pytest.raises(PredictionsError, match=r"must have a column of labels.*--label-column COLUMN names it"):
-        piece_of(path)
-    [(piece, _)] = LogReader(RULE, groups={}, reading=ReadOptions("Outcome")).pieces(path, Place())
-    assert piece.target.tolist() == [1, 0]
+        rows_of(path)
+    assert rows_of(path, ReadOptions("Outcome")).target.tolist() == [1, 0]
 
 
 def test_the_same_log_by_another_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,18 +244,10 @@ def test_the_same_log_by_another_path_is_read_once(tmp_path: Path, monkeypatch: 
     assert watch.rows == 30
 
 
-def test_a_last_line_without_its_end_is_a_row_of_a_whole_file_alone(tmp_path: Path) -> None:
+def test_a_last_line_without_its_end_is_left_for_later(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", rows(10))
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert len(piece_of(path).decisions) == 9
-    [(piece, place)] = LogReader(RULE, groups={}, is_whole=True).pieces(path, Place())
-    assert (len(piece.decisions), place.rows) == (10, 10)
-
-
-def test_missing_risks_are_left_out_of_hints(tmp_path: Path) -> None:
-    content = [[*row[:3], "" if place % 2 else "0.5", row[4]] for place, row in enumerate(rows(20))]
-    watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
-    assert watch.monitors["hint"].samples.tolist() == [20, 20, 20, 10]
+    assert len(rows_of(path).decisions) == 9
 
 
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
@@ -339,28 +272,35 @@ def test_logs_with_semicolons_and_decimal_commas_are_read_alike(tmp_path: Path) 
     lines = [";".join(row).replace(".", ",") for row in [HEADER, *content]]
     (tmp_path / "other.csv").write_text("\n".join(lines) + "\nday 60;north;go")
     watch = Watch(SETTINGS, CONCERN)
-    for piece, place in LogReader(RULE, groups=SITES, tell=told.append).pieces(tmp_path / "other.csv", Place()):
-        watch.add(tmp_path / "other.csv", piece, place)
+    new = LogReader(CONCERN, SITES, tell=told.append).new_rows(tmp_path / "other.csv", Position())
+    assert new is not None
+    watch.add(tmp_path / "other.csv", *new)
     assert watch.plain()["monitors"] == by_comma.plain()["monitors"]
-    assert told == ['other.csv (separated by semicolons, decimal commas): labels "target"; predicted labels "decision"']
+    dialect = "separated by semicolons, decimal commas"
+    assert told == [f'other.csv ({dialect}): labels "target"; predicted labels "decision"; not used: risk']
 
 
-def test_rows_without_scores_can_be_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
-    content = [["0.5", "0.5", "bad"], ["", "", "good"], ["0.9", "0.1", ""], ["0.2", "0.8", "bad"]]
-    path = write(tmp_path / "log.csv", content, ["good", "bad", "target"])
-    with pytest.raises(
-        PredictionsError, match=r"row 2, column good: must be a probability.* is missing .--missing drop"
-    ):
-        piece_of(path)
-    reader = LogReader(RULE, groups={}, reading=ReadOptions(missing="drop"))
-    [(piece, place)] = reader.pieces(path, Place())
-    assert (piece.numbers.tolist(), piece.target.tolist(), place.rows) == ([1, 3, 4], [1, -100, 1], 4)
-    assert list(reader.pieces(path, place)) == []
+def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
+    content = [["good", "bad"], ["", "good"], ["bad", ""], ["bad", "bad"]]
+    path = write(tmp_path / "log.csv", content, ["decision", "target"])
+    with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of good, bad, refer"):
+        rows_of(path)
+    reader = LogReader(CONCERN, {}, ReadOptions(missing="drop"))
+    new = reader.new_rows(path, Position())
+    assert new is not None
+    assert (new[0].numbers.tolist(), new[0].target.tolist(), new[1].rows) == ([1, 3, 4], [1, -100, 1], 4)
+    assert reader.new_rows(path, new[1]) is None
+
+
+def test_a_log_of_scores_alone_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", [["0.5", "0.5", "bad"]], ["good", "bad", "target"])
+    with pytest.raises(PredictionsError, match="decision"):
+        rows_of(path)
 
 
 def test_labels_may_all_come_later(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", [["good", ""]] * 300 + [["good", "bad"]], ["decision", "label"])
-    assert piece_of(path).target.tolist() == [-100] * 300 + [1]
+    assert rows_of(path).target.tolist() == [-100] * 300 + [1]
 
 
 def test_alarms_are_in_the_order_of_rows_whatever_is_read_at_once(

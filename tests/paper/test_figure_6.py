@@ -8,7 +8,7 @@ from mpcs_torch.paper.figures import COLUMNS, comparison_configs, ratios, ratios
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.records import read_records
-from tests.report.test_html import toy_run
+from tests.paper.test_run_tables import toy_run
 
 
 def test_ratios_are_of_sums_over_epochs() -> None:

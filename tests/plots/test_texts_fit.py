@@ -13,15 +13,13 @@ from matplotlib.figure import Figure
 import mpcs_torch.plots
 from examples.benchmark.figures import frontier_figure, summary_figure
 from mpcs_torch import OperatingPoint
-from mpcs_torch.functional import detection_curve, generalized_mean_curve, risk_coverage_curve
+from mpcs_torch.functional import detection_curve, risk_coverage_curve
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.plots import (
     bayes_error_curves,
     confusion_matrix,
     det_curves,
-    mean_curves,
-    plan_figure,
     reliability,
     risk_coverage_figure,
     roc_curves,
@@ -29,10 +27,10 @@ from mpcs_torch.plots import (
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.forest import forest_figure
-from mpcs_torch.plots.monitoring import Watched, watched_means
+from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
 from mpcs_torch.plots.results import Panel, result_figure
 from mpcs_torch.plots.samples import embedding_figure, sample_figure
-from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend, trends
+from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
 from tests.plots.texts import text_faults
 
 CLASSES, SYSTEMS, ONE = (2, 3, 10, 30), (1, 7), (1,)
@@ -67,12 +65,6 @@ def reliability_of(size: int, is_long: bool) -> Figure:
     accuracy = ProbabilityAccuracy(num_classes=4)
     accuracy.update(torch.randn(200, 4, generator=GENERATOR), torch.arange(200) % 4)
     return reliability(accuracy.bins(), accuracy.reported(), LONG if is_long else "t")
-
-
-def means(size: int, is_long: bool) -> Figure:
-    logits = torch.randn(200, 4, generator=GENERATOR)
-    curve = generalized_mean_curve(logits, torch.arange(200) % 4, num_classes=4)
-    return mean_curves(dict.fromkeys(names(size, is_long=is_long), curve))
 
 
 def embedding(size: int, is_long: bool) -> Figure:
@@ -133,21 +125,15 @@ def referral(size: int, is_long: bool) -> Figure:
     return risk_coverage_figure(dict.fromkeys(systems, curve))
 
 
-def plans(size: int, is_long: bool) -> Figure:
-    planned = 90_000 if is_long else 90
-    chances = dict.fromkeys(names(size, is_long=is_long), (planned, lambda number: number / planned / 2))
-    return plan_figure(chances, wanted=0.9, title=LONG * is_long)
-
-
 def bars(size: int, is_long: bool) -> Figure:
     values = torch.rand(size, generator=GENERATOR).tolist()
     return class_bars(values, 0.5, LONG if is_long else "t", ylabel="mean concern")
 
 
-def watched(size: int, *, is_long: bool) -> list[Watched]:
+def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
     limit = 200.0 if is_long else 0.01
     return [
-        Watched(name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 0.0, limit, place > 3)
+        MonitoredMean(name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 0.0, limit, place > 3)
         for place, name in enumerate(names(size, is_long=is_long))
     ]
 
@@ -159,7 +145,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     value_scale: [(ONE, lambda _, is_long: value_scale(0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"))],
     decision_shares: [(ONE, lambda _, is_long: decision_shares(dict.fromkeys(KINDS, 123456.7), LONG * is_long))],
     reliability: [(ONE, reliability_of)],
-    mean_curves: [(SYSTEMS, means)],
     embedding_figure: [(CLASSES, embedding)],
     frontier_figure: [((2, 26), benchmarked)],
     forest_figure: [
@@ -171,9 +156,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     metric_trend: [(SYSTEMS, trend)],
     paired_counts: [((2, 30), paired)],
     risk_coverage_figure: [(SYSTEMS, referral)],
-    plan_figure: [(SYSTEMS, plans)],
     watched_means: [((1, 3, 30), lambda size, is_long: watched_means(watched(size, is_long=is_long), LONG * is_long))],
-    trends: [((1, 30), lambda size, _: trends(RECORDS, {"accuracy": 1, "MPCS": size}))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
     sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],

@@ -7,7 +7,7 @@ from mpcs_torch.paper.experiments import Agreement, Reproduction
 from mpcs_torch.paper.tables import mean_interval
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4
 from mpcs_torch.report.paper import FILES, write_evaluation
-from tests.report.test_html import toy_run
+from tests.paper.test_run_tables import toy_run
 
 
 def test_all_files_are_written_and_hold_the_runs(tmp_path: Path) -> None:

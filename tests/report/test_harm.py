@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation import evaluate, evaluate_confusion
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.report.harm import dearest_errors, harm_sentence, harm_table
+from mpcs_torch.report.harm import harm_sentence, harm_table, max_danger_costs
 from tests.cli.test_cli import run
 from tests.report.page import Page
 
@@ -96,8 +96,8 @@ def test_nothing_is_claimed_of_a_dangerous_class_without_rows(tmp_path: Path) ->
 def test_where_every_error_is_dangerous_all_are_counted(concern: ConcernSpec | None) -> None:
     scores = scores_of(CONFUSION, concern)
     assert [scores.outcomes[name].dangerous.item() for name in CLASSES] == [24, 40, 15, 14]
-    assert [*dearest_errors(scores, concern)] == ["malignant", "keratosis", "naevus", "benign"]
-    assert {*dearest_errors(scores, concern).values()} == {1.0}
+    assert [*max_danger_costs(scores, concern)] == ["malignant", "keratosis", "naevus", "benign"]
+    assert {*max_danger_costs(scores, concern).values()} == {1.0}
 
 
 def test_a_class_that_is_a_number_is_not_read_as_a_count() -> None:

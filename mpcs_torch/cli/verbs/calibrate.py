@@ -14,7 +14,7 @@ from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
-calibrate = group_of_commands("Make probabilities and detection scores say how often they are right.")
+calibrate = group_of_commands("Calibrate probabilities and detection scores, and estimate class frequencies.")
 
 
 @calibrate.command()
@@ -32,7 +32,7 @@ def fit(
         dev: Scores and labels of samples that the model was not trained on, as `mpcs score` or `mpcs detect` read them.
         method: temperature or vector: predictions of a classifier; logistic or pav: detection scores.
         out: The file of the calibration to write.
-        p_target: logistic: the prior of targets that weighs the errors.
+        p_target: logistic: the prior of targets, by which errors are weighted.
     """
     _refuse_others(reading, method)
     if method != "logistic":
@@ -66,7 +66,7 @@ def fit(
 
 
 def _refuse_others(reading: ReadOptions, method: str) -> None:
-    """Refuse the options of predictions for scores of detectors, and those of detectors for predictions."""
+    """Refuse options for classifiers if scores are those of detectors, and the other way round."""
     others = {*(OF_CLASSES if method in ("logistic", "pav") else OF_TRIALS)} - {*OF_ALL}
     refused = {name: value for name, value in options.given_options(reading).items() if name in others}
     options.refuse_given(refused, f"is not for --method {method}")
@@ -82,13 +82,13 @@ def apply(
 ) -> None:
     """Copy a file with calibrated scores; all other columns stay as they are.
 
-    Predictions stay what they are, logits or probabilities. Detection scores become natural-log likelihood ratios, for
+    Logits stay logits, and probabilities stay probabilities. Detection scores become natural-log likelihood ratios, for
     `mpcs detect --llr`.
 
     Args:
         calibration: File of `mpcs calibrate fit`.
-        scores: Scores of the same kind as those of the fit; labels need not be there.
-        out: The file to write: text as SCORES is, or parquet; npz or pt of arrays.
+        scores: Scores of the same kind as those of the fit; labels are not needed.
+        out: The file to write: text like SCORES, or parquet; npz or pt of arrays.
     """
     from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration, open_to_calibrate
     from mpcs_torch.evaluation.files.normalize import rewrite_scores
@@ -116,8 +116,9 @@ def priors(
 ) -> None:
     """Estimate how frequent each class is among predictions without labels.
 
-    This is right if only class frequencies have changed; a test says so. For `mpcs decide fit --priors`, give it the
-    file of --json, or the line to paste with the concern of the rule, whose order the priors then have.
+    The estimate is valid if only class frequencies have changed, which is tested. For `mpcs decide fit --priors`, use
+    the output of --json, or paste the printed line; for that, give the concern of the rule, so that the order of
+    classes is the same.
 
     Args:
         unlabelled: Predictions of the deployment.
@@ -150,7 +151,7 @@ def priors(
 
 
 def _pasted(priors: list[float]) -> str:
-    """Return priors with two digits of the smallest one; the largest takes what is lost by rounding."""
+    """Return rounded priors, the smallest with two digits; the largest compensates the rounding."""
     digits = min(6, max(3, 1 - floor(log10(min(priors)))))
     rounded = [round(prior, digits) for prior in priors]
     rounded[rounded.index(max(rounded))] += 1 - sum(rounded)

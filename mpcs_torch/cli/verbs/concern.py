@@ -12,11 +12,10 @@ from mpcs_torch.tables import Table
 
 concern = group_of_commands("Check or draft a concern file, which says how much each error matters.")
 
-Source = Literal["tsne", "embedding", "tree", "costs", "order"]
+Source = Literal["tsne", "tree", "costs", "order"]
 """The source of a suggestion."""
 OPTIONS: dict[Source, set[str]] = {
     "tsne": {"min_share", "pairs", "factor", "seeds", "data_root"},
-    "embedding": {"min_share", "pairs", "factor"},
     "tree": {"factor", "max_distance", "classes"},
     "costs": {"dangerous"},
     "order": {"under", "over", "dangerous"},
@@ -27,10 +26,10 @@ OPTIONS: dict[Source, set[str]] = {
 @concern.command()
 @shared("json")
 def check(file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or_name("concerns"))]) -> None:
-    """Show what each error costs by a concern file, and which errors are dangerous.
+    """Show the cost of each error by a concern file, and which errors are dangerous.
 
-    What breaks a rule is listed with its line and column; the exit status is then 2. What is allowed, but may be an
-    oversight, is a warning.
+    Entries that break a rule are listed with line and column; the exit status is then 2. Valid entries that may be an
+    oversight give a warning.
 
     Args:
         file: A concern file (YAML), or a name, such as traffic-lights.
@@ -69,31 +68,30 @@ def suggest(
     dangerous: Annotated[float | None, typer.Option(show_default="every error with a weight above 0")] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Write a draft of a concern file for you to correct. Also draw the first t-SNE, or a two-dimensional embedding.
+    """Write a draft of a concern file for you to correct. For tsne, also draw the first run.
 
     Args:
-        source: What to derive the suggestion from.
+        source: The source of the draft.
         out: The concern file to write.
         given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz file
-            with inputs (N, ...), labels (N,) and perhaps names in classes. embedding: an npz file with embedding (N, D)
-            instead of inputs. tree: a YAML file of nested classes. costs: a CSV file with the class names in its first
-            row. order: class names from low to high, separated by commas.
-        factor: tsne, embedding and tree: the concern of a released pair.
-        min_share: tsne and embedding: release pairs of classes with at least this share of each other's neighbours.
-        pairs: tsne and embedding, instead of --min-share: how many ordered pairs to release; an even number, because
-            both directions are released.
+            with inputs (N, ...), labels (N,) and perhaps names in classes. tree: a YAML file of nested classes. costs:
+            a CSV file with the class names in its first row. order: class names from low to high, separated by commas.
+        factor: tsne and tree: the concern of a released pair.
+        min_share: tsne: release pairs of classes with at least this share of each other's neighbours.
+        pairs: tsne, instead of --min-share: how many ordered pairs to release; an even number, because both directions
+            are released.
         seeds: tsne: how many runs to average, and to compare for each pair.
         max_distance: tree: release classes that are at most this many edges apart.
         classes: tree: all classes in index order, separated by commas. Default: the order of the tree.
         under: order: the cost of each class that a prediction is too low.
         over: order: the cost of each class that a prediction is too high.
-        dangerous: costs and order: the weight from which on an error is dangerous, at most 1, which is the largest.
+        dangerous: costs and order: errors with at least this weight are dangerous; the largest weight is 1.
     """
     _check_options(context, source)
     picture = out.with_suffix(".png")
-    if "min_share" in OPTIONS[source] and picture.exists():
+    if source == "tsne" and picture.exists():
         raise typer.BadParameter(f"{picture} exists: choose another file", param_hint="--out")
-    if (source in ("tree", "costs", "embedding") or given.endswith(".npz")) and not Path(given).is_file():
+    if (source in ("tree", "costs") or given.endswith(".npz")) and not Path(given).is_file():
         raise typer.BadParameter(f"{given}: no such file", param_hint="INPUT")
 
     from mpcs_torch.cli.drafts import DRAFTS
@@ -117,7 +115,7 @@ def suggest(
 
 
 def _check_options(context: typer.Context, source: Source) -> None:
-    """Refuse options that the source does not take; they would change nothing."""
+    """Refuse options that the source does not use."""
     for name in set.union(*OPTIONS.values()) - OPTIONS[source]:
         origin = context.get_parameter_source(name)
         if origin is not None and origin.name == "COMMANDLINE":

@@ -21,8 +21,8 @@ def convert(
 ) -> None:
     """Write scores and labels of a detector in another format.
 
-    csv, parquet and npz keep all columns, as text. Kaldi's text holds the scores of the columns enrollment and test;
-    --out-trials is for their labels.
+    csv, parquet and npz keep all columns, as text. Kaldi's text has the scores of the columns enrollment and test, and
+    --out-trials has their labels.
 
     Args:
         scores: Scores, as `mpcs detect` reads them.

@@ -88,7 +88,7 @@ def apply(
     Args:
         rule: File of `decide fit`.
         predictions: Predictions; labels are not needed.
-        out: The file of decisions to write: text as PREDICTIONS is, or parquet.
+        out: The file of decisions to write: text like PREDICTIONS, or parquet.
     """
     from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
     from mpcs_torch.learning import DecisionRule
@@ -120,7 +120,6 @@ def plan(
     group_shares: Annotated[str | None, typer.Option(metavar="SHARES")] = None,
     cluster_size: Annotated[str, typer.Option(metavar="SIZES")] = "1",
     shared: float = 0.0,
-    picture: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
 ) -> None:
     """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any.
 
@@ -128,18 +127,15 @@ def plan(
 
     Args:
         limit: A limit, as of `decide fit`; with --like repeatable.
-        expected: Share of errors to expect among the samples that the limit is of; repeatable.
-        like: Predictions and labels of a pilot: collect more like these (--cluster: more such clusters).
-        coverage: With --like, the share of rows that limits must let be decided.
-        chance: The chance wanted to decide all under the limit.
-        share: Share of what the limit is of, such as the class.
+        expected: Expected share of errors among the samples that the limit is about; repeatable.
+        like: Predictions and labels of a pilot, to collect more such samples (--cluster: more such clusters).
+        coverage: With --like, the smallest acceptable share of decided rows under the limits.
+        chance: The desired probability that all samples, or this share, can be decided under the limit.
+        share: Share of the samples that the limit is about, such as those of the class.
         group_shares: Shares of the groups of a limit by a column, with commas.
-        cluster_size: Samples of a cluster, such as a patient; or of several, equally frequent, with commas.
-        shared: Correlation of errors in a cluster; 1 if all err together.
-        picture: Also draw the chance by the number, to an svg file.
+        cluster_size: Samples of a cluster, such as a patient; or several, equally frequent sizes, with commas.
+        shared: Correlation of errors in a cluster; 1 if all samples err together.
     """
-    if picture is not None and picture.suffix != ".svg":
-        raise typer.BadParameter(f"must end in .svg, but is {picture}", param_hint="--picture")
     if (like is None) == (not expected):
         raise typer.BadParameter("give one of both: a rate of errors, or a pilot", param_hint="--expected, --like")
 
@@ -161,14 +157,6 @@ def plan(
     plain = [dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in rows]
     sentences = "\n".join(f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items())
     print_result(plain, Table(columns, [list(map(str, row)) for row in rows]), sentences)
-    if picture is not None:
-        from mpcs_torch.plots import plan_figure
-        from mpcs_torch.report.render import write_svg
-
-        curves = {f"{100 * rate:g} % of errors": (one.given, one.chance_with) for rate, one in plans.items()}
-        unit = "samples" if set(sizes) == {1} else "clusters"
-        write_svg(picture, plan_figure(curves, wanted=chance, unit=unit, title=limit[0]))
-        note(f"wrote {picture}")
 
 
 def _plan_like(

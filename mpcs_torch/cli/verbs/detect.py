@@ -49,7 +49,7 @@ def detect(
         llr: The scores are natural-log likelihood ratios.
         point: Operating point; repeat for several. Costs are 1 unless given.
         threshold: Also measure decisions that accept scores of at least this.
-        development: Scores of other trials, from which thresholds are learnt; once for each detector, in their order.
+        development: Scores of other trials for choosing thresholds; once for each detector, in their order.
         development_labels: List of the development trials, for files without labels.
         at_false_alarm: Miss rate at this false-alarm rate, by the development threshold if there is one; repeatable.
         at_miss: False-alarm rate at this miss rate, by the development threshold if there is one; repeatable.

@@ -1,4 +1,4 @@
-"""``mpcs explore``: a page on which costs are set and tried."""
+"""``mpcs explore``: a page for setting and trying costs."""
 
 import shlex
 import warnings
@@ -21,7 +21,7 @@ def explore(
     *,
     reading: ReadOptions,
 ) -> None:
-    """Write a page on which anybody can set what errors cost, and see what follows for models.
+    """Write a page on which anybody can set the costs of errors, and see the consequences for models.
 
     It is one file for a browser, which needs no network and sends nothing: the confusions, whose costs are set by a
     click or in words; the price of a referral; dangerous errors, accuracy and coverage with intervals, and mean costs.

@@ -20,17 +20,17 @@ def normalize(
     reading: ReadOptions,
     top: Annotated[int | None, typer.Option(min=2, show_default="300")] = None,
 ) -> None:
-    """Subtract the mean and divide by the deviation of the scores that each enrolment or test has against a cohort.
+    """Normalise scores by the mean and the deviation of each enrolment's or test's scores against a cohort.
 
-    Labels and all other columns are kept, but need not be there.
+    Labels and all other columns are kept; they are not needed.
 
     Args:
         scores: Two names and a score in each row; other columns are kept.
         cohort: Scores of the enrolments and tests against a cohort: a name, one of the cohort and a score in each row,
             or a table with the columns name and score.
         method: z: by the scores of the enrolment; t: of the test; s and adaptive-s: of both.
-        out: The file to write: text as SCORES is, or parquet.
-        top: adaptive-s: how many of the highest scores of each name.
+        out: The file to write: text like SCORES, or parquet.
+        top: adaptive-s: the number of highest scores of each name to use.
     """
     if method == "adaptive-s":
         top = top or 300

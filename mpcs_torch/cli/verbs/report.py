@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import note
-from mpcs_torch.cli.failures import told_warnings
+from mpcs_torch.cli.failures import printed_warnings
 from mpcs_torch.cli.options import DataRoot, check_out, shared
 
 
@@ -17,10 +17,10 @@ def report(
     out: Annotated[Path | None, typer.Option(dir_okay=False, show_default="RUN/report.html for a single run")] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Write one page about finished runs: the picked epoch and what it saves, the costliest errors, and all figures.
+    """Write one page about finished runs: the picked epoch, the costliest errors, and all figures.
 
-    Several runs are compared. Kept checkpoints predict the test samples again. Import paths in the config.yaml of RUN
-    run code: report only runs that you trust.
+    Several runs are compared. Test samples are predicted again from the checkpoints that were kept. Import paths in the
+    config.yaml of RUN run code: report only runs that you trust.
 
     Args:
         runs: Folders of finished runs.
@@ -39,7 +39,7 @@ def report(
     from mpcs_torch.trainer.result import open_trained
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
-    with told_warnings():
+    with printed_warnings():
         trained = [open_trained(run, data_root) for run in runs]
         write_run_report(trained, out, data_root=data_root)
     note(f"wrote {out}")

@@ -26,7 +26,7 @@ def reproduce(
     out: Out = Path("runs"),
     records: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
 ) -> None:
-    """Run experiments of the paper, and print their results next to the paper's.
+    """Run experiments of the paper, and print their results beside the published ones.
 
     Args:
         everything: Run all experiments, and write Tables II and III and Figure 4 to OUT/evaluation.

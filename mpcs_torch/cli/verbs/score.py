@@ -24,7 +24,7 @@ def score(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[
         list[Path] | None,
-        options.concern_option("how much each error matters, also as ranges; repeatable for several people"),
+        options.concern_option("how much each error matters, perhaps as ranges; repeatable for several people"),
     ] = None,
     *,
     reading: ReadOptions,
@@ -43,9 +43,8 @@ def score(
 
     A file has a row for each sample, as text with any delimiter, JSON, parquet, arrow, xlsx, npz, npy or pt: a label,
     and a score for each class, one probability of the positive class, or a predicted label. The first line of the
-    output says which columns these are; options name them where their names and values do not tell. Files are read in
-    one pass with bounded memory. Files of several models have the same rows, in the same order unless --id-column
-    matches them.
+    output says which columns these are; options name them if names and values are ambiguous. Files of several models
+    have the same rows, in the same order unless --id-column matches them.
 
     Args:
         predictions: One file for each model.
@@ -55,8 +54,8 @@ def score(
         concession: MPCS, instead of --t: how far confidences may fall short of certainty.
         confusion: PREDICTIONS is a confusion matrix instead, with the true class first in each row.
         development: Soft labels: also measure hard F at the thresholds by class that are best on this file.
-        seen: Predictions of the model for rows of its training or choice: warn if rows are the same.
-        require: Exit with status 3 unless intervals show it, such as "dangerous_rate < 1 %"; repeatable.
+        seen: Predictions for rows that the model was trained or chosen on: warn if rows are the same.
+        require: Exit with status 3 unless a bound meets the requirement, such as "dangerous_rate < 1 %"; repeatable.
     """
     if confusion:
         of_scores: dict[str, object] = {"development": development, "seen": seen, "concession": concession}

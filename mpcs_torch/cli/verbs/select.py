@@ -62,16 +62,16 @@ def select(
     plain = {
         "best": [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in best],
         "intervals": {name: count_interval(best[0].values[name]) for name in counts if best},
-        "not_told_apart": same,
+        "indistinguishable": same,
         "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()},
     }
     ranked = ", ".join(str(epoch.number) for epoch in best)
     sentences = f"Best first: {ranked}" if best else "Best first: no epoch\nNo epoch is within the limits."
     if same:
         numbers = ", ".join(map(str, same))
-        test = f"exact test, {100 * LEVEL:g} %"
-        sentences += f"\n{rule.by} does not tell these apart from epoch {best[0].number} ({test}): {numbers}."
-    counted = f"what is read as a count of independent errors: {', '.join(counts)}."
+        by = f"epoch {best[0].number} by {rule.by} (exact test, {100 * LEVEL:g} %)"
+        sentences += f"\nThese epochs do not differ significantly from {by}: {numbers}."
+    counted = f"columns read as counts of independent errors: {', '.join(counts)}."
     print_result(
         plain,
         explain(rule, epochs),

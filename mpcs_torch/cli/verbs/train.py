@@ -50,17 +50,17 @@ def train(
     resume: Annotated[Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)] = None,
     listed: Annotated[bool, typer.Option("--list")] = False,
 ) -> None:
-    """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
+    """Train by CONFIG, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
-    A run that was stopped or killed goes on with --resume RUN, and a finished one with --resume RUN epochs.count=500,
-    as if it had been begun so. Under torchrun, its processes train one model together, and a restarted run goes on by
+    --resume RUN resumes a run that was stopped or killed, and --resume RUN epochs.count=500 extends a finished one, as
+    if it had been started so. Under torchrun, the processes train one model together, and a restarted run resumes by
     itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in the config.yaml of RUN, run
     code: train and resume only what you trust.
 
     Args:
         config: Run config: a YAML file, or a name of `mpcs train --list`.
         overrides: Settings that replace those of CONFIG, such as training.batch_size=32; with --resume, epochs.count.
-        resume: Instead of CONFIG: go on with the run in this folder.
+        resume: Instead of CONFIG: resume the run in this folder.
         listed: List the configs of the package, and train nothing.
     """
     if listed:
@@ -71,7 +71,7 @@ def train(
     if (config is None and resume is None) or (resume is not None and not all("=" in change for change in changes)):
         raise typer.BadParameter(
             "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
-            "or --resume RUN to go on with a run"
+            "or --resume RUN to resume a run"
         )
     path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
     from mpcs_torch.processes.world import joined
@@ -87,7 +87,7 @@ def train(
         except KeyboardInterrupt:  # outside the steps, which finish first
             if (folder / "config.yaml").is_file():
                 command = f"mpcs train --resume {shlex.quote(str(folder))}"
-                typer.echo(f"mpcs: `{command}` goes on from the last saved state", err=True)
+                typer.echo(f"mpcs: `{command}` resumes from the last saved state", err=True)
             raise
 
 
@@ -137,7 +137,7 @@ def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # no
 
 
 def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits") -> None:
-    """Train every loss of the recipe, and say which model was chosen."""
+    """Train every loss of the recipe, and print which model was chosen."""
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
     choice = train_recommended(settings, data, folder, _hooks)

@@ -17,7 +17,6 @@ from mpcs_torch.functional import (
     measured_probabilities,
     robustness,
 )
-from mpcs_torch.plots import mean_curves
 from tests.conftest import load_oracle
 from tests.oracles import naive
 
@@ -96,8 +95,3 @@ def test_a_floor_changes_the_means_by_the_share_that_it_lifts(seed: int) -> None
 def test_powers_are_checked(powers: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match=re.escape(f"powers must be finite and at least one, but got {powers}.")):
         generalized_mean_curve(LOGITS, TARGET, num_classes=4, powers=powers)
-
-
-def test_a_figure_needs_a_curve() -> None:
-    with pytest.raises(ValueError, match="curves must hold at least one curve, but is empty"):
-        mean_curves({})

@@ -1,4 +1,4 @@
-"""The decisions of the model of one epoch on test samples, and its worst ones."""
+"""The decisions of a model of one epoch on test samples, and the worst of them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,12 +21,9 @@ from mpcs_torch.report.render import draw
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.result import TrainedRun
 
-MEASURED = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
-"""The input of sentences and reliability diagrams."""
-
 
 @dataclass(frozen=True)
-class Judged:
+class EpochPredictions:
     """The predictions of an epoch for the test samples."""
 
     logits: Tensor
@@ -47,7 +44,8 @@ class Judged:
     @cached_property
     def scores(self) -> ClassifierScores:
         """The counts by class, with intervals for independent samples."""
-        return evaluate(self.probs, self.labels, concern=self.concern, metrics=MEASURED).first
+        metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
+        return evaluate(self.probs, self.labels, concern=self.concern, metrics=metrics).first
 
     @cached_property
     def rows(self) -> RowRisks:
@@ -64,10 +62,7 @@ class Judged:
         return int(every.missed), int(every.dangerous)
 
     def worst_samples(self) -> list[dict[str, object]]:
-        """Draw and describe the wrongly decided samples with the highest confidence times concern, for a page.
-
-        There are none if they cannot be drawn.
-        """
+        """Draw and describe the wrong decisions with the highest confidence times concern; empty if not drawable."""
         kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
         if kind is None:
             return []
@@ -90,9 +85,9 @@ class Judged:
         return shown
 
 
-def judge(run: TrainedRun, epoch: int) -> Judged | None:
-    """Predict the test samples at an epoch; None without its checkpoint, or if the model gives no finite numbers."""
+def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
+    """Predict the test samples at an epoch; None without its checkpoint, or if logits are not finite."""
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
-    return Judged(logits, run.test, run.concern)
+    return EpochPredictions(logits, run.test, run.concern)
