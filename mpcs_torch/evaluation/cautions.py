@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import is_number
-from mpcs_torch.evaluation.files.tables import Table, text_of
+from mpcs_torch.evaluation.files.tables import FileTable, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
@@ -88,7 +88,7 @@ def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> lis
 
 
 def shared_in_table(
-    table: Table, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
+    table: FileTable, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
 ) -> list[EvaluationWarning]:
     """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
 

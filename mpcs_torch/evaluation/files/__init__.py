@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mpcs_torch.evaluation.files.formats import open_table
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.files.reading import ReadOptions
-    from mpcs_torch.evaluation.files.tables import Table
+    from mpcs_torch.evaluation.files.tables import FileTable
     from mpcs_torch.evaluation.files.trials import read_trials
     from mpcs_torch.evaluation.files.write import write_trials
 
@@ -20,11 +20,11 @@ _FILES = {
     "open_table": "formats",
     "Predictions": "predictions",
     "ReadOptions": "reading",
-    "Table": "tables",
+    "FileTable": "tables",
     "read_trials": "trials",
     "write_trials": "write",
 }
-__all__ = ["Predictions", "PredictionsError", "ReadOptions", "Table", "open_table", "read_trials", "write_trials"]
+__all__ = ["FileTable", "Predictions", "PredictionsError", "ReadOptions", "open_table", "read_trials", "write_trials"]
 
 if not TYPE_CHECKING:
 

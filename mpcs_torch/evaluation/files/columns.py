@@ -14,13 +14,13 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, numbered_families, split_truth
 from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
-from mpcs_torch.evaluation.files.tables import Table, listed, number_of, way
+from mpcs_torch.evaluation.files.tables import FileTable, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
 
 def roles_of(
-    table: Table,
+    table: FileTable,
     reading: ReadOptions,
     *,
     class_names: Sequence[str] | None = None,
@@ -93,7 +93,7 @@ def roles_of(
     return _with_called(columns, roles, label)
 
 
-def _check_uses(table: Table, reading: ReadOptions, names: Sequence[str | None]) -> None:
+def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | None]) -> None:
     """Refuse columns of labels that name groups or rows, too."""
     for name in names:
         if name is not None and name in reading.columns:

@@ -117,7 +117,7 @@ class MatchedRows:
 
     def _ids_of(self, predictions: Predictions) -> RowIds:
         assert self._identifier is not None
-        return RowIds.of(predictions.table.read(texts=[self._identifier]), [self._identifier]).check_different()
+        return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
         """Return the place in another file of each row of the first one."""

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table, distinct_texts, is_gap, listed, text_of, way
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
@@ -144,7 +144,7 @@ class Predictions:
         texts: Sequence[str] = (),
         numbers: Sequence[str] = (),
         decisions: Mapping[str, int] | None = None,
-        table: Table | None = None,
+        table: FileTable | None = None,
     ) -> None:
         self.path, self.reading = path, reading or ReadOptions()
         self.table = with_labels(table or open_table(path), self.reading)
@@ -253,12 +253,11 @@ class Predictions:
         """Return scores as they are in the file, and checked rows without those that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
-        texts = [*self.texts, *(roles.scores if is_decided else ())]
-        numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
-        (numbers if self.table.counts_from_0 else texts).extend(labels)
         if self.from_logits and not self.decides:
             self._doubt_logits()
-        read = self.table.read(numbers=numbers, texts=texts)
+        numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
+        texts = [*self.texts, *labels, *(roles.scores if is_decided else ())]
+        read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         scores = self._made(read) if is_decided else self._matrix(read)
         kept, self._sums = self._kept(scores, target, read), Sums()
@@ -356,7 +355,7 @@ class Predictions:
 
     def _kind_of_truth(self) -> str:
         """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
-        degrees = self.table.read(numbers=self.roles.truth).matrix(self.roles.truth).double()
+        degrees = self.table.read(self.roles.truth, numbers=self.roles.truth).matrix(self.roles.truth).double()
         is_one_hot = bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
         is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
         has_sum = self.from_logits or self._first_sum() is not None

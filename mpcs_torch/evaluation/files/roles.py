@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import Kind, Table, choices, kind_of, listed, number_of, numbers_in, text_of
+from mpcs_torch.evaluation.files.tables import FileTable, Kind, choices, kind_of, listed, number_of, numbers_in, text_of
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
 from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
@@ -66,7 +66,7 @@ class Roles(NamedTuple):
 class OpenColumns:
     """The columns of a table of which the meaning is still open, with the values of their first rows."""
 
-    def __init__(self, table: Table, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
+    def __init__(self, table: FileTable, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
         self.table, self.options = table, reading
         self.class_names = class_names or reading.classes or table.classes or None
         known = class_names or reading.classes

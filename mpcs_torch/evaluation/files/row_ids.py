@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.words import is_index
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class RowIds(NamedTuple):
         return places
 
 
-def shared_ids(tables: Sequence[Table]) -> list[str]:
+def shared_ids(tables: Sequence[FileTable]) -> list[str]:
     """Return the columns of ids that all tables have, by their names."""
     ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
     return [name for name in ids[0] if all(name in others for others in ids)]

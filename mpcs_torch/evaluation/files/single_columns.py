@@ -138,7 +138,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
             ways = f"{way('--classes', [one, two])} makes {two} the positive class"
             raise columns.error(f"has one score and the label {shown(one)} alone: {ways}", column=score)
         return [two, one] if [polarity_of(one), polarity_of(two)] == [1, 0] else [one, two]
-    rows = [label_text(value) for value in table.read(texts=[label]).columns[label].to_pylist()]
+    rows = [label_text(value) for value in table.read([label]).columns[label].to_pylist()]
     rare, count = Counter(text for text in rows if text in classes).most_common()[-1]
     problem = f"is {quoted(rare)} in {count} of {len(rows)} rows, the rarest of {len(classes)} labels"
     ways = f"but one score {quoted(score)} tells two apart: leave out rows with others, or name more by --score-columns"

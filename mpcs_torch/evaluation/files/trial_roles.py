@@ -8,7 +8,7 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, label_text
-from mpcs_torch.evaluation.files.tables import Table, choices, listed
+from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, polarity_of
 
 PAIR = ("enrollment", "test")
@@ -25,7 +25,7 @@ class TrialRoles(NamedTuple):
 
 
 def find_roles(
-    table: Table, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
+    table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
 ) -> TrialRoles:
     """Return the columns of scores and of labels: those of the options, or else those of the only possible reading.
 
@@ -68,7 +68,7 @@ def find_roles(
     return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]], groups)
 
 
-def column_named(table: Table, name: str, option: str = "") -> str:
+def column_named(table: FileTable, name: str, option: str = "") -> str:
     """Return the column of a name; of a file without header, its number may be the name."""
     if not table.has_names and f"column {name}" in table.names:
         return f"column {name}"
@@ -128,7 +128,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
 
-def naming_of(table: Table, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
+def naming_of(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
     """Return the columns that may name trials together, the likeliest first."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
@@ -144,7 +144,12 @@ def naming_of(table: Table, roles: TrialRoles, options: ReadOptions, *, is_match
 
 
 def in_words(
-    table: Table, score: str, names: Sequence[str], words: Sequence[str], unread: Sequence[str], options: ReadOptions
+    table: FileTable,
+    score: str,
+    names: Sequence[str],
+    words: Sequence[str],
+    unread: Sequence[str],
+    options: ReadOptions,
 ) -> str:
     """Return the sentence that says how a file was read."""
     negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target

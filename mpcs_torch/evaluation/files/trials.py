@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_text
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table, choices, listed
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, listed
 from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_roles, in_words, names_shown, naming_of
 from mpcs_torch.evaluation.files.words import polarity_of
 from mpcs_torch.functional.detection.errors import missing_kind
@@ -120,7 +120,7 @@ def read_trials(
 class TrialColumns(NamedTuple):
     """The columns of trials that were read, of all rows."""
 
-    table: Table
+    table: FileTable
     roles: TrialRoles
     scores: NDArray[np.float64]
     naming: Sequence[tuple[str, ...]]
@@ -173,12 +173,12 @@ class TrialColumns(NamedTuple):
 
 
 def read_columns(
-    table: Table, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
+    table: FileTable, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
     """Read scores, labels and other columns of text of all rows, and the columns that may name the rows."""
     score = [roles.score] * bool(roles.score)
     names = dict.fromkeys([*[roles.label] * bool(roles.label), *coded, *chain(*naming)])
-    columns = table.read(numbers=score, texts=[*names])
+    columns = table.read([*score, *names], numbers=score)
     scores = columns.numbers(roles.score) if score else np.empty(0)
     advance(columns.rows)
     return TrialColumns(table, roles, scores, naming, {name: columns.texts(name) for name in names})

@@ -17,7 +17,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.trial_roles import PAIR
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
@@ -28,13 +28,12 @@ TABLES = (".csv", ".parquet", ".npz")
 """The formats that hold all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
-DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
 Columns = dict[str, Any]
 """By name, the values of all rows: an array or a list."""
 
 
 def copy_table(
-    table: Table, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
+    table: FileTable, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
 ) -> None:
     """Copy a file with columns that are replaced or added; all others keep their names, order and texts.
 
@@ -49,18 +48,18 @@ def copy_table(
         PredictionsError: If ``out`` names another format.
     """
     check_copy(table, out)
-    read = table.read(texts=table.names)
+    read = table.read(table.names)
     columns = read.columns
     if table.load_types is not None:
         columns = dict(zip(table.names, table.load_types().columns, strict=True))
     kept = {name: columns[name] for name in table.names if name not in left_out}
-    changed = kept | dict(change(read if table.decimal == "." else _with_points(read)))
+    changed = kept | dict(change(read))
     text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
     write = WRITERS.get(out.suffix.lower(), text)
     replace_whole(out, lambda file: write(file, changed))
 
 
-def check_copy(table: Table, out: Path) -> None:
+def check_copy(table: FileTable, out: Path) -> None:
     """Refuse a file that names a format in which a table cannot be copied."""
     has_arrays = table.path.suffix.lower() in ARRAYS
     if out.suffix.lower() in OTHER_FORMATS and not (has_arrays and out.suffix.lower() in WRITERS):
@@ -83,14 +82,6 @@ def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, array, allow_pickle=False)
-
-
-def _with_points(read: ReadColumns) -> ReadColumns:
-    """Return texts with decimal points in place of decimal commas."""
-    from pyarrow import compute, string
-
-    replaced = partial(compute.replace_substring_regex, pattern=DECIMAL_COMMA, replacement=r"\1.\2")
-    return read._replace(columns={name: replaced(values.cast(string())) for name, values in read.columns.items()})
 
 
 def write_parquet(file: BinaryIO, columns: Columns) -> None:

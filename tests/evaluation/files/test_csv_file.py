@@ -53,7 +53,7 @@ def _line(values: Sequence[str], quoting: Any) -> str:
 def read(path: Path) -> list[tuple[float, str]] | str:
     """Return the number and the text of all rows, or the error."""
     try:
-        columns = open_table(path).read(numbers=["number"], texts=["text"])
+        columns = open_table(path).read(["number", "text"])
         return [*zip(columns.numbers("number").tolist(), columns.columns["text"].to_pylist(), strict=True)]
     except PredictionsError as error:
         return str(error)

@@ -121,7 +121,7 @@ def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, c
     score = "score" if table.has_names else "column 3"
 
     def change(batch: Any) -> dict[str, Any]:
-        doubled = [2 * float(text) for text in batch.columns[score].to_pylist()]
+        doubled = (2 * batch.numbers(score)).tolist()
         return {score: doubled, "new": [7] * batch.rows}
 
     copy_table(table, tmp_path / f"out-{name}", change)
