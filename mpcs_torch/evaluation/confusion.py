@@ -14,7 +14,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import Given, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.roles import SEPARATOR
 from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern.rules import decision_numbers
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import holds, replace_text
@@ -104,10 +104,10 @@ class Watch:
         values = dict[str, list[Values]]()
         for kind, monitor in monitors.items():
             if isinstance(monitor, DriftMonitor):
-                values[kind], find_faults = monitor.values_of(rows.decisions, rows.risk)
+                values[kind], find_faults = monitor.naming_file(rows.decisions, rows.risk)
             else:
                 assert isinstance(monitor, RiskMonitor)
-                values[kind], find_faults = monitor.values_of(
+                values[kind], find_faults = monitor.naming_file(
                     labelled.decisions, labelled.target, labelled.chance, labelled.groups
                 )
             monitor.admit(find_faults)

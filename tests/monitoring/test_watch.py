@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring import logs

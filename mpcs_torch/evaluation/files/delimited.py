@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, check_columns
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of, unnamed
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
@@ -85,7 +85,6 @@ def sniff(path: Path, content: bytes) -> Dialect:
     if comment.startswith("#") and len(_split([comment], delimiter)[0]) == len(rows[0]):
         comments -= 1  # the header begins with #
         rows.insert(0, _split([comment.lstrip("# ")], delimiter)[0])
-    check_columns(path, len(rows[0]))
     has_names = has_header(rows, delimiter)
     cells = [cell.strip() for row in rows[has_names:] for cell in row]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
@@ -177,18 +176,9 @@ def read_text(
     numbers: Collection[str],
     rows: int | None,
 ) -> dict[str, Any]:
-    """Return columns of text as arrow arrays of texts or numbers.
+    """Return columns of text as arrow arrays: all rows, or at least so many of the first ones.
 
-    Args:
-        path: The file, for errors.
-        dialect: How rows are written.
-        read: Returns the bytes of the text.
-        wanted: The columns to read.
-        numbers: Those that are numbers where pyarrow can read them.
-        rows: At least so many of the first rows are read. Default: all.
-
-    Raises:
-        PredictionsError: If a row has too few values, or too many.
+    The ``numbers`` among the ``wanted`` columns are numbers if pyarrow can read them, else texts.
     """
     import pyarrow
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import has_control, quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError, check_columns, reading
 from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, encoding_of, has_header, read_text, sniff
+from mpcs_torch.evaluation.files.file_errors import PredictionsError, reading
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.records import flat_record, records_of
-from mpcs_torch.evaluation.files.tables import Column, FileTable, column_of, unnamed
+from mpcs_torch.evaluation.files.tables import MAX_COLUMNS, Column, FileTable, column_of, unnamed
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import check_member, check_regular, check_whole_tensors, load_tensors
 
@@ -42,7 +42,8 @@ def open_table(path: Path, *, is_whole: bool = True) -> FileTable:
         text = partial(_text_table, is_whole=is_whole)
         opened = next((opened for mark, opened in FORMATS.items() if start.startswith(mark)), text)
         table = (_torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
-        check_columns(path, len(table.names))
+        if len(table.names) > MAX_COLUMNS:
+            raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {len(table.names)}")
         bad = next((name for name in table.names if has_control(name)), None)
         if bad is not None:
             raise PredictionsError(path, f"names of columns must not have control characters, but one is {quoted(bad)}")
@@ -86,7 +87,12 @@ def _text_table(path: Path, *, is_whole: bool) -> FileTable:
 def _json_table(path: Path, text: str, compression: str) -> FileTable:
     """Open JSON lines, a JSON array of records, or an object of columns or of records by id."""
     lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) > 1 and _is_json(lines[0]):
+    is_lines = len(lines) > 1
+    try:
+        json.loads(lines[0])
+    except ValueError:
+        is_lines = False
+    if is_lines:
         records = []
         for row, line in enumerate(lines, start=1):
             with reading(path, row):
@@ -97,14 +103,6 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
     if not table.names:
         raise PredictionsError(path, "must contain records with names of columns")
     return replace(table, dialect=compression)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _nested_table(path: Path, records: Sequence[Any]) -> FileTable:

@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.files.chunks import PredictionsError, values_of
+from mpcs_torch.evaluation.files.file_errors import PredictionsError, naming_file
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP
 from mpcs_torch.evaluation.files.row_ids import RowIds
@@ -49,11 +49,9 @@ class MatchedRows:
         self.units: DecisionUnits | None = None
         """Those of the file that was read last, if rows are combined."""
         self._row_ids = None if identifier is None else self._ids_of(first)
-        frequencies = _numbers_of(read.others, "frequency", reading.frequency, "a whole number of at least 1", 1)
-        weights = _numbers_of(read.others, "weight", reading.weight, "at least 0", 0)
-        self._costs = _numbers_of(read.others, "cost", reading.cost_columns, "a finite number", -torch.inf)
-        self._weights = None if weights is None else weights.squeeze(1)
-        self._frequencies = None if frequencies is None else frequencies.squeeze(1).long()
+        self._weights = _numbers_of(read.others, "weight", [reading.weight])
+        self._frequencies = _numbers_of(read.others, "frequency", [reading.frequency])
+        self._costs = _numbers_of(read.others, "cost", reading.cost_columns)
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
@@ -111,7 +109,7 @@ class MatchedRows:
         assert unit is not None
         codes = groups[unit] if unit in reading.by else groups.pop(unit)
         of_rows = Groups(self.columns[unit].names, codes)
-        with values_of(predictions.path):
+        with naming_file(predictions.path):
             self.units = DecisionUnits.of(of_rows, reading.combine, self._concern, size, len(codes), unit)
             return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
 
@@ -157,11 +155,17 @@ class MatchedRows:
                 raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
 
 
-def _numbers_of(
-    read: ReadColumns, kind: str, given: str | Sequence[str] | None, rule: str, lowest: float
-) -> Tensor | None:
-    """Return the numbers of columns, (N, columns), each finite and at least the lowest; None without columns."""
-    columns = [given] if isinstance(given, str) else list(given or ())
+RULES = {
+    "weight": ("at least 0", 0),
+    "frequency": ("a whole number of at least 1", 1),
+    "cost": ("a finite number", -torch.inf),
+}
+"""By the kind of a number: the rule, and the minimum."""
+
+
+def _numbers_of(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
+    """Return weights (N,), frequencies (N,) or costs (N, columns), all finite; None without columns."""
+    columns, (rule, lowest) = [name for name in names if name is not None], RULES[kind]
     if not columns:
         return None
     numbers = read.matrix(columns).double()
@@ -170,4 +174,6 @@ def _numbers_of(
         place, column = bad.nonzero()[0].tolist()
         name = columns[min(column, len(columns) - 1)]
         raise read.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
-    return numbers
+    if kind == "cost":
+        return numbers
+    return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, Kind, choices, kind_of, listed, number_of, numbers_in, text_of
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain

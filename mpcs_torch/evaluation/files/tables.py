@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError, is_number, reading
+from mpcs_torch.evaluation.files.file_errors import PredictionsError, reading
 from mpcs_torch.evaluation.files.words import MISSING
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Column = Any
 """An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
+MAX_COLUMNS = 100_000
+"""A row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 """The maximum numbers of rows, and of values, from which the contents of columns are inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
@@ -132,15 +134,9 @@ class ReadColumns(NamedTuple):
         return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
 
     def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
-        """Return the code of each value of a column, asking once for each distinct value: int64 (n,).
+        """Return the code of each value of a column: int64 (n,).
 
-        Args:
-            name: The column.
-            code_of: Returns the code of a value, or None if it has none.
-            rule: What a value must be, as the error begins.
-
-        Raises:
-            PredictionsError: If a value has no code.
+        The function returns the code of a value, or None if there is none; then an error begins with the ``rule``.
         """
         encoded = self.single(name).dictionary_encode(null_encoding="encode")
         places, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
@@ -263,9 +259,9 @@ def numbers_in(value: Any) -> list[float] | None:
         if not (text.startswith(("[", "(")) and text.endswith(("]", ")"))):
             return None
         value = text[1:-1].replace(",", " ").split()
-    if not isinstance(value, (list, tuple)) or not value or not all(map(is_number, value)):
-        return None
-    return [float(number) for number in value]
+    with suppress(TypeError, ValueError):
+        return [float(number) for number in value] or None if isinstance(value, (list, tuple)) else None
+    return None
 
 
 def kind_of(values: Sequence[Any]) -> Kind:
@@ -285,9 +281,9 @@ def number_of(value: Any) -> float | None:
     """Return a number, or that of a text, which may end in a percent sign; None for anything else."""
     if isinstance(value, str):
         value = value.strip().removesuffix("%")
-    if isinstance(value, (bool, np.bool_)) or not is_number(value):
-        return None
-    return float(value)
+    with suppress(TypeError, ValueError):
+        return None if isinstance(value, (bool, np.bool_)) else float(value)
+    return None
 
 
 def column_of(values: Sequence[Any]) -> Column:

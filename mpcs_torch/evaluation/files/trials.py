@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import printable, quoted
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
@@ -193,8 +193,8 @@ def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, .
     best, chosen = (False, 0, 0), None
     for pair in product(read.naming, listed.naming):
         if len(pair[0]) == len(pair[1]) and best < (True, len(pair[0]), COMPARED):
-            known, some = listed.ids(pair[1]), read.ids(pair[0]).first(COMPARED)
-            number = int((some.among(known) >= 0).sum())
+            known, some = listed.ids(pair[1]), read.ids(pair[0])
+            number = int((some.among(known)[:COMPARED] >= 0).sum())
             match = (not known.repeated(), len(pair[0]), number) if number else best
             best, chosen = (match, pair) if match > best else (best, chosen)
     if chosen is None:

@@ -14,8 +14,8 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.delimited import SPACE
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.trial_roles import PAIR
@@ -69,14 +69,11 @@ def check_copy(table: FileTable, out: Path) -> None:
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
     """Write an array for each column, in the format of numpy or of torch."""
-    arrays = {
-        name: values.numpy() if isinstance(values, Tensor) else np.array(values.tolist())
-        for name, values in columns.items()
-    }
+    values = {name: a.numpy() if isinstance(a, Tensor) else a.tolist() for name, a in columns.items()}
+    arrays = {name: np.asarray(each) for name, each in values.items()}
     if is_torch:
-        torch.save(
-            {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}, file
-        )
+        saved = {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}
+        torch.save(saved, file)
     else:
         with zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
@@ -156,12 +153,16 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         replace_whole(path, lambda file: write(file, _columns(table)))
         return []
     if trials is None or trials.resolve() == path.resolve():
-        rule = "holds no labels: give a file for the list of trials, --out-trials FILE"
-        raise PredictionsError(path, rule if trials is None else f"{rule}, that is another one")
+        raise PredictionsError(path, "holds no labels: give another file for the list of trials, --out-trials FILE")
     bad = next((each for each in (path, trials) if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)), None)
     if bad is not None:
         raise PredictionsError(bad, "names a format that is not written: csv, parquet and npz, or text for both files")
-    _check_pairs(path, table)
+    if not {*PAIR} <= {*table.groups}:
+        raise PredictionsError(
+            path, f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}"
+        )
+    pairs = {name: _texts(table.groups[name]) for name in PAIR}
+    RowIds.of(ReadColumns(path, pairs), PAIR).check_different()
     replace_together({trials: _writer_of(trials, table, "label"), path: _writer_of(path, table, "score")})
     return [name for name in table.groups if name not in PAIR]
 
@@ -191,12 +192,3 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
-
-
-def _check_pairs(path: Path, table: TrialTable) -> None:
-    """Refuse trials that enrollment and test do not name, or that appear twice."""
-    if not set(PAIR) <= table.groups.keys():
-        rule = f"needs the columns {quoted(list(PAIR))}"
-        raise PredictionsError(path, f"{rule}, but the trials have {quoted(list(table.groups))}")
-    columns = {name: _texts(table.groups[name]) for name in PAIR}
-    RowIds.of(ReadColumns(path, columns), PAIR).check_different()
