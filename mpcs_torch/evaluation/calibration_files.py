@@ -39,7 +39,7 @@ class CalibrationFileError(MpcsError, ValueError):
 
 
 class SavedCalibration(NamedTuple):
-    """A calibration and what it was fitted to."""
+    """A calibration and the kind of scores that it was fitted to."""
 
     method: Method
     module: Calibration
@@ -52,7 +52,7 @@ class SavedCalibration(NamedTuple):
 
 
 def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> Calibration:
-    """Create the calibration of a method, not fitted."""
+    """Create an unfitted calibration."""
     if method == "vector":
         return VectorScaling(num_classes)
     if method == "logistic":
@@ -97,12 +97,12 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
 
 
 class FittedCalibration(NamedTuple):
-    """A calibration and what it changes on the rows that it was fitted to."""
+    """A calibration, with its loss on the rows of the fit before and after."""
 
     saved: SavedCalibration
     rows: int
     measure: str
-    """The name of the measure that the fit lowers."""
+    """The name of the loss that the fit minimizes."""
     before: float
     after: float
 

@@ -48,9 +48,9 @@ class FileDecisions(NamedTuple):
     decisions: int
     referrals: int
     result: Result[ClassifierScores] | None
-    """The evaluation of the rows with labels, as `mpcs score` makes it of the file of decisions."""
+    """The evaluation of the rows with labels, as by `mpcs score` of the file of decisions."""
     units: str = ""
-    """A sentence on the combination of rows to units of decision."""
+    """A sentence on how rows were combined into units of decision."""
 
 
 class UnitRows(NamedTuple):
@@ -65,7 +65,7 @@ class UnitRows(NamedTuple):
     units: Tensor
     """(N,): the place of each row of the file among these rows."""
     note: str
-    """A sentence on the combination of rows to units of decision; empty if each row is alone."""
+    """A sentence on how rows were combined into units of decision; empty if they were not."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
@@ -121,7 +121,7 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
-    """Fit a rule to the rows of a file that `open_to_fit` opened; return how they were combined to units, if at all.
+    """Fit a rule to the rows of a file that `open_to_fit` opened; return a sentence on their units, if any.
 
     Rows that cannot guarantee the limits are refused.
 

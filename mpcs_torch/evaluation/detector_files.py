@@ -32,7 +32,7 @@ class DetectorTrials(NamedTuple):
     trials: Trials
     is_llr: bool
     development: Trials | None = None
-    """Other trials, from which thresholds, calibrations and fusions are learnt."""
+    """Other trials, from which thresholds, calibrations and fusions are learned."""
 
 
 class DetectorFiles(NamedTuple):
@@ -129,26 +129,26 @@ def _learned(
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
-    """Read files whose trials must be the same, put all in the order of the first, and read groups from that one."""
+    """Read files of the same trials, in the order of the first file, which alone has the groups."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
-    tables = [first, *(_in_order_of(first, *other) for other in others)]
+    tables = [first, *(_align(first, *other) for other in others)]
     if options.unit is None:
         return tables
     with naming_file(paths[0]):
         number = len(first.trials.labels)
         units = DecisionUnits.of(first.groups[options.unit], options.combine, None, 2, number, options.unit)
-        return [_of_units(table, units) for table in tables]
+        return [_combine(table, units) for table in tables]
 
 
-def _of_units(table: TrialTable, units: DecisionUnits) -> TrialTable:
-    """Return a trial for each unit: its mean or highest score; a target if all, or one, of its trials are."""
+def _combine(table: TrialTable, units: DecisionUnits) -> TrialTable:
+    """Return one trial for each unit: its mean or highest score; a target if all, or any, of its trials are."""
     groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
     read = f"{table.read}; {units.note(('non-target', 'target'))}"
     return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)
 
 
-def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
+def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
     """Return the trials of another detector in the order of the first: matched by name, or row by row without names.
 
     A trial that is missing in one of the files, or has another label there, is refused.

@@ -92,9 +92,9 @@ def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) ->
 
 
 def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which cells are filled, and all scores, or labels above and below 0.
+    """Return a mask of the filled cells, and all scores, or labels above and below 0.
 
-    Those cells are filled that the mask says, else those that are not NaN or 0.
+    Without a mask in the file, cells are filled unless they are NaN or 0.
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f").astype(np.float64)

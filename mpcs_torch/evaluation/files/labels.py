@@ -1,4 +1,4 @@
-"""Give a table the labels, and columns of groups, that another file has for its rows: it replaces no column."""
+"""Join the labels and the columns of groups of a second file to a table; no column is replaced."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -75,14 +75,13 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 
 
 def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
-    """Return the column of labels of a file, as that of class "", or its columns of degrees of truth by class.
+    """Return the column of labels of a file, under the key "", or its columns of degrees of truth by class.
 
-    Labels have the column of the option, one that is called so, or the only one; degrees of truth are named after
-    columns of scores.
+    The labels are in the column of the option, in one with such a name, or in the only one.
     """
     other.check_columns([reading.label_column], "--label-column")
     columns = OpenColumns(other, ReadOptions(), None)
-    columns.take([name for name in other.names if name in (identifier, *reading.columns) or is_index(name)])
+    columns.exclude([name for name in other.names if name in (identifier, *reading.columns) or is_index(name)])
     label = reading.label_column or columns.label_among(columns.open, *get_args(Kind))
     if label is None and len(columns.open) == 1 and (not other.has_names or not columns.of_kind("number")):
         label = columns.open[0]
@@ -100,7 +99,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
 
 
 def _shared_id(table: FileTable, other: FileTable) -> str | None:
-    """Return the only id that both tables name; refuse ids by which rows cannot be matched."""
+    """Return the only column of ids in both tables; refuse ids by which rows cannot be matched."""
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:
@@ -110,7 +109,7 @@ def _shared_id(table: FileTable, other: FileTable) -> str | None:
 
 
 def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
-    """Return the place of each row in another table of so many rows, which is that of the row itself."""
+    """Return the number of each row, as its place in another table, which must have the same number of rows."""
     rows = table.read(table.names[:1]).rows
     if rows != count:
         header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
@@ -119,7 +118,7 @@ def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:
-    """Return the values at some places; at -1, a missing one."""
+    """Return the values at some places; -1 stands for a missing value."""
     import pyarrow
 
     if isinstance(column, Tensor):

@@ -1,4 +1,4 @@
-"""The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
+"""Match the rows of several files of predictions, by ids or by their order, with their labels and groups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """Those of the file that was read last, if rows are combined."""
+        """The units of the last file, if rows are combined."""
         self._row_ids = None if identifier is None else self._ids_of(first)
         self._weights = _numbers_of(read.others, "weight", [reading.weight])
         self._frequencies = _numbers_of(read.others, "frequency", [reading.frequency])
@@ -56,10 +56,10 @@ class MatchedRows:
         self._ids = self._independent_ids(len(read.target))
 
     def rows_of(self, predictions: Predictions) -> Rows:
-        """Return the rows of a file as they are evaluated, in the order of the first file; the first one comes first.
+        """Return the rows of a file for evaluation, in the order of the first file, which must be the first call.
 
         Raises:
-            PredictionsError: If a file cannot be read, or its rows are others.
+            PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
         """
         scores, target = self._scores, self._target
         if predictions is not self._first:
@@ -84,7 +84,7 @@ class MatchedRows:
         return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> Tensor:
-        """Return what is independent: rows, which may be repeated, or clusters."""
+        """Return the ids of what is independent: rows, which may be repeated, or clusters."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]

@@ -37,7 +37,7 @@ def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tupl
 
     Returns:
         The names (enrolments or tests, in general) and their statistics in the same order, and the number of names with
-        fewer scores than the highest ones that were asked for: all of theirs were taken.
+        fewer than ``top`` scores, all of which were used.
     """
     table = open_table(path)
     roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
@@ -66,7 +66,7 @@ def rewrite_scores(
     *,
     sides: Sequence[str] = (),
 ) -> str:
-    """Copy a file of trials with other scores, as `copy_table` does, and return how it was read, in a sentence.
+    """Copy a file of trials with changed scores, as `copy_table` does, and return a sentence on how it was read.
 
     ``change`` maps scores (n,), float64, and the names of each of the ``sides``, enrollment or test, to new scores.
     Labels need not be there.

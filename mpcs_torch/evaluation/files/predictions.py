@@ -63,7 +63,7 @@ class PredictedRows(NamedTuple):
     target: Tensor
     """(N,) labels, or (N, C) soft labels; (N, 0) if the file has no labels."""
     others: ReadColumns
-    """Columns that were asked for, and that are neither scores nor labels."""
+    """The requested columns beside scores and labels."""
 
     @property
     def is_soft(self) -> bool:
@@ -95,11 +95,11 @@ class Predictions:
 
     Args:
         path: The file, in any format of `open_table`.
-        reading: How to read it, where its content does not say it.
+        reading: Options for what its content leaves open.
         class_names: The classes in index order, if they are known. Default: those that the file names.
         needs_labels: Whether a file, or a row, without a label is refused. Otherwise targets are (n, 0), or `NO_LABEL`.
-        texts: Columns to read besides, such as a patient. Those that the file lacks are left out.
-        numbers: Columns of numbers to read besides.
+        texts: Further columns to read, such as a patient; columns that the file lacks are left out.
+        numbers: Further columns of numbers to read.
         decisions: The numbers of decisions by name, if they are more than classes: see `decision_numbers`.
         table: The file, if it is open.
 
@@ -124,7 +124,7 @@ class Predictions:
         self._needs_labels = needs_labels
         self._notes, self._whole = list[str](), 1.0
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
-        """The columns that are read besides."""
+        """The further columns of texts."""
         self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
         self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
@@ -146,14 +146,14 @@ class Predictions:
 
     @cached_property
     def refers(self) -> bool:
-        """Whether a decision is none of the classes: a referral or a coarse answer."""
+        """Whether a decision is a referral or a coarse answer, not a class."""
         if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
             return False
         texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
         return not texts.isdisjoint({*self._decisions} - {*self.class_names})
 
     def how(self) -> str:
-        """Return how the file was read, in one line."""
+        """Return one line on how the file was read."""
         dialect = f" ({self.table.dialect})" if self.table.dialect else ""
         percent = "; percentages, divided by 100" if self._whole != 1 else ""
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
@@ -222,12 +222,12 @@ class Predictions:
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         if self.reading.from_logits and not self.decides:
-            self._doubt_logits()
+            self._warn_of_probabilities()
         numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
         texts = [*self.texts, *labels, *(roles.scores if is_decided else ())]
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
-        scores = self._made(read) if is_decided else self._matrix(read)
+        scores = self._decided(read) if is_decided else self._matrix(read)
         kept, self._notes = self._kept(scores, target, read), []
         if not kept.all():
             scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
@@ -241,7 +241,7 @@ class Predictions:
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return which rows have a label, scores, a cluster and a unit: (n,); all, unless rows may be left out."""
+        """Return a mask (n,) of rows with a label, scores, a cluster and a unit; all True if none may be dropped."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
@@ -266,7 +266,7 @@ class Predictions:
             raise read.error(problem, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
-    def _made(self, read: ReadColumns) -> Tensor:
+    def _decided(self, read: ReadColumns) -> Tensor:
         """Return the column of decisions: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
         rule = f"must be one of {listed([*numbers])}"
@@ -339,13 +339,13 @@ class Predictions:
             return 100.0 if self.roles.is_percent else 1.0
         return whole_of(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
 
-    def _doubt_logits(self) -> None:
-        """Warn if the first logits are all from 0 to 1, or sum to 1 or 100."""
+    def _warn_of_probabilities(self) -> None:
+        """Warn if the first logits look like probabilities: all are from 0 to 1, or they sum to 1 or 100."""
         first, is_one = self.roles.first_scores, self.roles.form == "positive"
         is_in_unit = bool(((first >= 0) & (first <= 1)).all())
         if len(first) > 1 and (is_in_unit or (not is_one and self._first_sum() is not None)):
-            told = "the scores look like probabilities, but are read as logits: leave out --logits"
-            warnings.warn(f"{self.path.name}: {told}", ProbabilitiesWarning, stacklevel=2)
+            problem = "the scores look like probabilities, but are read as logits: leave out --logits"
+            warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
 
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
         """Return probabilities and labels."""

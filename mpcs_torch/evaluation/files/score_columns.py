@@ -1,4 +1,4 @@
-"""The columns of scores, or of predicted labels, by their names, and by what their rows sum to."""
+"""Find the columns of scores, or of predicted labels, by their names and the sums of their rows."""
 
 import re
 from collections import defaultdict
@@ -51,9 +51,9 @@ def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str],
     is_written = decisions == [DECISION] and columns.is_written and not options.score_columns
     if options.decision_column is not None or is_written:
         return roles_of_decisions(columns, label, decisions[0])
-    columns.take(decisions)
-    columns.take([] if label is None else [name for name in columns.of_kind("whole") if split_truth(name)])
-    columns.take(columns.of_kind("text", "whole", "empty", among=[name for name in columns.open if is_index(name)]))
+    columns.exclude(decisions)
+    columns.exclude([] if label is None else [name for name in columns.of_kind("whole") if split_truth(name)])
+    columns.exclude(columns.of_kind("text", "whole", "empty", among=[name for name in columns.open if is_index(name)]))
     if options.score_columns:
         return _chosen(columns, label)
     lists = [name for name in columns.of_kind("list") if truth or len(first_list(columns, name)) > 1]
@@ -112,7 +112,7 @@ def _fits(columns: OpenColumns, reading: Roles) -> bool:
 
 
 def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
-    """Refuse the scores of the best classes of each row, which other columns name: their number is a rank."""
+    """Refuse scores of the best classes of each row, such as top1 and top2: their number is a rank, not a class."""
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.of_kind("whole", "text", among=columns.table.names):
@@ -126,7 +126,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only reading, though its first rows do not sum to 1, which its rows then say."""
+    """Return the only reading although its first rows do not sum to 1; the check of the rows reports the sums."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -144,7 +144,7 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
 
 
 def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str]) -> Iterator[Roles]:
-    """Yield the columns that may be the scores of classes."""
+    """Yield the columns that can be the scores of classes."""
     filled = columns.of_kind("number", "whole", "empty")  # a class may have no scores yet
     known = [name for name in filled if not {*words_of(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = (columns.of_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
@@ -184,10 +184,7 @@ def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Role
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns that are named after all classes, with one text before and one after them, in any case.
-
-    Columns with just the names go before others.
-    """
+    """Yield the columns named after all classes, with the same prefix and suffix, in any case; without these first."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -205,7 +202,7 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
 
 
 def _words(columns: OpenColumns, label: str | None) -> set[str]:
-    """Return the labels that are names: of the first rows, or of all rows of logits, which have no sum to tell by."""
+    """Return the labels that are words: of the first rows; of all rows for logits, whose sums say nothing."""
     if label is None or columns.kinds[label] != "text":
         return set()
     is_of_all = columns.options.from_logits
@@ -213,7 +210,7 @@ def _words(columns: OpenColumns, label: str | None) -> set[str]:
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the columns that begin, or end, with the same word for scores."""
+    """Yield groups of columns that begin, or end, with the same word for scores."""
     for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
@@ -224,7 +221,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _classes_of(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the names of classes: those of the columns, without a word for scores that all have, or as labels are."""
+    """Return the names of the columns as classes, without a word for scores that all share."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, wor
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
-    """Refuse one score beside a column that has the values of the labels: the score may be that of this class."""
+    """Refuse one score beside a column with the values of the labels: it may be the score of this class."""
     labels = set() if label is None else columns.texts(label)
     others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
@@ -93,7 +93,7 @@ def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: 
 
 
 def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return one column with the probability of a class: the one that its name says, else the positive class."""
+    """Return one column with the probability of the class in its name, else of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
@@ -126,7 +126,7 @@ def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Rol
 
 
 def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
-    """Return the two labels beside one score, that of the positive class last; refuse more, and say which is rare."""
+    """Return the two labels beside one score, the positive class last; refuse more, and name the rarest."""
     table = columns.table
     known = {label_text(text) for text in distinct_texts(table, [label], MAX_CLASSES)}
     classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
@@ -146,7 +146,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
-    """Return the number of the only class that the name of a column names, as a word, or as it is true or false."""
+    """Return the number of the only class in the name of a column: by its word, or by a word for true or false."""
     words = words_of(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {polarity_of(word) for word in words} - {None}

@@ -87,7 +87,8 @@ class ReadColumns(NamedTuple):
             with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
                 values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
         if is_floating(values.type) or is_integer(values.type):
-            return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)  # a copy, which may be written
+            filled = values.cast(pyarrow.float64(), safe=False).fill_null(np.nan)
+            return np.array(np.from_dlpack(filled))  # a copy, which may be written; `to_numpy` would import pandas
         numbers = []
         for place, value in enumerate(values.to_pylist()):
             number = np.nan if is_gap(value) else number_of(value)
@@ -139,7 +140,7 @@ class ReadColumns(NamedTuple):
         The function returns the code of a value, or None if there is none; then an error begins with the ``rule``.
         """
         encoded = self.single(name).dictionary_encode(null_encoding="encode")
-        places, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
         codes = [code_of(value) for value in distinct]
         bad = np.isin(places, [place for place, code in enumerate(codes) if code is None])
         if bad.any():

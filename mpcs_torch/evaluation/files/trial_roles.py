@@ -27,7 +27,7 @@ class TrialRoles(NamedTuple):
 def find_roles(
     table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
 ) -> TrialRoles:
-    """Return the columns of scores and of labels: those of the options, or else those of the only possible reading.
+    """Return the columns of scores and of labels: by the options, or else by the only possible reading.
 
     A label has a name of labels, or else only words of targets and non-targets; numbers such as 0 and 1 are labels only
     if no other column has two words or digits. A score has a name of scores, or else is the only column of numbers;
@@ -41,7 +41,7 @@ def find_roles(
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
         groups |= {} if name is None else {name: column_named(table, name, option)}
     columns = OpenColumns(table, options, None)
-    columns.take([*groups.values()])
+    columns.exclude([*groups.values()])
     if len(options.score_columns) > 1:
         raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
     given = [column_named(table, name, "--score-column") for name in options.score_columns]
@@ -129,7 +129,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
 
 
 def naming_of(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
-    """Return the columns that may name trials together, the likeliest first."""
+    """Return the groups of columns that may name trials, the most likely first."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
@@ -151,7 +151,7 @@ def in_words(
     unread: Sequence[str],
     options: ReadOptions,
 ) -> str:
-    """Return the sentence that says how a file was read."""
+    """Return a sentence on how a file was read."""
     negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
     parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
     parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]

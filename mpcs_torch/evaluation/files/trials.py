@@ -43,15 +43,15 @@ class Trials(NamedTuple):
 
 
 class TrialTable(NamedTuple):
-    """Trials with what else their file says of them."""
+    """Trials with their names and groups."""
 
     trials: Trials
     names: "pyarrow.Array | None"
-    """(N,), no two alike; None if the file does not name its trials, or if names are not asked for."""
+    """(N,), all different; None if the file has no names of trials, or if they were not requested."""
     groups: dict[str, Groups]
-    """By column, those that were asked for."""
+    """By column, the requested ones."""
     read: str = ""
-    """A sentence on the reading of the file."""
+    """A sentence on how the file was read."""
     unread: Sequence[str] = ()
     """The columns that were not read."""
 
