@@ -1,4 +1,4 @@
-"""Fit decision rules to files of predictions, and decide or refer the rows of others."""
+"""Fit decision rules to files of predictions, and decide or refer the rows of further files."""
 
 import warnings
 from collections.abc import Iterable

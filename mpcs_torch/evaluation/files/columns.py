@@ -12,14 +12,14 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, numbered_families, split_truth
-from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
+from mpcs_torch.evaluation.files.score_columns import assign_scores, by_class
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
 from mpcs_torch.evaluation.files.tables import FileTable, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
 
-def roles_of(
+def assign_roles(
     table: FileTable,
     reading: ReadOptions,
     *,
@@ -63,7 +63,7 @@ def roles_of(
         raise columns.error("cannot be labels and predictions, too", column=both)
     columns.exclude(of_labels)
     decisions = [reading.decision_column] if reading.decision_column else _decisions(columns)
-    roles = scores_of(columns, label, truth, decisions)
+    roles = assign_scores(columns, label, truth, decisions)
     if columns.class_names is None and not table.has_names and roles.form == "columns":
         roles = roles._replace(classes=classes_by_place(columns, label, len(roles.scores)))
     if label is None and not truth:

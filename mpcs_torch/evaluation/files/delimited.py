@@ -1,4 +1,4 @@
-"""Text tables: the dialect, found from the content and told, and the rows."""
+"""Read text tables: infer the dialect from the content, and read the rows."""
 
 import csv
 import io
@@ -49,7 +49,7 @@ class Dialect(NamedTuple):
         return [*words, *([] if self.has_names else ["no header"])]
 
 
-def encoding_of(start: bytes) -> str:
+def detect_encoding(start: bytes) -> str:
     """Return the encoding of text by its first bytes."""
     for mark, encoding in ENCODINGS:
         if start.startswith(mark):
@@ -69,7 +69,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
     """
     file = io.BytesIO(content)
     start = file.read(SNIFFED_BYTES) + file.readline() + file.readline()
-    encoding = encoding_of(start)
+    encoding = detect_encoding(start)
     text = start.decode(encoding, "ignore")  # rows name what is damaged
     if "\0" in text:
         raise PredictionsError(path, "is a binary file of no known format")
@@ -95,7 +95,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
         is_last = not any(row[-1].strip() for row in rows[1:])
         names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
     names = names if has_names else unnamed(len(rows[0]))
-    header_lines = _lines_of_header(lines[comments:], delimiter) if has_names else 0
+    header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
     return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, comments)
 
 
@@ -114,7 +114,7 @@ def _fields(line: str) -> list[str]:
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Return the delimiter by which rows have the fields of the first one, and by which most of them are numbers."""
-    best, found = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
+    best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
         if not rows or len(rows[0]) < 2:
@@ -125,11 +125,11 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
         numbers = sum(number_of(cell) is not None for cell in cells) / len(cells)
         key = (round(share, 1), numbers > 0, delimiter != SPACE, round(numbers, 3))
         if key > best:
-            best, found = key, (delimiter, rows)
-    return found
+            best, split = key, (delimiter, rows)
+    return split
 
 
-def _lines_of_header(lines: Sequence[str], delimiter: str) -> int:
+def _header_lines(lines: Sequence[str], delimiter: str) -> int:
     """Return the number of lines until the header ends; a name in quotes may go over several."""
     reader = csv.reader(iter(lines), delimiter=delimiter)
     if delimiter != SPACE:

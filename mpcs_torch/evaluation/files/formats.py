@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import has_control, quoted
-from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, encoding_of, has_header, read_text, sniff
+from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, detect_encoding, has_header, read_text, sniff
 from mpcs_torch.evaluation.files.file_errors import PredictionsError, reading
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
-from mpcs_torch.evaluation.files.records import flat_record, records_of
+from mpcs_torch.evaluation.files.records import flat_record, parse_records
 from mpcs_torch.evaluation.files.tables import MAX_COLUMNS, Column, FileTable, column_of, unnamed
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import check_member, check_regular, check_whole_tensors, load_tensors
@@ -53,29 +53,29 @@ def open_table(path: Path, *, is_whole: bool = True) -> FileTable:
         return table
 
 
-def _compression_of(start: bytes) -> str:
+def _compression(start: bytes) -> str:
     return next((name for mark, name in PACKED.items() if start.startswith(mark)), "")
 
 
 def _content(path: Path, *, is_whole: bool) -> bytes:
     """Return the bytes of a text file, decompressed; of a file that may grow, up to its last line end."""
     content = path.read_bytes()
-    if compression := _compression_of(content):
+    if compression := _compression(content):
         import pyarrow
 
         return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(content), compression).read())
-    is_wide = encoding_of(content[:SNIFFED_BYTES]).startswith("utf-16")  # whose line ends are not one byte
+    is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith("utf-16")  # whose line ends are not one byte
     return content if is_whole or is_wide else content[: content.rfind(b"\n") + 1]
 
 
 def _text_table(path: Path, *, is_whole: bool) -> FileTable:
     """Open text: JSON if it begins as such, else rows with a delimiter between fields."""
     with path.open("rb") as file:
-        compression = _compression_of(file.read(8))
+        compression = _compression(file.read(8))
     read = partial(_content, path, is_whole=is_whole)
     content = read()
     start = content[:SNIFFED_BYTES]
-    text = start.decode(encoding_of(start), "ignore").lstrip()
+    text = start.decode(detect_encoding(start), "ignore").lstrip()
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
         return _json_table(path, content.decode("utf-8-sig"), compression)
     dialect = sniff(path, content)
@@ -98,7 +98,7 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
             with reading(path, row):
                 records.append(json.loads(line))
     else:
-        records = records_of(json.loads(text))
+        records = parse_records(json.loads(text))
     table = _nested_table(path, records)
     if not table.names:
         raise PredictionsError(path, "must contain records with names of columns")
@@ -141,7 +141,9 @@ def _arrow_table(path: Path) -> FileTable:
 
 def _typed_table(path: Path, schema: Any, read: Callable[[Sequence[str]], Any], **about: Any) -> FileTable:
     """Return a table of columns with arrow's types, which a function reads by name."""
-    if any(map(_is_deep, schema.types)):
+    from pyarrow import types
+
+    if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
         return _nested_table(path, read(schema.names).to_pylist())
 
     def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
@@ -151,12 +153,11 @@ def _typed_table(path: Path, schema: Any, read: Callable[[Sequence[str]], Any], 
     return FileTable(path, schema.names, load, **about)
 
 
-def _is_deep(kind: Any) -> bool:
-    """Return whether a type of arrow is nested, and not a list of numbers."""
+def _is_list(kind: Any) -> bool:
     from pyarrow import types
 
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return types.is_nested(kind) and not (is_list and types.is_primitive(kind.value_type))
+    return bool(is_list and types.is_primitive(kind.value_type))
 
 
 def _plain(chunked: Any) -> Column:
@@ -168,14 +169,11 @@ def _plain(chunked: Any) -> Column:
     column.validate(full=True)  # of texts, that they are UTF-8
     if types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if _is_list(kind):
         values, lengths = column.flatten(), compute.list_value_length(column).unique().to_pylist()
-        if len(lengths) == 1 and lengths[0] and types.is_primitive(kind.value_type) and not values.null_count:
+        if len(lengths) == 1 and lengths[0] and not values.null_count:
             return torch.from_numpy(np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1))
-        return column_of(column.to_pylist())
-    if types.is_nested(kind) or types.is_boolean(kind):
-        return column_of(column.to_pylist())
-    return column.cast(string())
+    return column_of(column.to_pylist()) if _is_list(kind) or types.is_boolean(kind) else column.cast(string())
 
 
 def _xlsx_table(path: Path) -> FileTable:
@@ -246,7 +244,8 @@ def _torch_table(path: Path) -> FileTable:
 def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
     """Return a table of arrays that have as many rows as the largest; the others are named in its dialect."""
     shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
-    sizes = {name: np.prod(shape) for name, shape in shapes.items() if len(shape) in (1, 2) and _is_plain(arrays[name])}
+    plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
+    sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}
     if not sizes:
         raise PredictionsError(path, f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}")
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
@@ -264,11 +263,6 @@ def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = 
     unread = [name for name in other if name != called]
     words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
     return FileTable(path, names, load, dialect=words, counts_from_0=True, classes=classes)
-
-
-def _is_plain(array: Any) -> bool:
-    """Return whether an array has real numbers or texts."""
-    return not isinstance(array, np.ndarray) or array.dtype.kind in "fiubU"
 
 
 def _array_column(values: Any) -> Column:

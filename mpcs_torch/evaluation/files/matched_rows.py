@@ -48,10 +48,10 @@ class MatchedRows:
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
         """The units of the last file, if rows are combined."""
-        self._row_ids = None if identifier is None else self._ids_of(first)
-        self._weights = _numbers_of(read.others, "weight", [reading.weight])
-        self._frequencies = _numbers_of(read.others, "frequency", [reading.frequency])
-        self._costs = _numbers_of(read.others, "cost", reading.cost_columns)
+        self._row_ids = None if identifier is None else self._row_names(first)
+        self._weights = _row_numbers(read.others, "weight", [reading.weight])
+        self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
+        self._costs = _row_numbers(read.others, "cost", reading.cost_columns)
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
@@ -113,7 +113,7 @@ class MatchedRows:
             self.units = DecisionUnits.of(of_rows, reading.combine, self._concern, size, len(codes), unit)
             return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
 
-    def _ids_of(self, predictions: Predictions) -> RowIds:
+    def _row_names(self, predictions: Predictions) -> RowIds:
         assert self._identifier is not None
         return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
@@ -121,7 +121,7 @@ class MatchedRows:
         """Return the place in another file of each row of the first one."""
         number = len(self._target)
         if self._row_ids is not None:
-            ids = self._ids_of(predictions)
+            ids = self._row_names(predictions)
             ids.all_among(self._row_ids)
             return torch.from_numpy(self._row_ids.all_among(ids)).long()
         if rows > number:
@@ -163,7 +163,7 @@ RULES = {
 """By the kind of a number: the rule, and the minimum."""
 
 
-def _numbers_of(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
+def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
     """Return weights (N,), frequencies (N,) or costs (N, columns), all finite; None without columns."""
     columns, (rule, lowest) = [name for name in names if name is not None], RULES[kind]
     if not columns:

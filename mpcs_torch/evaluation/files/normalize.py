@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import ReadColumns, listed
-from mpcs_torch.evaluation.files.trial_roles import PAIR, find_roles, in_words, naming_of
+from mpcs_torch.evaluation.files.trial_roles import PAIR, find_names, find_roles, in_words
 from mpcs_torch.evaluation.files.trials import MISSING, read_columns
 from mpcs_torch.evaluation.files.write import copy_table
 from mpcs_torch.functional.detection.normalization import (
@@ -76,7 +76,7 @@ def rewrite_scores(
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
-    naming = naming_of(table, roles, options, is_matched=False) if sides else []
+    naming = find_names(table, roles, options, is_matched=False) if sides else []
     pair = next((names for names in naming if len(names) == 2), ())
     if sides and not pair:
         rule = "must name enrollment and test: name two columns with --id-column A,B"

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern.rules import MAX_CLASSES
-from mpcs_torch.evaluation.files.columns import roles_of
+from mpcs_torch.evaluation.files.columns import assign_roles
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
+from mpcs_torch.evaluation.files.roles import label_numbers, nominal_sum, span
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.most_probable import highest_class
@@ -127,7 +127,7 @@ class Predictions:
         """The further columns of texts."""
         self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
-        self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
+        self.roles = assign_roles(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
@@ -166,7 +166,7 @@ class Predictions:
 
     def _costs_in_words(self) -> str:
         columns, classes = self.reading.cost_columns, self.class_names
-        if len(columns) == 1 and len(classes) > 1:
+        if len(columns) < len(classes):
             return f"{span(classes)}: lists {listed(columns)}"
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
@@ -337,7 +337,7 @@ class Predictions:
         """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
         if self.roles.form == "positive":
             return 100.0 if self.roles.is_percent else 1.0
-        return whole_of(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
+        return nominal_sum(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
 
     def _warn_of_probabilities(self) -> None:
         """Warn if the first logits look like probabilities: all are from 0 to 1, or they sum to 1 or 100."""

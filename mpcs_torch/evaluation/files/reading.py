@@ -53,13 +53,13 @@ class ReadOptions(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """The columns beside scores and labels that are asked for."""
+        """The requested columns of groups, clusters, units and ids."""
         names = [*self.by, self.cluster, self.crossed, self.unit, self.id_column]
         return list(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def numbers(self) -> list[str]:
-        """The columns of numbers beside scores that are asked for."""
+        """The requested columns of weights, frequencies and costs."""
         return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
 
     def alone(self) -> "ReadOptions":

@@ -120,7 +120,7 @@ class OpenColumns:
         return matrix[np.isfinite(matrix).all(axis=1)]
 
 
-def whole_of(sums: Any, num_classes: int) -> float | None:
+def nominal_sum(sums: Any, num_classes: int) -> float | None:
     """Return 1, or 100 for percentages, if all sums of rows are near it, as far as rounding explains; else None."""
     rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
     fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))

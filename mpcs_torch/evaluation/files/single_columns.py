@@ -24,7 +24,7 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
         raise columns.error(f"{problem}: {ways} of a class")
 
 
-def refuse_scores_of(columns: OpenColumns, classes: set[str], decision: str) -> None:
+def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decision: str) -> None:
     """Refuse predicted labels beside columns of numbers that are named after them."""
     words = [name.lower() for name in classes if number_of(name) is None and len(name) > 1]
     named = [name for name in columns.of_kind("number", "whole") if any(word in name.lower() for word in words)]
@@ -39,7 +39,7 @@ def first_list(columns: OpenColumns, name: str) -> Sequence[float]:
     return next((numbers for value in columns.values[name] if (numbers := numbers_in(value))), ())
 
 
-def roles_of_lists(columns: OpenColumns, name: str, label: str | None) -> Roles:
+def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
     """Return one column of lists, whose classes are numbered, from 0 or from 1 as the first labels are, or named."""
     size = len(first_list(columns, name))
     if size > MAX_CLASSES:
@@ -92,7 +92,7 @@ def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: 
     raise columns.error(f"{problem}: {ways}{beside}", column=names[0])
 
 
-def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Roles:
+def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
     """Return one column with the probability of the class in its name, else of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
@@ -155,7 +155,7 @@ def _named_class(name: str, classes: Sequence[str]) -> list[int]:
     return named if len(named) == 1 else []
 
 
-def roles_of_decisions(columns: OpenColumns, label: str | None, decision: str) -> Roles:
+def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Roles:
     """Return a column of predicted labels; its classes are all of its values and of the labels."""
     if columns.class_names is not None:
         return Roles("decisions", [decision], tuple(columns.class_names))

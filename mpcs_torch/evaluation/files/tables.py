@@ -202,11 +202,11 @@ class FileTable:
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
-        """Refuse a table that lacks a column, and say which option asked for it."""
+        """Refuse a table that lacks a column, and name the option that requests it."""
         for name in names:
             if name is not None and name not in self.names:
-                asked = f" of {option}" if option else ""
-                raise PredictionsError(self.path, f"has no column {quoted(name)}{asked}; {self.it_has()}")
+                source = f" of {option}" if option else ""
+                raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
 
     def it_has(self) -> str:
         """Return which columns the file has, for a message."""

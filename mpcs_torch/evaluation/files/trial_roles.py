@@ -15,13 +15,13 @@ PAIR = ("enrollment", "test")
 
 
 class TrialRoles(NamedTuple):
-    """The columns of scores and of labels, empty if there are none, all others, and of these the groups asked for."""
+    """The columns of scores and of labels (empty if there are none), all further ones, and the requested groups."""
 
     score: str
     label: str
     others: list[str]
     groups: dict[str, str]
-    """By the name that was asked for."""
+    """By the requested name."""
 
 
 def find_roles(
@@ -128,7 +128,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
 
-def naming_of(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
+def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
     """Return the groups of columns that may name trials, the most likely first."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):

@@ -163,7 +163,7 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         )
     pairs = {name: _texts(table.groups[name]) for name in PAIR}
     RowIds.of(ReadColumns(path, pairs), PAIR).check_different()
-    replace_together({trials: _writer_of(trials, table, "label"), path: _writer_of(path, table, "score")})
+    replace_together({trials: _pair_writer(trials, table, "label"), path: _pair_writer(path, table, "score")})
     return [name for name in table.groups if name not in PAIR]
 
 
@@ -180,7 +180,7 @@ def _texts(groups: Groups) -> Any:
     return array(groups.names, string()).take(array(groups.codes.int().numpy()))
 
 
-def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
+def _pair_writer(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
     """Return the writer of the scores or of the labels of enrollment and test, if text can hold their names."""
     for name in PAIR:
         rule = "must have no white space in text"
