@@ -104,10 +104,10 @@ class Watch:
         values = dict[str, list[Values]]()
         for kind, monitor in monitors.items():
             if isinstance(monitor, DriftMonitor):
-                values[kind], find_faults = monitor.naming_file(rows.decisions, rows.risk)
+                values[kind], find_faults = monitor.values_of(rows.decisions, rows.risk)
             else:
                 assert isinstance(monitor, RiskMonitor)
-                values[kind], find_faults = monitor.naming_file(
+                values[kind], find_faults = monitor.values_of(
                     labelled.decisions, labelled.target, labelled.chance, labelled.groups
                 )
             monitor.admit(find_faults)
