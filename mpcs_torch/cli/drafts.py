@@ -203,7 +203,7 @@ def from_tree(path: str, *, classes: str | None, max_distance: int, factor: floa
 def from_costs(path: str, *, dangerous: float | None) -> Draft:
     """Draft from a table of costs with the class names in its first row."""
     table = open_table(Path(path))
-    costs = table.read(numbers=table.names).matrix(table.names).tolist()
+    costs = table.read(table.names).matrix(table.names).tolist()
     names = table.names if table.has_names else [text_of(name) for name in costs.pop(0)]
     return _with_threshold(spec_from_costs(costs, names), dangerous)
 

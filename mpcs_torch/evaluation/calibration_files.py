@@ -14,7 +14,7 @@ from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, Temperat
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
@@ -39,7 +39,7 @@ class CalibrationFileError(MpcsError, ValueError):
 
 
 class SavedCalibration(NamedTuple):
-    """A calibration and what it was fitted to."""
+    """A calibration and the kind of scores that it was fitted to."""
 
     method: Method
     module: Calibration
@@ -52,26 +52,18 @@ class SavedCalibration(NamedTuple):
 
 
 def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> Calibration:
-    """Create the calibration of a method, not fitted."""
-    modules: dict[Method, Callable[[], Calibration]] = {
-        "temperature": TemperatureScaling,
-        "vector": partial(VectorScaling, num_classes),
-        "logistic": partial(LogisticCalibration, p_target),
-        "pav": PAVCalibration,
-    }
-    return modules[method]()
+    """Create an unfitted calibration."""
+    if method == "vector":
+        return VectorScaling(num_classes)
+    if method == "logistic":
+        return LogisticCalibration(p_target)
+    return TemperatureScaling() if method == "temperature" else PAVCalibration()
 
 
 def save_calibration(saved: SavedCalibration, path: Path) -> None:
     """Write a calibration to a file, in one step."""
-    content = {
-        "kind": KIND,
-        "method": saved.method,
-        "class_names": list(saved.class_names),
-        "from_logits": saved.from_logits,
-        "lower_is_target": saved.lower_is_target,
-        "state": dict(saved.module.state_dict()),
-    }
+    content = saved._asdict() | {"kind": KIND, "class_names": [*saved.class_names]}
+    content["state"] = dict(content.pop("module").state_dict())
     replace_whole(path, lambda file: torch.save(content, file))
 
 
@@ -105,12 +97,12 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
 
 
 class FittedCalibration(NamedTuple):
-    """A calibration and what it changes on the rows that it was fitted to."""
+    """A calibration, with its loss on the rows of the fit before and after."""
 
     saved: SavedCalibration
     rows: int
     measure: str
-    """The name of the measure that the fit lowers."""
+    """The name of the loss that the fit minimizes."""
     before: float
     after: float
 
@@ -123,15 +115,9 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     """
     rows, names = predictions.logits(), tuple(predictions.class_names)
     advance(len(rows.scores))
-    saved = SavedCalibration(method, new_calibration(method, len(names)), names, predictions.from_logits)
-    return _fitted(
-        predictions.path,
-        saved,
-        rows.scores,
-        rows.target,
-        "cross entropy",
-        partial(cross_entropy, num_classes=len(names)),
-    )
+    saved = SavedCalibration(method, new_calibration(method, len(names)), names, predictions.reading.from_logits)
+    loss = partial(cross_entropy, num_classes=len(names))
+    return _fitted(predictions.path, saved, rows.scores, rows.target, "cross entropy", loss)
 
 
 def fit_to_trials(
@@ -152,7 +138,7 @@ def _fitted(
     path: Path, saved: SavedCalibration, scores: Tensor, target: Tensor, measure: str, loss: Callable[..., Tensor]
 ) -> FittedCalibration:
     """Fit a calibration to the rows of a file, and measure their loss before and after."""
-    with values_of(path):
+    with naming_file(path):
         saved.module.fit(scores, target)
     before, after = (loss(values, target).item() for values in (scores, saved.module(scores)))
     return FittedCalibration(saved, len(scores), measure, before, after)
@@ -164,7 +150,7 @@ def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions)
 
 
 def open_unlabelled(like: Predictions, path: Path) -> Predictions:
-    """Open predictions of the classes of other ones, which need no labels."""
+    """Open predictions of the same classes as others, which need no labels."""
     label = like.reading.label_column
     label = label if label in open_table(path).names else None
     return _open_unlabelled(path, like.reading._replace(label_column=label, labels=None), like.class_names)
@@ -174,9 +160,8 @@ def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str
     """Open predictions of some classes; numbers may have other names in the file."""
     is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
     predictions = Predictions(path, reading, class_names=None if is_numbered else class_names, needs_labels=False)
-    if len(predictions.class_names) != len(class_names):
-        problem = f"has scores for {len(predictions.class_names)} classes, but {len(class_names)} are expected"
-        raise PredictionsError(path, problem)
+    if (number := len(predictions.class_names)) != len(class_names):
+        raise PredictionsError(path, f"has scores for {number} classes, but {len(class_names)} are expected")
     return predictions
 
 
@@ -213,15 +198,9 @@ def estimate_file_priors(
     for predictions in (validation, unlabelled):
         for caution in shared_by_rows(predictions):
             warnings.warn(caution, stacklevel=2)
+    groups: dict[str, Any] = {"clusters": clusters[0], "unlabelled_clusters": clusters[1], "class_groups": class_groups}
     try:
-        return estimate_priors(
-            known.scores,
-            known.target,
-            others.scores,
-            clusters=clusters[0],
-            unlabelled_clusters=clusters[1],
-            class_groups=class_groups,
-        )
+        return estimate_priors(known.scores, known.target, others.scores, **groups)
     except ValueError as error:
         faulty = unlabelled.path if str(error).startswith("unlabelled") else validation.path
         raise PredictionsError(faulty, str(error)) from None

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import is_number
-from mpcs_torch.evaluation.files.tables import Table, text_of
+from mpcs_torch.evaluation.files.tables import FileTable, number_of, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
@@ -88,7 +87,7 @@ def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> lis
 
 
 def shared_in_table(
-    table: Table, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
+    table: FileTable, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
 ) -> list[EvaluationWarning]:
     """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
 
@@ -105,7 +104,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
         return False
     if PERSON.search(name) or len(values) < MIN_UNITS:
         return bool(PERSON.search(name))
-    is_text = not all(is_number(value) for value in values)
+    is_text = any(number_of(value) is None for value in values)
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
 
 

@@ -14,7 +14,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import Given, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.roles import SEPARATOR
 from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of
@@ -102,7 +102,7 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     table = open_table(path)
     if table.counts_from_0:
         raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
-    rows = [*zip(*map(_texts, table.read(texts=table.names).columns.values()), strict=True)]
+    rows = [*zip(*map(_texts, table.read(table.names).columns.values()), strict=True)]
     if not table.has_names or all(number_of(cell) is not None for cell in table.names):
         rule = "must begin with a header of the class names, and each row with its class, but the header is missing"
         raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")

@@ -1,4 +1,4 @@
-"""Fit decision rules to files of predictions, and decide or refer the rows of others."""
+"""Fit decision rules to files of predictions, and decide or refer the rows of further files."""
 
 import warnings
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, values_of
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
@@ -42,15 +42,15 @@ PARTLY_LABELLED = (
 )
 
 
-class Decided(NamedTuple):
+class FileDecisions(NamedTuple):
     """The decisions for the rows of a file."""
 
     decisions: int
     referrals: int
     result: Result[ClassifierScores] | None
-    """The evaluation of the rows with labels, as `mpcs score` makes it of the file of decisions."""
+    """The evaluation of the rows with labels, as by `mpcs score` of the file of decisions."""
     units: str = ""
-    """A sentence on the combination of rows to units of decision."""
+    """A sentence on how rows were combined into units of decision."""
 
 
 class UnitRows(NamedTuple):
@@ -65,7 +65,7 @@ class UnitRows(NamedTuple):
     units: Tensor
     """(N,): the place of each row of the file among these rows."""
     note: str
-    """A sentence on the combination of rows to units of decision; empty if each row is alone."""
+    """A sentence on how rows were combined into units of decision; empty if they were not."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
@@ -76,7 +76,7 @@ class UnitRows(NamedTuple):
         if unit is None:
             return cls(rows.scores, target, texts, torch.arange(size), "")
         of_rows = rows.texts(unit)
-        with values_of(predictions.path):
+        with naming_file(predictions.path):
             units = DecisionUnits.of(of_rows, predictions.reading.combine, concern, len(names), size, unit)
             codes, of_columns = units.units.codes, {name: group_codes(name, texts[name], size) for name in texts}
             texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
@@ -96,7 +96,7 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
 
 
 class RowsToFit(NamedTuple):
-    """The rows of a file, or its units of decision, as `DecisionRule.fit` takes them."""
+    """The rows of a file, or its units of decision, as arguments of `DecisionRule.fit`."""
 
     logits: Tensor
     target: Tensor
@@ -104,25 +104,24 @@ class RowsToFit(NamedTuple):
     groups: dict[str, list[str]]
     weights: list[float] | None
     note: str
-    """A sentence on the combination of rows to units of decision."""
+    """A sentence on how rows were combined into units of decision."""
 
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> RowsToFit:
     """Read the rows of a file that `open_to_fit` opened."""
-    read, cluster = predictions.logits(), predictions.reading.cluster
+    read, cluster, weight = predictions.logits(), predictions.reading.cluster, predictions.reading.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
-    weight = predictions.reading.weight
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
-    rows = UnitRows.of(read, predictions, rule.concern, columns)
-    with values_of(predictions.path):
-        weights = None if weight is None else [float(text) for text in rows.texts[weight]]
-    clusters = None if cluster is None else rows.texts[cluster]
-    return RowsToFit(rows.logits, rows.target, clusters, {name: rows.texts[name] for name in by}, weights, rows.note)
+    logits, target, texts, _, note = UnitRows.of(read, predictions, rule.concern, columns)
+    with naming_file(predictions.path):
+        weights = None if weight is None else [float(text) for text in texts[weight]]
+    clusters = None if cluster is None else texts[cluster]
+    return RowsToFit(logits, target, clusters, {name: texts[name] for name in by}, weights, note)
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
-    """Fit a rule to the rows of a file that `open_to_fit` opened; return how they were combined to units, if at all.
+    """Fit a rule to the rows of a file that `open_to_fit` opened; return a sentence on their units, if any.
 
     Rows that cannot guarantee the limits are refused.
 
@@ -130,7 +129,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
         EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
     """
     rows = rows_to_fit(rule, predictions, advance)
-    with values_of(predictions.path):
+    with naming_file(predictions.path):
         rule.fit(rows.logits, rows.target, clusters=rows.clusters, groups=rows.groups, weights=rows.weights)
     for caution in shared_by_rows(predictions) if rule.limits else ():
         warnings.warn(caution, stacklevel=2)
@@ -147,7 +146,7 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     return Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
 
 
-def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> Decided:
+def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
     """Copy a file with the decision for each row: a class, a coarse answer or a referral.
 
     The columns that are added are the decision, the estimated risk that the best class is a dangerous error, its
@@ -163,11 +162,8 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     rows = UnitRows.of(read, predictions, rule.concern, [] if cluster is None else [cluster])
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
-    names, reasons = (
-        list(decision_numbers(rule.concern.classes, rule.concern.answers)),
-        {IS_DECIDED: "", IS_CHEAPER: "it costs less"},
-    )
-    reasons |= {IS_UNSOUND: "its scores are not sound"}
+    names = list(decision_numbers(rule.concern.classes, rule.concern.answers))
+    reasons = {IS_DECIDED: "", IS_CHEAPER: "it costs less", IS_UNSOUND: "its scores are not sound"}
     reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
     added = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
@@ -181,34 +177,26 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     are_arrays = predictions.roles.form == "lists" and (table.counts_from_0 or table.load_types is not None)
     scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
     copy_table(table, out, partial(read.spread, added), left_out=scores)
-    result, is_labelled = None, rows.target != NO_LABEL
-    if is_labelled.any():
-        rule.warn_of_fitted(rows.logits[is_labelled])
-        places = is_labelled.nonzero().flatten().tolist()
-        shared = None if cluster is None else [rows.texts[cluster][place] for place in places]
-        decided = assessed.decision[is_labelled], rows.target[is_labelled]
-        result = _evaluated(rule, *decided, shared, predictions, out.name)
-        if not is_labelled.all():
-            partly = PARTLY_LABELLED.format(len(is_labelled), len(places))
-            result = replace(result, notes=[*result.notes, partly])
-    return Decided(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note)
+    result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
+    return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note)
 
 
 def _evaluated(
-    rule: DecisionRule,
-    decisions: Tensor,
-    target: Tensor,
-    clusters: list[str] | None,
-    predictions: Predictions,
-    name: str,
-) -> Result[ClassifierScores]:
-    """Evaluate decisions (N,) by labels (N,), in the unit of the concern, with clusters if the file names them."""
-    is_further = (decisions < 0) | (decisions >= len(rule.concern.classes))
-    evaluation = Evaluation(rule.concern.classes, concern=rule.concern, is_decided=True, refers=bool(is_further.any()))
-    ids = torch.arange(len(target)) if clusters is None else ids_of_names(clusters)
-    evaluation.add(name, Rows(decisions.unsqueeze(1), target, ids), predictions.reading.cluster)
+    rule: DecisionRule, rows: UnitRows, decisions: Tensor, predictions: Predictions, name: str
+) -> Result[ClassifierScores] | None:
+    """Evaluate the decisions (M,) of rows with a label; None if there are none."""
+    is_labelled, cluster = rows.target != NO_LABEL, predictions.reading.cluster
+    decided, target = decisions[is_labelled].unsqueeze(1), rows.target[is_labelled]
+    if not len(target):
+        return None
+    rule.warn_of_fitted(rows.logits[is_labelled])
+    ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.texts[cluster])[is_labelled]
+    refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
+    evaluation = Evaluation(rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers)
+    evaluation.add(name, Rows(decided, target, ids), cluster)
     result = evaluation.result()
-    notes = result.notes if rule.priors is None else [*result.notes, OTHER_FREQUENCIES]
+    notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES])]
+    notes += [] if is_labelled.all() else [PARTLY_LABELLED.format(len(is_labelled), len(target))]
     return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 
 

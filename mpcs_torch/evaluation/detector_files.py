@@ -1,12 +1,12 @@
 """Score files of detectors: read, matched by the names of trials, calibrated, fused, and evaluated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from mpcs_torch.calibration import LogisticFusion
 from mpcs_torch.errors import quoted
@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, ne
 from mpcs_torch.evaluation.cautions import shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names, values_of
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.row_ids import RowIds
@@ -32,7 +32,7 @@ class DetectorTrials(NamedTuple):
     trials: Trials
     is_llr: bool
     development: Trials | None = None
-    """Other trials, from which thresholds, calibrations and fusions are learnt."""
+    """Other trials, from which thresholds, calibrations and fusions are learned."""
 
 
 class DetectorFiles(NamedTuple):
@@ -77,10 +77,13 @@ def score_detectors(
     read = compared = detectors = [DetectorTrials(name, table.trials, is_llr, learned) for name, table, learned in rows]
     prior = points[0].effective_prior
     if calibration is not None:
-        compared = [calibrated(*pair, calibration, prior) for pair in zip(read, files.development, strict=True)]
+        compared = [
+            _learned(f"{each.name}, calibrated", new_calibration(calibration, 0, prior), path, [each])
+            for each, path in zip(read, files.development, strict=True)
+        ]
         detectors = [*detectors, *compared]
     if is_fused:
-        fusion = fused(read, files.development[0], prior)
+        fusion = _learned("fusion", LogisticFusion(len(read), prior), files.development[0], read)
         detectors, compared = [*detectors, fusion], [*compared, fusion]
     fixed = {detector.name: [] if threshold is None else given_threshold(threshold, points) for detector in detectors}
     wanted: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
@@ -105,65 +108,50 @@ def score_detectors(
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 
-def calibrated(detector: DetectorTrials, path: Path, method: TrialMethod, p_target: float) -> DetectorTrials:
-    """Return a detector whose scores are log-likelihood ratios, by a calibration fitted to its development trials.
-
-    ``path`` is the file of these, which is named if they cannot be calibrated.
-    """
-    module = new_calibration(method, 0, p_target)
-    return _learned(f"{detector.name}, calibrated", module, path, [detector], lambda scores: scores[0])
-
-
-def fused(detectors: Sequence[DetectorTrials], path: Path, p_target: float) -> DetectorTrials:
-    """Return the fusion of detectors with the same trials in the same order, fitted to their development trials.
-
-    ``path`` is the file of these, which is named if they cannot be fused.
-    """
-    fusion = LogisticFusion(len(detectors), p_target)
-    return _learned("fusion", fusion, path, detectors, partial(torch.stack, dim=1))
-
-
 def _learned(
-    name: str,
-    module: Calibration | LogisticFusion,
-    path: Path,
-    detectors: Sequence[DetectorTrials],
-    joined: Callable[[list[torch.Tensor]], torch.Tensor],
+    name: str, module: Calibration | LogisticFusion, path: Path, detectors: Sequence[DetectorTrials]
 ) -> DetectorTrials:
-    """Return the detector that a module makes of the scores of others, which is fitted to their development trials."""
+    """Return a detector with the log-likelihood ratios of a calibration or fusion of others.
+
+    It is fitted to their development trials; an error of the fit names ``path``, the file of these.
+    """
+
+    def joined(trials: Sequence[Trials]) -> Tensor:
+        scores = torch.stack([each.scores for each in trials], dim=1)
+        return scores if isinstance(module, LogisticFusion) else scores.squeeze(1)
+
     trials, development = detectors[0].trials, [each.development for each in detectors if each.development is not None]
-    scores = joined([each.scores for each in development])
-    with values_of(path):
+    scores = joined(development)
+    with naming_file(path):
         module.fit(scores, development[0].labels)
-    measured = trials._replace(scores=module(joined([each.trials.scores for each in detectors])))
+    measured = trials._replace(scores=module(joined([each.trials for each in detectors])))
     return DetectorTrials(name, measured, is_llr=True, development=development[0]._replace(scores=module(scores)))
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
-    """Read files whose trials must be the same, put all in the order of the first, and read groups from that one."""
+    """Read files of the same trials, in the order of the first file, which alone has the groups."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
-    tables = [first, *(_in_order_of(first, *other) for other in others)]
+    tables = [first, *(_align(first, *other) for other in others)]
     if options.unit is None:
         return tables
-    with values_of(paths[0]):
+    with naming_file(paths[0]):
         number = len(first.trials.labels)
         units = DecisionUnits.of(first.groups[options.unit], options.combine, None, 2, number, options.unit)
-        return [_of_units(table, units) for table in tables]
+        return [_combine(table, units) for table in tables]
 
 
-def _of_units(table: TrialTable, units: DecisionUnits) -> TrialTable:
-    """Return a trial for each unit: its mean or highest score; a target if all, or one, of its trials are."""
+def _combine(table: TrialTable, units: DecisionUnits) -> TrialTable:
+    """Return one trial for each unit: its mean or highest score; a target if all, or any, of its trials are."""
     groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
     read = f"{table.read}; {units.note(('non-target', 'target'))}"
     return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)
 
 
-def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
-    """Return the trials of another detector in the order of the first, by the names of the trials.
+def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
+    """Return the trials of another detector in the order of the first: matched by name, or row by row without names.
 
-    Files that do not name their trials are matched row by row. A trial that is missing in one of the files, or has
-    another label there, is refused.
+    A trial that is missing in one of the files, or has another label there, is refused.
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:

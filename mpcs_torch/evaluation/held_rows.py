@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.functional.inputs.groups import Groups

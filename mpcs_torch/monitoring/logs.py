@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions

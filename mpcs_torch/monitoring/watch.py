@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import holds, replace_text

@@ -9,7 +9,7 @@ import torch
 
 from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.concern import save_concern
-from mpcs_torch.evaluation.files import open_table
+from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.learning import DecisionRule, Limit, plan_limit
 from tests.calibration.data import logits
 from tests.cli.printed import printed_tables

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import Limit
 from mpcs_torch.monitoring.logs import LogReader, LogRows, Position, names_of_groups

@@ -1,6 +1,6 @@
-"""The meaning of the columns of a classifier's file, by names and values: the one rule of all commands.
+"""Assign roles to the columns of a classifier's file, by names and values, for all commands.
 
-A number in the name of a column is the number of its class. Where two readings are possible, none is taken.
+A number in the name of a column is the number of its class. If two readings are possible, the file is refused.
 """
 
 from collections import defaultdict
@@ -9,29 +9,29 @@ from collections.abc import Sequence
 import torch
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, numbered_families, split_truth
-from mpcs_torch.evaluation.files.score_columns import by_class, scores_of
+from mpcs_torch.evaluation.files.score_columns import assign_scores, by_class
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
-from mpcs_torch.evaluation.files.tables import Table, listed, number_of, way
+from mpcs_torch.evaluation.files.tables import FileTable, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
 
-def roles_of(
-    table: Table,
+def assign_roles(
+    table: FileTable,
     reading: ReadOptions,
     *,
     class_names: Sequence[str] | None = None,
     needs_labels: bool = True,
     texts: Sequence[str] = (),
 ) -> Roles:
-    """Return the meaning of the columns of a table.
+    """Assign roles to the columns of a table.
 
     Args:
         table: The table.
-        reading: What the user says of it.
+        reading: The options of the user.
         class_names: The classes in their order, if they are known, as from a concern.
         needs_labels: Whether a table without labels is refused.
         texts: Columns with another use, such as groups.
@@ -49,7 +49,7 @@ def roles_of(
     table.check_columns(reading.cost_columns, "--cost-columns")
     _check_uses(table, reading, [table.label or reading.label_column, reading.decision_column])
     columns = OpenColumns(table, reading, class_names)
-    columns.take([*texts, *(WRITTEN[1:] if columns.is_written else ())])
+    columns.exclude([*texts, *(WRITTEN[1:] if columns.is_written else ())])
     label = table.label or reading.label_column
     truth = {} if label is not None else table.truth or _truth(columns)
     if label is None and not table.truth and (needs_labels or table.has_names):
@@ -61,9 +61,9 @@ def roles_of(
     both = next((name for name in (*reading.score_columns, reading.decision_column) if name in of_labels), None)
     if both is not None:
         raise columns.error("cannot be labels and predictions, too", column=both)
-    columns.take(of_labels)
+    columns.exclude(of_labels)
     decisions = [reading.decision_column] if reading.decision_column else _decisions(columns)
-    roles = scores_of(columns, label, truth, decisions)
+    roles = assign_scores(columns, label, truth, decisions)
     if columns.class_names is None and not table.has_names and roles.form == "columns":
         roles = roles._replace(classes=classes_by_place(columns, label, len(roles.scores)))
     if label is None and not truth:
@@ -93,8 +93,8 @@ def roles_of(
     return _with_called(columns, roles, label)
 
 
-def _check_uses(table: Table, reading: ReadOptions, names: Sequence[str | None]) -> None:
-    """Refuse columns of labels that name groups or rows, too."""
+def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | None]) -> None:
+    """Refuse columns of labels that also name groups or rows."""
     for name in names:
         if name is not None and name in reading.columns:
             raise PredictionsError(table.path, f"column {quoted(name)} cannot be labels and name groups or rows, too")
@@ -113,7 +113,7 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
 
 
 def _truth(columns: OpenColumns) -> dict[str, str]:
-    """Return the columns of degrees of truth or votes, by class: ``target_a``, or lists called as labels are."""
+    """Return the columns of degrees of truth or votes, by class: ``target_a``, or lists with a name for labels."""
     lists = columns.of_kind("list", among=named_as(columns.open, LABELS))
     if lists:
         return {lists[0]: lists[0]}
@@ -134,9 +134,9 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Return the columns of predicted labels by their names: that of `mpcs decide apply` alone if it is there.
+    """Return the columns of predicted labels by their names; only that of `mpcs decide apply` if there is one.
 
-    Beside a file of labels, one that is called as labels are has predicted ones.
+    If another file has the labels, a column with a usual name for labels has predicted ones.
     """
     known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
     named = columns.of_kind("text", "whole", among=known)
@@ -150,7 +150,7 @@ def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
-    """Return whether labels are always those of the highest scores, in five rows or more."""
+    """Return whether the label is the class of the highest score in all of at least five rows."""
     labels, scores = [label_text(value) for value in columns.values[label]], columns.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < 5:
         return False
@@ -158,7 +158,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
-    """Return the roles with what labels call the classes: as the user says, or numbers beside names of classes."""
+    """Return the roles with the names of the classes in the labels: those of the user, or numbers."""
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]

@@ -1,4 +1,4 @@
-"""Text tables: the dialect, found from the content and told, and the rows."""
+"""Read text tables: infer the dialect from the content, and read the rows."""
 
 import csv
 import io
@@ -7,16 +7,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError, check_columns
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of, unnamed
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
 """The block size of pyarrow, and the longest value in rows of very many columns: pyarrow fails where a row
 is larger than a block."""
-SNIFFED_ROWS = 50
+SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
+"""The part of a file that decides its format and dialect; bytes are extended to the end of the next line."""
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
 """Stands for any white space between fields."""
@@ -48,7 +49,7 @@ class Dialect(NamedTuple):
         return [*words, *([] if self.has_names else ["no header"])]
 
 
-def encoding_of(start: bytes) -> str:
+def detect_encoding(start: bytes) -> str:
     """Return the encoding of text by its first bytes."""
     for mark, encoding in ENCODINGS:
         if start.startswith(mark):
@@ -60,18 +61,20 @@ def encoding_of(start: bytes) -> str:
     return "utf-8-sig"
 
 
-def sniff(path: Path, start: bytes, *, is_whole: bool) -> Dialect:
-    """Find out the dialect of a text table from its first bytes, which are all of it if ``is_whole``.
+def sniff(path: Path, content: bytes) -> Dialect:
+    """Infer the dialect of a text table from its first rows.
 
     Raises:
         PredictionsError: If it is not text in UTF-8 or UTF-16, or empty.
     """
-    encoding = encoding_of(start)
+    file = io.BytesIO(content)
+    start = file.read(SNIFFED_BYTES) + file.readline() + file.readline()
+    encoding = detect_encoding(start)
     text = start.decode(encoding, "ignore")  # rows name what is damaged
     if "\0" in text:
         raise PredictionsError(path, "is a binary file of no known format")
     lines = io.StringIO(text, newline="").readlines()
-    lines = lines if is_whole or len(lines) < 2 else lines[:-1]
+    lines = lines if len(start) == len(content) or len(lines) < 2 else lines[:-1]
     comments = next((place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))), len(lines))
     delimiter, rows = _best_split(lines[comments:])
     if not rows and any(map(str.strip, lines[comments:])):
@@ -82,7 +85,6 @@ def sniff(path: Path, start: bytes, *, is_whole: bool) -> Dialect:
     if comment.startswith("#") and len(_split([comment], delimiter)[0]) == len(rows[0]):
         comments -= 1  # the header begins with #
         rows.insert(0, _split([comment.lstrip("# ")], delimiter)[0])
-    check_columns(path, len(rows[0]))
     has_names = has_header(rows, delimiter)
     cells = [cell.strip() for row in rows[has_names:] for cell in row]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
@@ -93,7 +95,7 @@ def sniff(path: Path, start: bytes, *, is_whole: bool) -> Dialect:
         is_last = not any(row[-1].strip() for row in rows[1:])
         names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
     names = names if has_names else unnamed(len(rows[0]))
-    header_lines = _lines_of_header(lines[comments:], delimiter) if has_names else 0
+    header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
     return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, comments)
 
 
@@ -112,7 +114,7 @@ def _fields(line: str) -> list[str]:
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Return the delimiter by which rows have the fields of the first one, and by which most of them are numbers."""
-    best, found = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
+    best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
         if not rows or len(rows[0]) < 2:
@@ -123,11 +125,11 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
         numbers = sum(number_of(cell) is not None for cell in cells) / len(cells)
         key = (round(share, 1), numbers > 0, delimiter != SPACE, round(numbers, 3))
         if key > best:
-            best, found = key, (delimiter, rows)
-    return found
+            best, split = key, (delimiter, rows)
+    return split
 
 
-def _lines_of_header(lines: Sequence[str], delimiter: str) -> int:
+def _header_lines(lines: Sequence[str], delimiter: str) -> int:
     """Return the number of lines until the header ends; a name in quotes may go over several."""
     reader = csv.reader(iter(lines), delimiter=delimiter)
     if delimiter != SPACE:
@@ -169,53 +171,56 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 def read_text(
     path: Path,
     dialect: Dialect,
-    opened: Callable[[], BinaryIO],
+    read: Callable[[], bytes],
     wanted: Sequence[str],
     numbers: Collection[str],
-    first_rows: int | None,
+    rows: int | None,
 ) -> dict[str, Any]:
-    """Return columns of text, those of numbers as numbers where pyarrow can read them.
+    """Return columns of text as arrow arrays: all rows, or at least so many of the first ones.
 
-    Args:
-        path: The file, for errors.
-        dialect: How rows are written.
-        opened: Opens the bytes of the text from the start.
-        wanted: The columns to read.
-        numbers: Those of numbers.
-        first_rows: The most rows to read. Default: all.
-
-    Raises:
-        PredictionsError: If a row has too few values, or too many.
+    The ``numbers`` among the ``wanted`` columns are numbers if pyarrow can read them, else texts.
     """
     import pyarrow
 
-    places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
-    with suppress(pyarrow.ArrowException, UnicodeError), opened() as file:
-        stream = _with_tabs(file, dialect) if dialect.delimiter == SPACE else file
-        if stream is not None:
-            table = _by_arrow(stream, dialect, {places[name]: name in numbers for name in wanted}, first_rows)
-            return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
-    rows = list(islice(_rows(path, dialect, opened), first_rows))
-    columns = list(zip(*rows, strict=True)) or [()] * len(dialect.names)
-    texts: dict[str, Sequence[str]] = {name: columns[places[name]] for name in wanted}
-    if dialect.decimal == ",":
-        texts |= {name: [cell.replace(",", ".") for cell in texts[name]] for name in numbers}
-    return {name: pyarrow.array(cells, pyarrow.string()) for name, cells in texts.items()}
+    content, places = read(), {name: place for place, name in reversed(list(enumerate(dialect.names)))}
+    with suppress(pyarrow.ArrowException, UnicodeError):
+        table = _by_arrow(content, dialect, {places[name]: name in numbers for name in wanted}, rows)
+        return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
+    columns = list(zip(*_rows(path, dialect, content), strict=True)) or [()] * len(dialect.names)
+    return {name: pyarrow.array(columns[places[name]], pyarrow.string()) for name in wanted}
 
 
-def _with_tabs(file: BinaryIO, dialect: Dialect) -> BinaryIO | None:
-    """Return lines with a tab for all white space between fields; None if fields have quotes."""
-    content = file.read()
-    if b'"' in content or dialect.encoding != "utf-8-sig":
-        return None
-    return io.BytesIO(re.sub(rb"[ \t\r]+", b"\t", OUTER_SPACE.sub(b"", content)))
+def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
+    """Return the columns at some places, named by their places, as pyarrow reads them."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    delimiter, is_utf8 = dialect.delimiter, dialect.encoding.startswith("utf-8")
+    if delimiter == SPACE:
+        if b'"' in content or not is_utf8:
+            raise pyarrow.ArrowInvalid("white space in quotes separates no fields")
+        content, delimiter = re.sub(rb"[ \t\r]+", b"\t", OUTER_SPACE.sub(b"", content)), "\t"
+    types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
+    reader = arrow_csv.open_csv(
+        pyarrow.BufferReader(content),
+        arrow_csv.ReadOptions(
+            block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
+            skip_rows=dialect.first_lines,
+            column_names=[str(place) for place in range(len(dialect.names))],  # names may be repeated
+            encoding="utf8" if is_utf8 else dialect.encoding,
+        ),
+        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        # Without null_values, an empty text and "NaN" are read as Python reads them.
+        arrow_csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
+        ),
+    )
+    return reader.read_all() if rows is None else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
 
 
-def _rows(path: Path, dialect: Dialect, opened: Callable[[], BinaryIO]) -> Iterator[list[str]]:
+def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
     """Yield the fields of each row; refuse too few or too many."""
     names = dialect.names
-    with opened() as file:
-        content = file.read()
     try:
         lines = islice(io.StringIO(content.decode(dialect.encoding), newline=""), dialect.first_lines, None)
     except UnicodeDecodeError as error:
@@ -231,29 +236,3 @@ def _rows(path: Path, dialect: Dialect, opened: Callable[[], BinaryIO]) -> Itera
             problem = f"has no name: the row has {len(row)} values"
             raise PredictionsError(path, problem, row=number, column=len(names) + 1)
         yield row
-
-
-def _by_arrow(stream: BinaryIO, dialect: Dialect, is_number: Mapping[int, bool], first_rows: int | None) -> Any:
-    """Return the table of some columns, by their places; with a number, at most so many rows of the first block."""
-    import pyarrow
-    from pyarrow import csv as arrow_csv
-
-    delimiter = "\t" if dialect.delimiter == SPACE else dialect.delimiter
-    types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
-    reader = arrow_csv.open_csv(
-        stream,
-        arrow_csv.ReadOptions(
-            block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
-            skip_rows=dialect.first_lines,
-            column_names=[str(place) for place in range(len(dialect.names))],  # names may be repeated
-            encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
-        ),
-        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        # Without null_values, an empty text and "NaN" are read as Python reads them.
-        arrow_csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
-        ),
-    )
-    if first_rows is None:
-        return reader.read_all()
-    return pyarrow.Table.from_batches(islice(reader, 1), reader.schema).slice(0, first_rows)

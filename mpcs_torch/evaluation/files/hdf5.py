@@ -1,7 +1,6 @@
 """HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS write them: Scores, Keys and Ndx."""
 
 import math
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.tables import Column, Table
+from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_EXPANSION, FileRuleError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ MATRIX = "a matrix of scores"
 """The dialect of a table of scores, some of which may be of pairs that are no trials."""
 
 
-def hdf5_table(path: Path) -> Table:
+def hdf5_table(path: Path) -> FileTable:
     """Open a matrix as a table: enrollment, test, and the score of each pair that has one, or the label of each trial.
 
     The trials of an Ndx, which have no labels, appear as targets.
@@ -52,10 +51,8 @@ def hdf5_table(path: Path) -> Table:
     else:
         table = {**axes, "label": array(["nontarget", "target"]).take(array((cells > 0).astype(np.int64)))}
 
-    def load(wanted: Sequence[str], _: Collection[str], first_rows: int | None) -> dict[str, Column]:
-        return {name: table[name][:first_rows] for name in wanted}
-
-    return Table(path, [*table], load, dialect=MATRIX if kind in SCORES else "")
+    dialect = MATRIX if kind in SCORES else ""
+    return FileTable(path, [*table], lambda names, *_: {name: table[name] for name in names}, dialect=dialect)
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
@@ -95,9 +92,9 @@ def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) ->
 
 
 def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which cells are filled, and all scores, or labels above and below 0.
+    """Return a mask of the filled cells, and all scores, or labels above and below 0.
 
-    Those cells are filled that the mask says, else those that are not NaN or 0.
+    Without a mask in the file, cells are filled unless they are NaN or 0.
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f").astype(np.float64)

@@ -1,4 +1,4 @@
-"""Give a table the labels, and columns of groups, that another file has for its rows: it replaces no column."""
+"""Join the labels and the columns of groups of a second file to a table; no column is replaced."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, split_truth
 from mpcs_torch.evaluation.files.row_ids import RowIds, shared_ids
 from mpcs_torch.evaluation.files.score_columns import by_class
-from mpcs_torch.evaluation.files.tables import Column, Kind, Table, listed
+from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, listed
 from mpcs_torch.evaluation.files.words import is_index
 
 
-def with_labels(table: Table, reading: ReadOptions) -> Table:
+def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     """Return a table with the labels of a file of labels, and with its columns of groups that the table lacks.
 
     Rows are matched by ``id_column``, or the only id that both tables name, or without ids by their order. A label that
@@ -38,7 +38,7 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
     of_class = _labels_in(other, reading, identifier, table.names)
     groups = [name for name in reading.columns if name in other.names and name not in table.names]
     wanted = [*([] if identifier is None else [identifier]), *of_class.values(), *groups]
-    theirs = other.read(texts=wanted)  # as text, so that labels stay as they are
+    theirs = other.read(wanted)
     if not theirs.rows:
         raise PredictionsError(other.path, "has no rows")
     added = dict(zip(groups, groups, strict=True))
@@ -52,14 +52,14 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
         places = _places_in_order(table, other, theirs.rows)
     else:
         known = RowIds.of(theirs, [identifier]).check_different()
-        ids, may_lack = RowIds.of(table.read(texts=[identifier]), [identifier]), reading.missing == "drop"
+        ids, may_lack = RowIds.of(table.read([identifier]), [identifier]), reading.missing == "drop"
         places = ids.among(known) if may_lack else ids.all_among(known, " (--missing drop leaves such rows out)")
 
-    def load(wanted: Sequence[str], numbers: Collection[str], first_rows: int | None) -> dict[str, Column]:
+    def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
-        columns = table.load(inner, numbers, first_rows) if inner else {}
-        taken = places[:first_rows]
-        return columns | {name: _take(theirs.columns[added[name]], taken) for name in wanted if name in added}
+        columns = table.load(inner, numbers, rows) if inner else {}
+        taken = min(map(len, columns.values()), default=None)
+        return columns | {name: _take(theirs.columns[added[name]], places[:taken]) for name in wanted if name in added}
 
     how = f"labels of {other.path.name} by {'the order of rows' if identifier is None else quoted(identifier)}"
     return replace(
@@ -74,15 +74,14 @@ def with_labels(table: Table, reading: ReadOptions) -> Table:
     )
 
 
-def _labels_in(other: Table, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
-    """Return the column of labels of a file, as that of class "", or its columns of degrees of truth by class.
+def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
+    """Return the column of labels of a file, under the key "", or its columns of degrees of truth by class.
 
-    Labels have the column of the option, one that is called so, or the only one; degrees of truth are named after
-    columns of scores.
+    The labels are in the column of the option, in one with such a name, or in the only one.
     """
     other.check_columns([reading.label_column], "--label-column")
     columns = OpenColumns(other, ReadOptions(), None)
-    columns.take([name for name in other.names if name in (identifier, *reading.columns) or is_index(name)])
+    columns.exclude([name for name in other.names if name in (identifier, *reading.columns) or is_index(name)])
     label = reading.label_column or columns.label_among(columns.open, *get_args(Kind))
     if label is None and len(columns.open) == 1 and (not other.has_names or not columns.of_kind("number")):
         label = columns.open[0]
@@ -99,8 +98,8 @@ def _labels_in(other: Table, reading: ReadOptions, identifier: str | None, score
     return truth
 
 
-def _shared_id(table: Table, other: Table) -> str | None:
-    """Return the only id that both tables name; refuse ids by which rows cannot be matched."""
+def _shared_id(table: FileTable, other: FileTable) -> str | None:
+    """Return the only column of ids in both tables; refuse ids by which rows cannot be matched."""
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:
@@ -109,9 +108,9 @@ def _shared_id(table: Table, other: Table) -> str | None:
     raise PredictionsError(other.path, f"{has}: name a column of both by --id-column, or leave out those of the labels")
 
 
-def _places_in_order(table: Table, other: Table, count: int) -> NDArray[np.int32]:
-    """Return the place of each row in another table of so many rows, which is that of the row itself."""
-    rows = table.read(texts=table.names[:1]).rows
+def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
+    """Return the number of each row, as its place in another table, which must have the same number of rows."""
+    rows = table.read(table.names[:1]).rows
     if rows != count:
         header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
         raise PredictionsError(other.path, f"has {count} rows{header}, but {table.path} has {rows}")
@@ -119,11 +118,10 @@ def _places_in_order(table: Table, other: Table, count: int) -> NDArray[np.int32
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:
-    """Return the values at some places; at -1, a missing one."""
+    """Return the values at some places; -1 stands for a missing value."""
     import pyarrow
 
     if isinstance(column, Tensor):
         values = column.double()[torch.from_numpy(places).long()]
         return values.masked_fill(torch.from_numpy(places < 0).unsqueeze(1), torch.nan)
-    column = column if isinstance(column, pyarrow.Array) else pyarrow.array(column)
     return column.take(pyarrow.array(places, mask=places < 0))

@@ -1,4 +1,4 @@
-"""The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
+"""Match the rows of several files of predictions, by ids or by their order, with their labels and groups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.files.chunks import PredictionsError, values_of
+from mpcs_torch.evaluation.files.file_errors import PredictionsError, naming_file
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP
 from mpcs_torch.evaluation.files.row_ids import RowIds
@@ -47,21 +47,19 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """Those of the file that was read last, if rows are combined."""
-        self._row_ids = None if identifier is None else self._ids_of(first)
-        frequencies = _numbers_of(read.others, "frequency", reading.frequency, "a whole number of at least 1", 1)
-        weights = _numbers_of(read.others, "weight", reading.weight, "at least 0", 0)
-        self._costs = _numbers_of(read.others, "cost", reading.cost_columns, "a finite number", -torch.inf)
-        self._weights = None if weights is None else weights.squeeze(1)
-        self._frequencies = None if frequencies is None else frequencies.squeeze(1).long()
+        """The units of the last file, if rows are combined."""
+        self._row_ids = None if identifier is None else self._row_names(first)
+        self._weights = _row_numbers(read.others, "weight", [reading.weight])
+        self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
+        self._costs = _row_numbers(read.others, "cost", reading.cost_columns)
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
     def rows_of(self, predictions: Predictions) -> Rows:
-        """Return the rows of a file as they are evaluated, in the order of the first file; the first one comes first.
+        """Return the rows of a file for evaluation, in the order of the first file, which must be the first call.
 
         Raises:
-            PredictionsError: If a file cannot be read, or its rows are others.
+            PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
         """
         scores, target = self._scores, self._target
         if predictions is not self._first:
@@ -86,7 +84,7 @@ class MatchedRows:
         return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> Tensor:
-        """Return what is independent: rows, which may be repeated, or clusters."""
+        """Return the ids of what is independent: rows, which may be repeated, or clusters."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
@@ -111,19 +109,19 @@ class MatchedRows:
         assert unit is not None
         codes = groups[unit] if unit in reading.by else groups.pop(unit)
         of_rows = Groups(self.columns[unit].names, codes)
-        with values_of(predictions.path):
+        with naming_file(predictions.path):
             self.units = DecisionUnits.of(of_rows, reading.combine, self._concern, size, len(codes), unit)
             return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
 
-    def _ids_of(self, predictions: Predictions) -> RowIds:
+    def _row_names(self, predictions: Predictions) -> RowIds:
         assert self._identifier is not None
-        return RowIds.of(predictions.table.read(texts=[self._identifier]), [self._identifier]).check_different()
+        return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
         """Return the place in another file of each row of the first one."""
         number = len(self._target)
         if self._row_ids is not None:
-            ids = self._ids_of(predictions)
+            ids = self._row_names(predictions)
             ids.all_among(self._row_ids)
             return torch.from_numpy(self._row_ids.all_among(ids)).long()
         if rows > number:
@@ -157,11 +155,17 @@ class MatchedRows:
                 raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
 
 
-def _numbers_of(
-    read: ReadColumns, kind: str, given: str | Sequence[str] | None, rule: str, lowest: float
-) -> Tensor | None:
-    """Return the numbers of columns, (N, columns), each finite and at least the lowest; None without columns."""
-    columns = [given] if isinstance(given, str) else list(given or ())
+RULES = {
+    "weight": ("at least 0", 0),
+    "frequency": ("a whole number of at least 1", 1),
+    "cost": ("a finite number", -torch.inf),
+}
+"""By the kind of a number: the rule, and the minimum."""
+
+
+def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
+    """Return weights (N,), frequencies (N,) or costs (N, columns), all finite; None without columns."""
+    columns, (rule, lowest) = [name for name in names if name is not None], RULES[kind]
     if not columns:
         return None
     numbers = read.matrix(columns).double()
@@ -170,4 +174,6 @@ def _numbers_of(
         place, column = bad.nonzero()[0].tolist()
         name = columns[min(column, len(columns) - 1)]
         raise read.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
-    return numbers
+    if kind == "cost":
+        return numbers
+    return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)

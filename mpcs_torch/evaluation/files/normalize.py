@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import ReadColumns, listed
-from mpcs_torch.evaluation.files.trial_roles import PAIR, find_roles, in_words, naming_of
+from mpcs_torch.evaluation.files.trial_roles import PAIR, find_names, find_roles, in_words
 from mpcs_torch.evaluation.files.trials import MISSING, read_columns
 from mpcs_torch.evaluation.files.write import copy_table
 from mpcs_torch.functional.detection.normalization import (
@@ -37,7 +37,7 @@ def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tupl
 
     Returns:
         The names (enrolments or tests, in general) and their statistics in the same order, and the number of names with
-        fewer scores than the highest ones that were asked for: all of theirs were taken.
+        fewer than ``top`` scores, all of which were used.
     """
     table = open_table(path)
     roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
@@ -66,7 +66,7 @@ def rewrite_scores(
     *,
     sides: Sequence[str] = (),
 ) -> str:
-    """Copy a file of trials with other scores, as `copy_table` does, and return how it was read, in a sentence.
+    """Copy a file of trials with changed scores, as `copy_table` does, and return a sentence on how it was read.
 
     ``change`` maps scores (n,), float64, and the names of each of the ``sides``, enrollment or test, to new scores.
     Labels need not be there.
@@ -76,7 +76,7 @@ def rewrite_scores(
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
-    naming = naming_of(table, roles, options, is_matched=False) if sides else []
+    naming = find_names(table, roles, options, is_matched=False) if sides else []
     pair = next((names for names in naming if len(names) == 2), ())
     if sides and not pair:
         rule = "must name enrollment and test: name two columns with --id-column A,B"

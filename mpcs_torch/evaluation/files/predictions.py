@@ -4,80 +4,53 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
-from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.columns import roles_of
+from mpcs_torch.evaluation.files.columns import assign_roles
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.labels import with_labels
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import label_numbers, span, whole_of
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table, distinct_texts, is_gap, listed, text_of, way
+from mpcs_torch.evaluation.files.roles import label_numbers, nominal_sum, span
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
-DECIMALS = range(7)
-"""The decimals that may be shown: with 7, sums are exact enough."""
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
 NO_LABEL = -100
 """Stands for a label that is missing, as in torch."""
 
 
-class Sums(NamedTuple):
-    """The sums of rows that are not 1, because numbers are rounded, and what rows were left out."""
+def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
+    """Return a sentence on the rounding that explains the sums of all rows that are off; None if none does.
 
-    decimals: int = 0
-    """As shown in the file."""
-    lowest: float = 1.0
-    highest: float = 1.0
-    rows: int = 0
-    dropped: int = 0
-    """Rows without a label or a score."""
-
-    @classmethod
-    def of(cls, scores: Tensor, total: Tensor, off: Tensor, whole: float) -> Self | None:
-        """Return the rounding that explains the sums of all rows that are off; None if there is none.
-
-        A sum is explained if it is within half a unit of the last decimal for each number. What lifts a sum above 1
-        has been rounded up, so zeros do not count there.
-
-        Args:
-            scores: ``(n, C)`` probabilities, or percentages, as the file has them.
-            total: ``(n, 1)``, float64: their sums.
-            off: ``(n,)``: the rows whose sum is not the whole.
-            whole: 1, or 100 for percentages.
-        """
-        # A whole number divided by a power of ten is rounded as the decimal number that was read.
-        wide, least_decimals = scores.double(), 2 if whole == 1 else 0
-        units = ((decimals, 10.0**decimals) for decimals in DECIMALS if decimals >= least_decimals)
-        fits = (decimals for decimals, u in units if torch.equal(((wide * u).round() / u).to(scores.dtype), scores))
-        decimals = next(fits, None)
-        if decimals is None:
-            return None
-        half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
-        room = 1e-9 * whole  # for the sums of floating point numbers
-        most = whole + half * (rows > 0).sum(dim=1) + room
-        least = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below, most would be guessed
-        is_explained = bool(((sums >= least) & (sums <= most)).all())
-        return cls(decimals, sums.min().item(), sums.max().item(), len(sums)) if is_explained else None
-
-    def notes(self) -> list[str]:
-        """Say which sums were accepted, unless all were 1, and how many rows were left out."""
-        span = f"{self.lowest:.4g} to {self.highest:.4g}"
-        sums = f"{self.rows} rows sum to {span}, and were divided by their sum"
-        rounded = f"The probabilities are rounded to {self.decimals} decimals: {sums}."
-        without = (
-            f"{'1 row' if self.dropped == 1 else f'{self.dropped} rows'} without a label, a score, a cluster or a unit"
-        )
-        dropped = f"{without} left out: values are those of the others."
-        return [*([rounded] if self.rows else []), *([dropped] if self.dropped else [])]
+    Of the ``scores`` (n, C), ``total`` (n, 1) has the sums, ``off`` (n,) marks those that are not the ``whole``: 1, or
+    100 for percentages. A sum is explained if it is within half a unit of the last decimal for each number. What lifts
+    a sum above the whole was rounded up, so zeros do not count there.
+    """
+    # A whole number divided by a power of ten is rounded as the decimal number that was read.
+    wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in range(2 if whole == 1 else 0, 7))
+    fits = (
+        decimals for decimals, unit in units if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores)
+    )
+    decimals = next(fits, None)
+    if decimals is None:
+        return None
+    half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
+    room = 1e-9 * whole  # for the sums of floating point numbers
+    highest = whole + half * (rows > 0).sum(dim=1) + room
+    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below, most would be guessed
+    if not ((sums >= lowest) & (sums <= highest)).all():
+        return None
+    rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
+    return f"{rounded}{sums.min():.4g} to {sums.max():.4g}, and were divided by their sum."
 
 
 class PredictedRows(NamedTuple):
@@ -90,16 +63,16 @@ class PredictedRows(NamedTuple):
     target: Tensor
     """(N,) labels, or (N, C) soft labels; (N, 0) if the file has no labels."""
     others: ReadColumns
-    """Columns that were asked for, and that are neither scores nor labels."""
+    """The requested columns beside scores and labels."""
 
     @property
     def is_soft(self) -> bool:
-        """True if each row has a label from 0 to 1 for each class."""
+        """True if rows have soft labels."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
 
     def texts(self, name: str) -> list[str]:
         """Return a column of names, (N,); refuse a missing one."""
-        texts = [text_of(value) for value in self.others.columns[name]]
+        texts = [text_of(value) for value in self.others.columns[name].to_pylist()]
         if "" in texts:
             raise self.others.error("must name a group, but is missing", texts.index(""), name)
         return texts
@@ -122,11 +95,11 @@ class Predictions:
 
     Args:
         path: The file, in any format of `open_table`.
-        reading: How to read it, where its content does not say it.
+        reading: Options for what its content leaves open.
         class_names: The classes in index order, if they are known. Default: those that the file names.
         needs_labels: Whether a file, or a row, without a label is refused. Otherwise targets are (n, 0), or `NO_LABEL`.
-        texts: Columns to read besides, such as a patient. Those that the file lacks are left out.
-        numbers: Columns of numbers to read besides.
+        texts: Further columns to read, such as a patient; columns that the file lacks are left out.
+        numbers: Further columns of numbers to read.
         decisions: The numbers of decisions by name, if they are more than classes: see `decision_numbers`.
         table: The file, if it is open.
 
@@ -144,17 +117,17 @@ class Predictions:
         texts: Sequence[str] = (),
         numbers: Sequence[str] = (),
         decisions: Mapping[str, int] | None = None,
-        table: Table | None = None,
+        table: FileTable | None = None,
     ) -> None:
         self.path, self.reading = path, reading or ReadOptions()
         self.table = with_labels(table or open_table(path), self.reading)
         self._needs_labels = needs_labels
-        self._sums, self._whole = Sums(), 1.0
+        self._notes, self._whole = list[str](), 1.0
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
-        """The columns that are read besides."""
+        """The further columns of texts."""
         self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
-        self.roles = roles_of(self.table, self.reading, needs_labels=needs_labels, **known)
+        self.roles = assign_roles(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
@@ -163,13 +136,8 @@ class Predictions:
         """Whether degrees of truth are shares of annotators, with the sum 1; probabilities then have this sum, too."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
         self._truth = self._kind_of_truth() if self.roles.truth else ""
-        if not self.decides and not self.from_logits and self._truth in ("", "one-hot"):
+        if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
             self._whole = self._first_sum() or 1.0
-
-    @property
-    def from_logits(self) -> bool:
-        """Whether scores are logits."""
-        return self.reading.from_logits
 
     @property
     def is_labelled(self) -> bool:
@@ -178,14 +146,14 @@ class Predictions:
 
     @cached_property
     def refers(self) -> bool:
-        """Whether a decision is none of the classes: a referral or a coarse answer."""
+        """Whether a decision is a referral or a coarse answer, not a class."""
         if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
             return False
         texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
         return not texts.isdisjoint({*self._decisions} - {*self.class_names})
 
     def how(self) -> str:
-        """Return how the file was read, in one line."""
+        """Return one line on how the file was read."""
         dialect = f" ({self.table.dialect})" if self.table.dialect else ""
         percent = "; percentages, divided by 100" if self._whole != 1 else ""
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
@@ -198,13 +166,13 @@ class Predictions:
 
     def _costs_in_words(self) -> str:
         columns, classes = self.reading.cost_columns, self.class_names
-        if len(columns) == 1 and len(classes) > 1:
+        if len(columns) < len(classes):
             return f"{span(classes)}: lists {listed(columns)}"
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def notes(self) -> list[str]:
-        """Return which numbers were changed and which rows left out, in sentences."""
-        return self._sums.notes()
+        """Return sentences on the numbers that were changed, and on the rows that were left out."""
+        return self._notes
 
     def rows(self) -> PredictedRows:
         """Read probabilities (N, C) with labels (N,) or soft labels (N, C).
@@ -233,7 +201,7 @@ class Predictions:
         scores, rows = self._read()
         if rows.is_soft:
             raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
-        logits = scores.double() if self.from_logits else rows.scores.clamp(min=MIN_PROBABILITY).log()
+        logits = scores.double() if self.reading.from_logits else rows.scores.clamp(min=MIN_PROBABILITY).log()
         return rows._replace(scores=logits)
 
     def _check_classes(self) -> None:
@@ -245,7 +213,7 @@ class Predictions:
         if len(self.reading.cost_columns) not in (0, 1, count):
             rule = f"--cost-columns must name a column for each class, {listed(self.roles.classes)}"
             raise PredictionsError(self.path, f"{rule}, but names {listed(self.reading.cost_columns)}")
-        if self.from_logits and count == 1:
+        if self.reading.from_logits and count == 1:
             problem = "must have at least 2 classes for logits: the softmax of a single one is 1"
             raise PredictionsError(self.path, problem)
 
@@ -253,26 +221,27 @@ class Predictions:
         """Return scores as they are in the file, and checked rows without those that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
-        texts = [*self.texts, *(roles.scores if is_decided else ())]
+        if self.reading.from_logits and not self.decides:
+            self._warn_of_probabilities()
         numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
-        (numbers if self.table.counts_from_0 else texts).extend(labels)
-        if self.from_logits and not self.decides:
-            self._doubt_logits()
-        read = self.table.read(numbers=numbers, texts=texts)
+        texts = [*self.texts, *labels, *(roles.scores if is_decided else ())]
+        read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
-        scores = self._made(read) if is_decided else self._matrix(read)
-        kept, self._sums = self._kept(scores, target, read), Sums()
+        scores = self._decided(read) if is_decided else self._matrix(read)
+        kept, self._notes = self._kept(scores, target, read), []
         if not kept.all():
             scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
         if not len(scores):
             raise PredictionsError(self.path, "has no rows")
         probs, target = (scores, target) if is_decided else self._checked(scores, target, read)
-        self._sums = self._sums._replace(dropped=int((~kept).sum()))
+        if dropped := int((~kept).sum()):
+            without = f"{'1 row' if dropped == 1 else f'{dropped} rows'} without a label, a score, a cluster or a unit"
+            self._notes.append(f"{without} left out: values are those of the others.")
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return which rows have a label, scores, a cluster and a unit: (n,); all, unless rows may be left out."""
+        """Return a mask (n,) of rows with a label, scores, a cluster and a unit; all True if none may be dropped."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
@@ -286,18 +255,18 @@ class Predictions:
         """Return the scores of all classes: (n, C)."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
-            if not self.from_logits:
+            if not self.reading.from_logits:
                 bad = (scores < 0) | (scores > self._whole)
                 rule = "must be a probability (--logits reads logits; divide percentages by 100)"
                 self._refuse(bad, scores, read, rule, self.roles.scores)
-            other = torch.zeros_like(scores) if self.from_logits else self._whole - scores
+            other = torch.zeros_like(scores) if self.reading.from_logits else self._whole - scores
             return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
         if scores.shape[1] != len(self.roles.classes):
             problem = f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
             raise read.error(problem, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
-    def _made(self, read: ReadColumns) -> Tensor:
+    def _decided(self, read: ReadColumns) -> Tensor:
         """Return the column of decisions: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
         rule = f"must be one of {listed([*numbers])}"
@@ -356,10 +325,10 @@ class Predictions:
 
     def _kind_of_truth(self) -> str:
         """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
-        degrees = self.table.read(numbers=self.roles.truth).matrix(self.roles.truth).double()
+        degrees = self.table.read(self.roles.truth, numbers=self.roles.truth).matrix(self.roles.truth).double()
         is_one_hot = bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
         is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
-        has_sum = self.from_logits or self._first_sum() is not None
+        has_sum = self.reading.from_logits or self._first_sum() is not None
         if is_one_hot and len(self.roles.classes) > 1 and has_sum:
             return "one-hot"
         return "votes" if is_votes else "degrees"
@@ -368,22 +337,26 @@ class Predictions:
         """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
         if self.roles.form == "positive":
             return 100.0 if self.roles.is_percent else 1.0
-        return whole_of(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
+        return nominal_sum(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
 
-    def _doubt_logits(self) -> None:
-        """Warn if the first logits are all from 0 to 1, or sum to 1 or 100."""
+    def _warn_of_probabilities(self) -> None:
+        """Warn if the first logits look like probabilities: all are from 0 to 1, or they sum to 1 or 100."""
         first, is_one = self.roles.first_scores, self.roles.form == "positive"
         is_in_unit = bool(((first >= 0) & (first <= 1)).all())
         if len(first) > 1 and (is_in_unit or (not is_one and self._first_sum() is not None)):
-            told = "the scores look like probabilities, but are read as logits: leave out --logits"
-            warnings.warn(f"{self.path.name}: {told}", ProbabilitiesWarning, stacklevel=2)
+            problem = "the scores look like probabilities, but are read as logits: leave out --logits"
+            warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
 
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
         """Return probabilities and labels."""
-        whole, tolerance = self._whole, sum_tolerance(scores.dtype)
-        wide = scores.double()
-        self._refuse_scores(wide, read, tolerance)
-        probs = wide.softmax(dim=1) if self.from_logits else (wide / whole).clamp(max=1)
+        whole, tolerance, wide = self._whole, sum_tolerance(scores.dtype), scores.double()
+        bad, rule = ~((wide >= 0) & (wide <= whole * (1 + tolerance))), "must be from 0 to 100"
+        if self.reading.from_logits:
+            bad, rule = ~(wide < torch.inf), "must be a logit"
+        elif whole == 1:
+            rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
+        self._refuse(bad, wide, read, rule, self.roles.scores)
+        probs = wide.softmax(dim=1) if self.reading.from_logits else (wide / whole).clamp(max=1)
         if target.ndim == 2 and target.shape[1] and not self.has_shares:
             return probs, target
         total = probs.sum(dim=1, keepdim=True)
@@ -391,23 +364,15 @@ class Predictions:
         if not off.any():
             return probs / total, target
         row = int(off.nonzero()[0])
-        if self.from_logits:
+        if self.reading.from_logits:
             raise read.error("the logits must not all be -inf", row)
-        rounded = Sums.of(scores, total * whole, off, whole)
+        rounded = explain_sums(scores, total * whole, off, whole)
         if rounded is None:
             problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
             several = "of independent probabilities of several labels, `mpcs detect` scores one"
             raise read.error(f"{problem}; {several}", row)
-        self._sums = rounded
+        self._notes.append(rounded)
         return probs / total, target
-
-    def _refuse_scores(self, scores: Tensor, read: ReadColumns, tolerance: float) -> None:
-        if self.from_logits:
-            self._refuse(~(scores < torch.inf), scores, read, "must be a logit", self.roles.scores)
-            return
-        bad = ~((scores >= 0) & (scores <= self._whole * (1 + tolerance)))
-        rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
-        self._refuse(bad, scores, read, rule if self._whole == 1 else "must be from 0 to 100", self.roles.scores)
 
     def _refuse(self, bad: Tensor, values: Tensor, read: ReadColumns, rule: str, columns: Sequence[str]) -> None:
         if bad.any():

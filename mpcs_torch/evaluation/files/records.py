@@ -6,7 +6,7 @@ from typing import Any
 from mpcs_torch.io.untrusted_files import FileRuleError
 
 
-def records_of(value: Any) -> list[Any]:
+def parse_records(value: Any) -> list[Any]:
     """Return the records of a whole JSON value: an array, an object of columns, or an object of records by id."""
     if isinstance(value, list):
         return value

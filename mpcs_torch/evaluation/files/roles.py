@@ -1,4 +1,4 @@
-"""The meaning of the columns of a classifier's file, and the columns of which it is still open."""
+"""Roles of the columns of a classifier's file, and the columns that have no role yet."""
 
 import re
 from collections import defaultdict
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.files.chunks import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import Kind, Table, choices, kind_of, listed, number_of, numbers_in, text_of
+from mpcs_torch.evaluation.files.tables import FileTable, Kind, choices, kind_of, listed, number_of, numbers_in, text_of
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
 from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
@@ -22,7 +22,7 @@ SEPARATOR = re.compile(r"[_\-. :/]")
 
 
 class Roles(NamedTuple):
-    """The columns of a table that are read, and their meaning."""
+    """The columns of a table that are read, by their roles."""
 
     form: Form
     scores: Sequence[str]
@@ -44,7 +44,7 @@ class Roles(NamedTuple):
     """Of the first rows that lack none, as the file has them: (n, columns)."""
 
     def in_words(self, *, has_shares: bool = False) -> str:
-        """Return how the columns are read, in one line; degrees of truth may be shares of annotators."""
+        """Return one line on the roles of the columns; degrees of truth may be shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
@@ -64,9 +64,9 @@ class Roles(NamedTuple):
 
 
 class OpenColumns:
-    """The columns of a table of which the meaning is still open, with the values of their first rows."""
+    """The columns of a table that have no role yet, with the values of the first rows."""
 
-    def __init__(self, table: Table, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
+    def __init__(self, table: FileTable, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
         self.table, self.options = table, reading
         self.class_names = class_names or reading.classes or table.classes or None
         known = class_names or reading.classes
@@ -85,19 +85,19 @@ class OpenColumns:
         """Whether `mpcs decide apply` wrote the file."""
 
     def of_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
-        """Return the open columns, or some, of these kinds."""
+        """Return the columns of some kinds, by default among those without a role."""
         return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
 
     def label_among(self, names: Sequence[str], *kinds: Kind) -> str | None:
-        """Return the only column, of some kinds, that is called as labels are; refuse several."""
+        """Return the only column of some kinds whose name is usual for labels; refuse several."""
         named = self.of_kind(*kinds, among=named_as(names, LABELS))
         if len(named) > 1:
             ways = choices("--label-column", named[:2])
             raise self.error(f"has several columns that may be the labels, {listed(named)}: {ways}")
         return named[0] if named else None
 
-    def take(self, names: Sequence[str]) -> None:
-        """Leave out columns, whose meaning is known."""
+    def exclude(self, names: Sequence[str]) -> None:
+        """Leave out columns whose role is known."""
         self.open = [name for name in self.open if name not in names]
 
     def texts(self, name: str) -> set[str]:
@@ -120,15 +120,15 @@ class OpenColumns:
         return matrix[np.isfinite(matrix).all(axis=1)]
 
 
-def whole_of(sums: Any, num_classes: int) -> float | None:
-    """Return what sums of first rows are about: 1, 100 for percentages, or None; decimals may have been rounded."""
+def nominal_sum(sums: Any, num_classes: int) -> float | None:
+    """Return 1, or 100 for percentages, if all sums of rows are near it, as far as rounding explains; else None."""
     rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
     fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))
     return next(fitting, None)
 
 
 def span(names: Sequence[str]) -> str:
-    """Return names for a message: of numbered ones the first and the last."""
+    """Return names for a message; of numbered names, the first and the last one."""
     numbered = next((family for family, _ in numbered_families(names) if len(family) == len(names) > 2), None)
     if numbered is not None and [*numbered] == [*names]:
         return f"{shown(names[0])} to {shown(names[-1])}"
@@ -136,7 +136,7 @@ def span(names: Sequence[str]) -> str:
 
 
 def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield the columns whose names differ in a number, from 0 or from 1, in its order, and the numbers."""
+    """Yield columns whose names differ in a number that counts from 0 or 1, in this order, and the numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
         if match := NUMBERED.fullmatch(name):
@@ -148,7 +148,7 @@ def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], t
 
 
 def split_truth(name: str) -> tuple[str, str] | None:
-    """Return the two parts of the name of a column with the degree of truth of a class, such as target_a."""
+    """Split the name of a column with the degree of truth of a class, such as target_a, into prefix and class."""
     first, *rest = SEPARATOR.split(name, maxsplit=1)
     return (first, rest[0]) if rest and rest[0] and plain(first) in TRUTH else None
 
@@ -161,7 +161,7 @@ def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
 
 
 def label_text(value: Any) -> str:
-    """Return the text of a label; that of a whole number is without decimals."""
+    """Return the text of a label; whole numbers have no decimals."""
     text = text_of(value)
     number = number_of(text)
     is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53

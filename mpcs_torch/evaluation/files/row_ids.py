@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted, shown
-from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.words import is_index
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ class RowIds(NamedTuple):
             parts.append(texts)
         joined = parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
         return cls(read.path, joined, names[0] if len(names) == 1 else None)
-
-    def first(self, most: int) -> Self:
-        """Return the first of the ids."""
-        return self._replace(ids=self.ids[:most])
 
     def named(self, place: int) -> str:
         """Return an id for a message."""
@@ -79,7 +75,7 @@ class RowIds(NamedTuple):
         return places
 
 
-def shared_ids(tables: Sequence[Table]) -> list[str]:
+def shared_ids(tables: Sequence[FileTable]) -> list[str]:
     """Return the columns of ids that all tables have, by their names."""
     ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
     return [name for name in ids[0] if all(name in others for others in ids)]

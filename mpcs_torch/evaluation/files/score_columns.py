@@ -1,4 +1,4 @@
-"""The columns of scores, or of predicted labels, by their names, and by what their rows sum to."""
+"""Find the columns of scores, or of predicted labels, by their names and the sums of their rows."""
 
 import re
 from collections import defaultdict
@@ -14,18 +14,18 @@ from mpcs_torch.evaluation.files.roles import (
     SEPARATOR,
     OpenColumns,
     Roles,
+    nominal_sum,
     numbered_families,
     span,
     split_truth,
-    whole_of,
 )
 from mpcs_torch.evaluation.files.single_columns import (
+    decision_roles,
     first_list,
+    list_roles,
+    positive_roles,
+    refuse_labels_beside_scores,
     refuse_predicted,
-    refuse_scores_of,
-    roles_of_decisions,
-    roles_of_lists,
-    roles_of_positive,
 )
 from mpcs_torch.evaluation.files.tables import choices, distinct_texts, listed, number_of, text_of, way
 from mpcs_torch.evaluation.files.words import (
@@ -45,15 +45,15 @@ BEFORE, AFTER = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())", rf"(?=$|\)|{SEP
 """The prefix and the suffix of the name of a class."""
 
 
-def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str], decisions: Sequence[str]) -> Roles:
+def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, str], decisions: Sequence[str]) -> Roles:
     """Return the scores, or the decisions, with their classes."""
     options, table = columns.options, columns.table
     is_written = decisions == [DECISION] and columns.is_written and not options.score_columns
     if options.decision_column is not None or is_written:
-        return roles_of_decisions(columns, label, decisions[0])
-    columns.take(decisions)
-    columns.take([] if label is None else [name for name in columns.of_kind("whole") if split_truth(name)])
-    columns.take(columns.of_kind("text", "whole", "empty", among=[name for name in columns.open if is_index(name)]))
+        return decision_roles(columns, label, decisions[0])
+    columns.exclude(decisions)
+    columns.exclude([] if label is None else [name for name in columns.of_kind("whole") if split_truth(name)])
+    columns.exclude(columns.of_kind("text", "whole", "empty", among=[name for name in columns.open if is_index(name)]))
     if options.score_columns:
         return _chosen(columns, label)
     lists = [name for name in columns.of_kind("list") if truth or len(first_list(columns, name)) > 1]
@@ -76,7 +76,7 @@ def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str],
         _refuse_best(columns, passing[0])
         return passing[0]
     if lists:
-        return roles_of_lists(columns, lists[0], label)
+        return list_roles(columns, lists[0], label)
     bad, others = _bad_number(columns), columns.of_kind("number", "whole", "empty")
     known = [name for name in others if not {*words_of(name)} & NO_PROBABILITY]
     words_for = POSITIVE | LABELS if table.joined else POSITIVE
@@ -89,13 +89,13 @@ def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str],
         if len(positive) > 1:
             _refuse_both(columns, [(name,) for name in positive])
         refuse_predicted(columns, positive[0], label)
-        return roles_of_positive(columns, positive[0], label)
+        return positive_roles(columns, positive[0], label)
     if decisions and (label is not None or not readings):
         if len(decisions) > 1:
             ways = choices("--decision-column", decisions[:2])
             raise columns.error(f"has several columns of predicted labels, {listed(decisions)}: {ways}")
-        refuse_scores_of(columns, words | columns.texts(decisions[0]), decisions[0])
-        return roles_of_decisions(columns, label, decisions[0])
+        refuse_labels_beside_scores(columns, words | columns.texts(decisions[0]), decisions[0])
+        return decision_roles(columns, label, decisions[0])
     if readings:
         return _only(columns, readings)
     missing = [name for name in columns.class_names or () if name not in columns.open]
@@ -107,12 +107,12 @@ def scores_of(columns: OpenColumns, label: str | None, truth: Mapping[str, str],
 def _fits(columns: OpenColumns, reading: Roles) -> bool:
     """Return whether the first rows are logits, or sum to 1 or 100."""
     matrix = columns.matrix(reading.scores)
-    is_whole = matrix.size > 0 and matrix.min() >= 0 and whole_of(matrix.sum(axis=1), matrix.shape[1]) is not None
+    is_whole = matrix.size > 0 and matrix.min() >= 0 and nominal_sum(matrix.sum(axis=1), matrix.shape[1]) is not None
     return columns.options.from_logits or is_whole
 
 
 def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
-    """Refuse the scores of the best classes of each row, which other columns name: their number is a rank."""
+    """Refuse scores of the best classes of each row, such as top1 and top2: their number is a rank, not a class."""
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.of_kind("whole", "text", among=columns.table.names):
@@ -126,7 +126,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only reading, though its first rows do not sum to 1, which its rows then say."""
+    """Return the only reading although its first rows do not sum to 1; the check of the rows reports the sums."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -144,7 +144,7 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
 
 
 def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str]) -> Iterator[Roles]:
-    """Yield the columns that may be the scores of classes."""
+    """Yield the columns that can be the scores of classes."""
     filled = columns.of_kind("number", "whole", "empty")  # a class may have no scores yet
     known = [name for name in filled if not {*words_of(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = (columns.of_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
@@ -173,7 +173,7 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
     groups = [numeric, in_unit, fractions, *_with_common_word(numeric)]
     for group in groups:
         if len(group) > 1 and tuple(sorted(group)) not in {tuple(sorted(family)) for family, _ in families}:
-            yield Roles("columns", tuple(group), _classes_of(group, {*words}))
+            yield Roles("columns", tuple(group), _class_names(group, {*words}))
 
 
 def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Roles]:
@@ -184,10 +184,7 @@ def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Role
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns that are named after all classes, with one text before and one after them, in any case.
-
-    Columns with just the names go before others.
-    """
+    """Yield the columns named after all classes, with the same prefix and suffix, in any case; without these first."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -205,7 +202,7 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
 
 
 def _words(columns: OpenColumns, label: str | None) -> set[str]:
-    """Return the labels that are names: of the first rows, or of all rows of logits, which have no sum to tell by."""
+    """Return the labels that are words: of the first rows; of all rows for logits, whose sums say nothing."""
     if label is None or columns.kinds[label] != "text":
         return set()
     is_of_all = columns.options.from_logits
@@ -213,7 +210,7 @@ def _words(columns: OpenColumns, label: str | None) -> set[str]:
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the columns that begin, or end, with the same word for scores."""
+    """Yield groups of columns that begin, or end, with the same word for scores."""
     for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
@@ -223,8 +220,8 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
         yield from groups.values()
 
 
-def _classes_of(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the names of classes: those of the columns, without a word for scores that all have, or as labels are."""
+def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
+    """Return the names of the columns as classes, without a word for scores that all share."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):
@@ -249,9 +246,9 @@ def _chosen(columns: OpenColumns, label: str | None) -> Roles:
         value = next(value for value in columns.values[bad] if text_of(value) and number_of(value) is None)
         raise columns.error(f"must be numbers, but has {quoted(value)}", column=bad)
     if len(names) == 1 and columns.kinds[names[0]] == "list":
-        return roles_of_lists(columns, names[0], label)
+        return list_roles(columns, names[0], label)
     if len(names) == 1:
-        return roles_of_positive(columns, names[0], label)
+        return positive_roles(columns, names[0], label)
     classes = columns.class_names
     if classes is not None:
         by_name = next(_by_known_class(columns, names), None) if columns.called or not options.classes else None
@@ -263,7 +260,7 @@ def _chosen(columns: OpenColumns, label: str | None) -> Roles:
     if family is not None:
         return Roles("columns", *family)
     words = _words(columns, label)
-    return Roles("columns", names, _classes_of(names, words))
+    return Roles("columns", names, _class_names(names, words))
 
 
 def _refuse_both(columns: OpenColumns, ways: Sequence[Sequence[str]]) -> None:

@@ -8,14 +8,14 @@ import numpy as np
 
 from mpcs_torch.concern.checks import MAX_CLASSES, REFERRAL
 from mpcs_torch.errors import quoted, shown
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, number_or_text
 from mpcs_torch.evaluation.files.tables import choices, distinct_texts, is_gap, listed, number_of, numbers_in, way
 from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, words_of
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
-    """Refuse one score beside a column that has the values of the labels: the score may be that of this class."""
+    """Refuse one score beside a column with the values of the labels: it may be the score of this class."""
     labels = set() if label is None else columns.texts(label)
     others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
@@ -24,7 +24,7 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
         raise columns.error(f"{problem}: {ways} of a class")
 
 
-def refuse_scores_of(columns: OpenColumns, classes: set[str], decision: str) -> None:
+def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decision: str) -> None:
     """Refuse predicted labels beside columns of numbers that are named after them."""
     words = [name.lower() for name in classes if number_of(name) is None and len(name) > 1]
     named = [name for name in columns.of_kind("number", "whole") if any(word in name.lower() for word in words)]
@@ -39,7 +39,7 @@ def first_list(columns: OpenColumns, name: str) -> Sequence[float]:
     return next((numbers for value in columns.values[name] if (numbers := numbers_in(value))), ())
 
 
-def roles_of_lists(columns: OpenColumns, name: str, label: str | None) -> Roles:
+def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
     """Return one column of lists, whose classes are numbered, from 0 or from 1 as the first labels are, or named."""
     size = len(first_list(columns, name))
     if size > MAX_CLASSES:
@@ -92,8 +92,8 @@ def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: 
     raise columns.error(f"{problem}: {ways}{beside}", column=names[0])
 
 
-def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return one column with the probability of a class: the one that its name says, else the positive class."""
+def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
+    """Return one column with the probability of the class in its name, else of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
@@ -126,7 +126,7 @@ def roles_of_positive(columns: OpenColumns, name: str, label: str | None) -> Rol
 
 
 def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
-    """Return the two labels beside one score, that of the positive class last; refuse more, and say which is rare."""
+    """Return the two labels beside one score, the positive class last; refuse more, and name the rarest."""
     table = columns.table
     known = {label_text(text) for text in distinct_texts(table, [label], MAX_CLASSES)}
     classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
@@ -138,7 +138,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
             ways = f"{way('--classes', [one, two])} makes {two} the positive class"
             raise columns.error(f"has one score and the label {shown(one)} alone: {ways}", column=score)
         return [two, one] if [polarity_of(one), polarity_of(two)] == [1, 0] else [one, two]
-    rows = [label_text(value) for value in table.read(texts=[label]).columns[label].to_pylist()]
+    rows = [label_text(value) for value in table.read([label]).columns[label].to_pylist()]
     rare, count = Counter(text for text in rows if text in classes).most_common()[-1]
     problem = f"is {quoted(rare)} in {count} of {len(rows)} rows, the rarest of {len(classes)} labels"
     ways = f"but one score {quoted(score)} tells two apart: leave out rows with others, or name more by --score-columns"
@@ -146,7 +146,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
-    """Return the number of the only class that the name of a column names, as a word, or as it is true or false."""
+    """Return the number of the only class in the name of a column: by its word, or by a word for true or false."""
     words = words_of(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {polarity_of(word) for word in words} - {None}
@@ -155,7 +155,7 @@ def _named_class(name: str, classes: Sequence[str]) -> list[int]:
     return named if len(named) == 1 else []
 
 
-def roles_of_decisions(columns: OpenColumns, label: str | None, decision: str) -> Roles:
+def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Roles:
     """Return a column of predicted labels; its classes are all of its values and of the labels."""
     if columns.class_names is not None:
         return Roles("decisions", [decision], tuple(columns.class_names))

@@ -16,29 +16,33 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError, is_number, reading
+from mpcs_torch.evaluation.files.file_errors import PredictionsError, reading
 from mpcs_torch.evaluation.files.words import MISSING
 
 if TYPE_CHECKING:
     import pyarrow
 
 Column = Any
-"""Of some rows: an arrow array of numbers, texts or lists; an array (n,) of numbers; or a tensor (n, k) of numbers."""
+"""An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
+MAX_COLUMNS = 100_000
+"""A row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
-"""The most rows, and values, that are read to see what columns contain."""
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+"""The maximum numbers of rows, and of values, from which the contents of columns are inferred."""
+DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """No value is filled; some are no numbers; all are whole numbers; all are numbers; all are lists of numbers."""
 
 
 class ReadColumns(NamedTuple):
-    """Columns of the rows of a file; errors about their values name the file, the row and the column."""
+    """Columns of a file in memory. Errors about their values name the file, the row and the column."""
 
     path: Path
     columns: dict[str, Column]
-    """By name. Those of numbers may be text where one of the numbers cannot be read."""
+    """By name."""
     kept: NDArray[np.bool_] | None = None
-    """(rows of the file,): those that were not left out, if some were."""
+    """(rows of the file,): True for the rows in ``columns``. Default: all rows."""
+    decimal: str = "."
+    """The decimal mark of numbers in texts."""
 
     @property
     def rows(self) -> int:
@@ -51,15 +55,15 @@ class ReadColumns(NamedTuple):
         return PredictionsError(self.path, problem, row=row + 1, column=column)
 
     def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
-        """Return the rows that are not left out."""
+        """Return the rows where ``kept`` (n,) is True."""
         filtered = {
-            name: values.filter(kept) if hasattr(values, "filter") else values[kept]
+            name: values[kept] if isinstance(values, Tensor) else values.filter(kept)
             for name, values in self.columns.items()
         }
-        return ReadColumns(self.path, filtered, kept)
+        return self._replace(columns=filtered, kept=kept)
 
-    def single(self, name: str) -> Column:
-        """Return a column; refuse one of several values in each row."""
+    def single(self, name: str) -> "pyarrow.Array":
+        """Return a column; refuse one with several values in each row."""
         values = self.columns[name]
         if isinstance(values, Tensor):
             problem = f"must have one value in each row, but has {values.shape[1]}"
@@ -67,22 +71,24 @@ class ReadColumns(NamedTuple):
         return values
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return the numbers of a column, as numbers or as text: float64 (n,), NaN where there is none.
+        """Return a column of numbers, or of texts of numbers, as float64 (n,): NaN where a value is missing.
 
         Raises:
-            PredictionsError: If another value is there.
+            PredictionsError: If a value is neither a number nor missing.
         """
-        values = self.single(name)
-        if isinstance(values, np.ndarray):
-            return np.array(values, dtype=np.float64)
         import pyarrow
+        from pyarrow import compute
         from pyarrow.types import is_floating, is_integer, is_string
 
+        values = self.single(name)
         if is_string(values.type):
+            if self.decimal == ",":
+                values = compute.replace_substring_regex(values, DECIMAL_COMMA.pattern, r"\1.\2")
             with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
-                values = values.cast(pyarrow.float64())
-        if (is_floating(values.type) or is_integer(values.type)) and not values.null_count:
-            return np.array(np.from_dlpack(values), dtype=np.float64)  # a copy: arrow's memory cannot be written
+                values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
+        if is_floating(values.type) or is_integer(values.type):
+            filled = values.cast(pyarrow.float64(), safe=False).fill_null(np.nan)
+            return np.array(np.from_dlpack(filled))  # a copy, which may be written; `to_numpy` would import pandas
         numbers = []
         for place, value in enumerate(values.to_pylist()):
             number = np.nan if is_gap(value) else number_of(value)
@@ -98,12 +104,11 @@ class ReadColumns(NamedTuple):
             PredictionsError: If another value is there, or lists have different lengths.
         """
         first = self.columns[names[0]]
-        is_array = isinstance(first, np.ndarray)
-        values = [] if is_array or isinstance(first, Tensor) else first[:PEEKED_ROWS].to_pylist()
-        if len(names) > 1 or is_array or any(not is_gap(each) and numbers_in(each) is None for each in values):
-            return torch.from_numpy(np.stack([self.numbers(name) for name in names], axis=1))
-        if isinstance(first, Tensor):
+        if isinstance(first, Tensor) and len(names) == 1:
             return first
+        values = first[:PEEKED_ROWS].tolist()
+        if len(names) > 1 or any(not is_gap(each) and numbers_in(each) is None for each in values):
+            return torch.from_numpy(np.stack([self.numbers(name) for name in names], axis=1))
         values = first.to_pylist()
         lists = [numbers_in(value) for value in values]
         size = len(lists[0] or ()) if lists else 0
@@ -120,7 +125,6 @@ class ReadColumns(NamedTuple):
         from pyarrow.types import is_floating
 
         values = self.single(name)
-        values = values if isinstance(values, pyarrow.Array) else pyarrow.array(values)
         is_missing = compute.is_null(values, nan_is_null=True)
         if is_floating(values.type):
             with suppress(pyarrow.ArrowInvalid):
@@ -131,17 +135,12 @@ class ReadColumns(NamedTuple):
         return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
 
     def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
-        """Return the code of each value of a column, asking once for each distinct value: int64 (n,).
+        """Return the code of each value of a column: int64 (n,).
 
-        Args:
-            name: The column.
-            code_of: Returns the code of a value, or None if it has none.
-            rule: What a value must be, as the error begins.
-
-        Raises:
-            PredictionsError: If a value has no code.
+        The function returns the code of a value, or None if there is none; then an error begins with the ``rule``.
         """
-        places, distinct = _encoded(self.single(name))
+        encoded = self.single(name).dictionary_encode(null_encoding="encode")
+        places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
         codes = [code_of(value) for value in distinct]
         bad = np.isin(places, [place for place, code in enumerate(codes) if code is None])
         if bad.any():
@@ -153,11 +152,11 @@ class ReadColumns(NamedTuple):
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
-"""Returns columns, of which some are of numbers and the others of text; with a number, of the first rows."""
+"""Reads columns by name, some of which are numbers: all rows, or at least so many of the first ones."""
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """A file whose columns are read when they are needed."""
 
     path: Path
@@ -177,42 +176,37 @@ class Table:
     classes: Sequence[str] = ()
     """The names of the classes in their order, if the file has an array of them."""
     joined: Sequence[str] = ()
-    """The columns that a file of labels gave."""
+    """The columns that a file of labels added."""
     label: str | None = None
     """Of these, the labels, whatever other columns are called."""
     truth: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of these, degrees of truth instead, by class."""
 
-    def read(
-        self, *, numbers: Sequence[str] = (), texts: Sequence[str] = (), first_rows: int | None = None
-    ) -> ReadColumns:
-        """Return some columns of all rows, or of the first ones.
+    def read(self, names: Sequence[str], *, numbers: Collection[str] = (), rows: int | None = None) -> ReadColumns:
+        """Return some columns: of all rows, or of at least some of the first ones.
 
-        Numbers may be text where one of them cannot be read. A column that is asked for as both is read as text.
+        The ``numbers`` among the columns of a text file are read as numbers where that is possible, which is faster.
 
         Raises:
             PredictionsError: If the file cannot be read.
         """
         with reading(self.path):
-            columns = self.load([*dict.fromkeys([*numbers, *texts])], {*numbers} - {*texts}, first_rows)
-            return ReadColumns(self.path, columns)
+            return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
         """Return the first values of each column; of a column of arrays, lists."""
         most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
-        numbers, texts = (self.names, ()) if self.counts_from_0 else ((), self.names)
-        read = self.read(numbers=numbers, texts=texts, first_rows=most)
-        values = {name: column.tolist() for name, column in read.columns.items()}
+        values = {name: column[:most].tolist() for name, column in self.read(self.names, rows=most).columns.items()}
         if self.decimal == ",":
             values = {name: [_with_point(value) for value in column] for name, column in values.items()}
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
-        """Refuse a table that lacks a column, and say which option asked for it."""
+        """Refuse a table that lacks a column, and name the option that requests it."""
         for name in names:
             if name is not None and name not in self.names:
-                asked = f" of {option}" if option else ""
-                raise PredictionsError(self.path, f"has no column {quoted(name)}{asked}; {self.it_has()}")
+                source = f" of {option}" if option else ""
+                raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
 
     def it_has(self) -> str:
         """Return which columns the file has, for a message."""
@@ -220,7 +214,7 @@ class Table:
 
 
 def _with_point(value: Any) -> Any:
-    return value.replace(",", ".") if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()) else value
+    return DECIMAL_COMMA.sub(r"\1.\2", value) if isinstance(value, str) else value
 
 
 def unnamed(count: int) -> list[str]:
@@ -266,9 +260,9 @@ def numbers_in(value: Any) -> list[float] | None:
         if not (text.startswith(("[", "(")) and text.endswith(("]", ")"))):
             return None
         value = text[1:-1].replace(",", " ").split()
-    if not isinstance(value, (list, tuple)) or not value or not all(map(is_number, value)):
-        return None
-    return [float(number) for number in value]
+    with suppress(TypeError, ValueError):
+        return [float(number) for number in value] or None if isinstance(value, (list, tuple)) else None
+    return None
 
 
 def kind_of(values: Sequence[Any]) -> Kind:
@@ -288,9 +282,9 @@ def number_of(value: Any) -> float | None:
     """Return a number, or that of a text, which may end in a percent sign; None for anything else."""
     if isinstance(value, str):
         value = value.strip().removesuffix("%")
-    if isinstance(value, (bool, np.bool_)) or not is_number(value):
-        return None
-    return float(value)
+    with suppress(TypeError, ValueError):
+        return None if isinstance(value, (bool, np.bool_)) else float(value)
+    return None
 
 
 def column_of(values: Sequence[Any]) -> Column:
@@ -311,21 +305,12 @@ def _as_text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, (list, dict, bool)) else str(value)
 
 
-def _encoded(values: Column) -> tuple[NDArray[np.int64], list[Any]]:
-    """Return the place of each value among the different values, and these."""
-    if isinstance(values, np.ndarray):
-        different, inverse = np.unique(values, return_inverse=True)
-        return inverse.astype(np.int64), different.tolist()
-    encoded = values.dictionary_encode(null_encoding="encode")
-    return np.asarray(np.from_dlpack(encoded.indices), dtype=np.int64), encoded.dictionary.to_pylist()
-
-
-def distinct_texts(table: Table, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
+def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
     """Return the different texts of some columns of all rows; refuse more than ``most``.
 
     A missing one is left out, or, if it ``has_gaps``, empty.
     """
-    distinct, read = set[str](), table.read(texts=names)
+    distinct, read = set[str](), table.read(names)
     for name in names:
         distinct |= {text_of(value) for value in read.single(name).unique().to_pylist()}
         if len(distinct) > most:

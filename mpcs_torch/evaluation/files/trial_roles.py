@@ -8,26 +8,26 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import OpenColumns, label_text
-from mpcs_torch.evaluation.files.tables import Table, choices, listed
+from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, polarity_of
 
 PAIR = ("enrollment", "test")
 
 
 class TrialRoles(NamedTuple):
-    """The columns of scores and of labels, empty if there are none, all others, and of these the groups asked for."""
+    """The columns of scores and of labels (empty if there are none), all further ones, and the requested groups."""
 
     score: str
     label: str
     others: list[str]
     groups: dict[str, str]
-    """By the name that was asked for."""
+    """By the requested name."""
 
 
 def find_roles(
-    table: Table, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
+    table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
 ) -> TrialRoles:
-    """Return the columns of scores and of labels: those of the options, or else those of the only possible reading.
+    """Return the columns of scores and of labels: by the options, or else by the only possible reading.
 
     A label has a name of labels, or else only words of targets and non-targets; numbers such as 0 and 1 are labels only
     if no other column has two words or digits. A score has a name of scores, or else is the only column of numbers;
@@ -41,7 +41,7 @@ def find_roles(
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
         groups |= {} if name is None else {name: column_named(table, name, option)}
     columns = OpenColumns(table, options, None)
-    columns.take([*groups.values()])
+    columns.exclude([*groups.values()])
     if len(options.score_columns) > 1:
         raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
     given = [column_named(table, name, "--score-column") for name in options.score_columns]
@@ -68,7 +68,7 @@ def find_roles(
     return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]], groups)
 
 
-def column_named(table: Table, name: str, option: str = "") -> str:
+def column_named(table: FileTable, name: str, option: str = "") -> str:
     """Return the column of a name; of a file without header, its number may be the name."""
     if not table.has_names and f"column {name}" in table.names:
         return f"column {name}"
@@ -128,8 +128,8 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
 
-def naming_of(table: Table, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
-    """Return the columns that may name trials together, the likeliest first."""
+def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
+    """Return the groups of columns that may name trials, the most likely first."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
@@ -144,9 +144,14 @@ def naming_of(table: Table, roles: TrialRoles, options: ReadOptions, *, is_match
 
 
 def in_words(
-    table: Table, score: str, names: Sequence[str], words: Sequence[str], unread: Sequence[str], options: ReadOptions
+    table: FileTable,
+    score: str,
+    names: Sequence[str],
+    words: Sequence[str],
+    unread: Sequence[str],
+    options: ReadOptions,
 ) -> str:
-    """Return the sentence that says how a file was read."""
+    """Return a sentence on how a file was read."""
     negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
     parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
     parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import printable, quoted
-from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
+from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_text
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table, choices, listed
-from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_roles, in_words, names_shown, naming_of
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, listed
+from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_names, find_roles, in_words, names_shown
 from mpcs_torch.evaluation.files.words import polarity_of
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
@@ -43,15 +43,15 @@ class Trials(NamedTuple):
 
 
 class TrialTable(NamedTuple):
-    """Trials with what else their file says of them."""
+    """Trials with their names and groups."""
 
     trials: Trials
     names: "pyarrow.Array | None"
-    """(N,), no two alike; None if the file does not name its trials, or if names are not asked for."""
+    """(N,), all different; None if the file has no names of trials, or if they were not requested."""
     groups: dict[str, Groups]
-    """By column, those that were asked for."""
+    """By column, the requested ones."""
     read: str = ""
-    """A sentence on the reading of the file."""
+    """A sentence on how the file was read."""
     unread: Sequence[str] = ()
     """The columns that were not read."""
 
@@ -81,14 +81,14 @@ def read_trials(
     """
     table, is_apart = open_table(path), options.labels is not None
     roles = find_roles(table, options, has_label=not is_apart)
-    naming = naming_of(table, roles, options, is_matched=is_apart) if named or all_columns or is_apart else []
+    naming = find_names(table, roles, options, is_matched=is_apart) if named or all_columns or is_apart else []
     coded = roles.others if all_columns else list(dict.fromkeys(roles.groups.values()))
     read = labelled = read_columns(table, roles, coded, naming, advance)
     places = np.arange(len(read.scores), dtype=np.int32)
     if options.labels is not None:
         other, of_list = open_table(options.labels), options.alone()._replace(score_columns=())
         list_roles = find_roles(other, of_list, has_score=False)
-        list_naming = naming_of(other, list_roles, options, is_matched=True)
+        list_naming = find_names(other, list_roles, options, is_matched=True)
         labelled = read_columns(other, list_roles, [], list_naming, lambda _: None)
         names: tuple[str, ...] = ()
         if naming or labelled.naming or len(places) != len(labelled.texts[labelled.roles.label]):
@@ -120,7 +120,7 @@ def read_trials(
 class TrialColumns(NamedTuple):
     """The columns of trials that were read, of all rows."""
 
-    table: Table
+    table: FileTable
     roles: TrialRoles
     scores: NDArray[np.float64]
     naming: Sequence[tuple[str, ...]]
@@ -173,13 +173,12 @@ class TrialColumns(NamedTuple):
 
 
 def read_columns(
-    table: Table, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
+    table: FileTable, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
     """Read scores, labels and other columns of text of all rows, and the columns that may name the rows."""
-    score = [roles.score] * bool(roles.score)
-    names = dict.fromkeys([*[roles.label] * bool(roles.label), *coded, *chain(*naming)])
-    columns = table.read(numbers=score, texts=[*names])
-    scores = columns.numbers(roles.score) if score else np.empty(0)
+    names = [*filter(None, dict.fromkeys([roles.label, *coded, *chain(*naming)]))]
+    columns = table.read([*filter(None, [roles.score]), *names], numbers=[roles.score])
+    scores = columns.numbers(roles.score) if roles.score else np.empty(0)
     advance(columns.rows)
     return TrialColumns(table, roles, scores, naming, {name: columns.texts(name) for name in names})
 
@@ -193,8 +192,8 @@ def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, .
     best, chosen = (False, 0, 0), None
     for pair in product(read.naming, listed.naming):
         if len(pair[0]) == len(pair[1]) and best < (True, len(pair[0]), COMPARED):
-            known, some = listed.ids(pair[1]), read.ids(pair[0]).first(COMPARED)
-            number = int((some.among(known) >= 0).sum())
+            known, some = listed.ids(pair[1]), read.ids(pair[0])
+            number = int((some.among(known)[:COMPARED] >= 0).sum())
             match = (not known.repeated(), len(pair[0]), number) if number else best
             best, chosen = (match, pair) if match > best else (best, chosen)
     if chosen is None:
@@ -208,12 +207,11 @@ def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, .
 
 def _unique_names(read: TrialColumns) -> tuple[str, ...]:
     """Return the first columns that name each trial once; refuse those of a header if they do not."""
-    naming = read.naming
-    for names in naming:
+    for names in read.naming:
         ids = read.ids(names)
         if not ids.repeated():
             return names
-    if naming and (read.table.has_names or len(naming) <= 2):
+    if read.naming and (read.table.has_names or len(read.naming) <= 2):
         ids.check_different(": name other columns with --id-column")
     return ()
 

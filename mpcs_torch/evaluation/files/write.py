@@ -14,10 +14,10 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.delimited import SPACE
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import ReadColumns, Table
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.trial_roles import PAIR
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
@@ -28,13 +28,12 @@ TABLES = (".csv", ".parquet", ".npz")
 """The formats that hold all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
-DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
 Columns = dict[str, Any]
 """By name, the values of all rows: an array or a list."""
 
 
 def copy_table(
-    table: Table, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
+    table: FileTable, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
 ) -> None:
     """Copy a file with columns that are replaced or added; all others keep their names, order and texts.
 
@@ -49,18 +48,18 @@ def copy_table(
         PredictionsError: If ``out`` names another format.
     """
     check_copy(table, out)
-    read = table.read(texts=table.names)
+    read = table.read(table.names)
     columns = read.columns
     if table.load_types is not None:
         columns = dict(zip(table.names, table.load_types().columns, strict=True))
     kept = {name: columns[name] for name in table.names if name not in left_out}
-    changed = kept | dict(change(read if table.decimal == "." else _with_points(read)))
+    changed = kept | dict(change(read))
     text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
     write = WRITERS.get(out.suffix.lower(), text)
     replace_whole(out, lambda file: write(file, changed))
 
 
-def check_copy(table: Table, out: Path) -> None:
+def check_copy(table: FileTable, out: Path) -> None:
     """Refuse a file that names a format in which a table cannot be copied."""
     has_arrays = table.path.suffix.lower() in ARRAYS
     if out.suffix.lower() in OTHER_FORMATS and not (has_arrays and out.suffix.lower() in WRITERS):
@@ -70,27 +69,16 @@ def check_copy(table: Table, out: Path) -> None:
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
     """Write an array for each column, in the format of numpy or of torch."""
-    arrays = {
-        name: values.numpy() if isinstance(values, Tensor) else np.array(values.tolist())
-        for name, values in columns.items()
-    }
+    values = {name: a.numpy() if isinstance(a, Tensor) else a.tolist() for name, a in columns.items()}
+    arrays = {name: np.asarray(each) for name, each in values.items()}
     if is_torch:
-        torch.save(
-            {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}, file
-        )
+        saved = {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}
+        torch.save(saved, file)
     else:
         with zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, array, allow_pickle=False)
-
-
-def _with_points(read: ReadColumns) -> ReadColumns:
-    """Return texts with decimal points in place of decimal commas."""
-    from pyarrow import compute, string
-
-    replaced = partial(compute.replace_substring_regex, pattern=DECIMAL_COMMA, replacement=r"\1.\2")
-    return read._replace(columns={name: replaced(values.cast(string())) for name, values in read.columns.items()})
 
 
 def write_parquet(file: BinaryIO, columns: Columns) -> None:
@@ -165,13 +153,17 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         replace_whole(path, lambda file: write(file, _columns(table)))
         return []
     if trials is None or trials.resolve() == path.resolve():
-        rule = "holds no labels: give a file for the list of trials, --out-trials FILE"
-        raise PredictionsError(path, rule if trials is None else f"{rule}, that is another one")
+        raise PredictionsError(path, "holds no labels: give another file for the list of trials, --out-trials FILE")
     bad = next((each for each in (path, trials) if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)), None)
     if bad is not None:
         raise PredictionsError(bad, "names a format that is not written: csv, parquet and npz, or text for both files")
-    _check_pairs(path, table)
-    replace_together({trials: _writer_of(trials, table, "label"), path: _writer_of(path, table, "score")})
+    if not {*PAIR} <= {*table.groups}:
+        raise PredictionsError(
+            path, f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}"
+        )
+    pairs = {name: _texts(table.groups[name]) for name in PAIR}
+    RowIds.of(ReadColumns(path, pairs), PAIR).check_different()
+    replace_together({trials: _pair_writer(trials, table, "label"), path: _pair_writer(path, table, "score")})
     return [name for name in table.groups if name not in PAIR]
 
 
@@ -188,7 +180,7 @@ def _texts(groups: Groups) -> Any:
     return array(groups.names, string()).take(array(groups.codes.int().numpy()))
 
 
-def _writer_of(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
+def _pair_writer(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
     """Return the writer of the scores or of the labels of enrollment and test, if text can hold their names."""
     for name in PAIR:
         rule = "must have no white space in text"
@@ -200,12 +192,3 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
-
-
-def _check_pairs(path: Path, table: TrialTable) -> None:
-    """Refuse trials that enrollment and test do not name, or that appear twice."""
-    if not set(PAIR) <= table.groups.keys():
-        rule = f"needs the columns {quoted(list(PAIR))}"
-        raise PredictionsError(path, f"{rule}, but the trials have {quoted(list(table.groups))}")
-    columns = {name: _texts(table.groups[name]) for name in PAIR}
-    RowIds.of(ReadColumns(path, columns), PAIR).check_different()

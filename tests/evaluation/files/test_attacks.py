@@ -11,7 +11,10 @@ import pytest
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files import Predictions, PredictionsError, ReadOptions, read_trials
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.trials import read_trials
 
 
 def accuracy(path: Path, concern: ConcernSpec | None = None, **options: Any) -> float:

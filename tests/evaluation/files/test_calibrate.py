@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.calibration_files import (
     open_to_calibrate,
     save_calibration,
 )
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.normalize import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch.evaluation.files import delimited, open_table
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files import delimited
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
+from mpcs_torch.evaluation.files.formats import open_table
 
 NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
 NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]
@@ -53,7 +54,7 @@ def _line(values: Sequence[str], quoting: Any) -> str:
 def read(path: Path) -> list[tuple[float, str]] | str:
     """Return the number and the text of all rows, or the error."""
     try:
-        columns = open_table(path).read(numbers=["number"], texts=["text"])
+        columns = open_table(path).read(["number", "text"])
         return [*zip(columns.numbers("number").tolist(), columns.columns["text"].to_pylist(), strict=True)]
     except PredictionsError as error:
         return str(error)

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
@@ -60,7 +60,7 @@ def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
 
 def test_an_ndx_is_read_as_trials_without_labels() -> None:
     for name in ("sidekit-ndx", "pybosaris-ndx"):
-        columns = open_table(DATA / f"{name}.h5").read(texts=["enrollment", "test", "label"]).columns
+        columns = open_table(DATA / f"{name}.h5").read(["enrollment", "test", "label"]).columns
         assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
         assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
         assert columns["label"].to_pylist() == ["target"] * 5

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.normalize import normalize_trials, rewrite_scores
 from mpcs_torch.evaluation.files.reading import ReadOptions
 

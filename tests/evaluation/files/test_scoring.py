@@ -21,7 +21,7 @@ from mpcs_torch import (
     SoftF1,
     evaluate,
 )
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import measured_probabilities, soft_kl_divergence

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
@@ -62,12 +62,12 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> Non
         ("s.csv", None, {"labels": ODD}, "s.csv: a column must not be called 'labels', as scores or labels are"),
         ("s.npz", None, {"test": ["\0", "b"] * 2}, r"column test: must have no zero character"),
         ("s.csv", "k.txt", {}, "s.csv: holds the labels itself: a list of trials is only for text"),
-        ("s.txt", None, {}, "s.txt: holds no labels: give a file for the list of trials, --out-trials FILE"),
+        ("s.txt", None, {}, "s.txt: holds no labels: give another file for the list of trials, --out-trials FILE"),
         (
             "s.txt",
             "s.txt",
             {},
-            "s.txt: holds no labels: give a file for the list of trials, --out-trials FILE, that",
+            "s.txt: holds no labels: give another file for the list of trials, --out-trials FILE",
         ),
         ("s.txt", "k.csv", {}, "k.csv: names a format that is not written"),
         ("s.h5", "k.h5", {}, "s.h5: names a format that is not written: csv, parquet and npz, or text for both files"),
@@ -121,7 +121,7 @@ def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, c
     score = "score" if table.has_names else "column 3"
 
     def change(batch: Any) -> dict[str, Any]:
-        doubled = [2 * float(text) for text in batch.columns[score].to_pylist()]
+        doubled = (2 * batch.numbers(score)).tolist()
         return {score: doubled, "new": [7] * batch.rows}
 
     copy_table(table, tmp_path / f"out-{name}", change)

@@ -1,4 +1,4 @@
-"""Errors with a place, and the names of files, for the readers of all formats of predictions."""
+"""Errors about a file that name the place, and how the errors of parsers become such errors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,10 +7,10 @@ from pathlib import Path
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
-MAX_COLUMNS = 100_000
-"""Of a table: a row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
 EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
-"""That install a package which only some formats need."""
+"""The extra of this package that installs a package for some formats only."""
+Advance = Callable[[int], None]
+"""Called with the number of rows of a file after it is read, to show progress."""
 
 
 class PredictionsError(MpcsError, ValueError):
@@ -27,28 +27,9 @@ class NoRowsError(PredictionsError):
     """A file without rows, to which some may be added."""
 
 
-Advance = Callable[[int], None]
-"""Called with the number of rows of a file after it is read, to show progress."""
-
-
-def is_number(value: object) -> bool:
-    """Return whether a value is a number or the text of one; NaN is a number."""
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def check_columns(path: Path, columns: int) -> None:
-    """Refuse a table of more than `MAX_COLUMNS` columns."""
-    if columns > MAX_COLUMNS:
-        raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {columns}")
-
-
 @contextmanager
 def reading(path: Path, row: int | None = None) -> Iterator[None]:
-    """Turn any error of a parser into a `PredictionsError` that names the file, and the row it had reached.
+    """Turn any error of a parser into a `PredictionsError` that names the file, and the row that was read.
 
     A path that is not a regular file is refused before anything is read.
     """
@@ -71,8 +52,8 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def values_of(path: Path) -> Iterator[None]:
-    """Turn a ValueError about the values of a file into a `PredictionsError` that names it."""
+def naming_file(path: Path) -> Iterator[None]:
+    """Turn a ValueError about the values of a file into a `PredictionsError` that names the file."""
     try:
         yield
     except PredictionsError:
