@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.chosen import Given, choose_metrics, in_order
+from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.chunks import PredictionsError
@@ -63,7 +63,7 @@ def evaluate_confusion(
     for start in range(0, len(pairs), step):
         true, predicted = pairs[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.sums_of(Given(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
+        numbers = layout.sums_of(MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
         weights = counts[start : start + step]
         parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
     notes = [INDEPENDENT] if intervals else []

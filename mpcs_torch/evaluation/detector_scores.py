@@ -309,7 +309,7 @@ class Detector:
                 kind = ("targets", "non-targets")[place]
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
         if min(self.bits.of_kind(place).effective() for place in (0, 1)) < MIN_UNITS:
-            return f"fewer than {MIN_UNITS} {unit} of a kind have other ratios than the rest, so rare ones may make it"
+            return f"fewer than {MIN_UNITS} {unit} of a kind differ from the rest, so rare ones may be missing here"
         near = self.bits.jackknife("log")
         if isinstance(near, str):
             return near

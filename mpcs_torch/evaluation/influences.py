@@ -194,7 +194,7 @@ def difference(first: Influences, second: Influences) -> PairedDifference | Reas
         return student_difference(first.value, second.value, apart.spread(), apart.freedom())
     if apart.possible is None:
         unit = "trials" if apart.clusters is None else "clusters"
-        return f"few {unit} make it, so rare ones may be missing here"
+        return f"few {unit} dominate it, so rare ones may be missing here"
     return PairedDifference(first.value, second.value, apart.value, *apart.bounds(), apart.p_value())
 
 

@@ -156,7 +156,7 @@ class BinnedStates:
         """Return the interval of an area under the ROC, whose metric says how each sample is ranked."""
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
-            return "without a value, there is none"
+            return "the metric has no value"
         ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
         codes = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # shares make several rows of one

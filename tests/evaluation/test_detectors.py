@@ -432,7 +432,8 @@ def test_a_difference_without_an_interval_is_a_note_and_no_comparison_to_correct
     others["B"][:3] += 1.0  # 3 trials differ, and Cllr has no bound
     result = evaluate_detectors(others, labels, llr=True)
     assert (
-        "No difference between A and B by Cllr: few trials make it, so rare ones may be missing here." in result.notes
+        "No difference between A and B by Cllr: few trials dominate it, so rare ones may be missing here."
+        in result.notes
     )
     rows = {row.by.metric: row for row in result.comparisons}
     assert rows.keys() >= {AREA, INTERPOLATED}

@@ -183,7 +183,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         evaluation.merge(Evaluation(4, metrics=["mpcs"]))
     clustered = Evaluation(4)
     clustered.update(FIRST, TARGET, clusters=PATIENTS)
-    with pytest.raises(ValueError, match="other must have clusters where this one has them"):
+    with pytest.raises(ValueError, match="other must have clusters if and only if"):
         evaluation.merge(clustered)
     grouped = Evaluation(4)
     grouped.update(FIRST, TARGET, groups={"site": SITES})

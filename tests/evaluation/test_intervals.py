@@ -130,7 +130,7 @@ SURE = torch.eye(4, dtype=torch.float64)
     ("preds", "target", "name", "reason"),
     [
         (PROBS[:9], TARGET[:9], "mcc", "a standard error needs at least 10 rows"),
-        (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "without a value, there is none"),
+        (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "the metric has no value"),
         (SURE[TARGET], TARGET, "mcc", "fewer than 5 rows have a wrong decision"),
         (OTHER[RIGHT][:20], TARGET[RIGHT][:20], "cross_entropy", "fewer than 10 rows"),
         (PROBS, TARGET, "calibration_slope", "bins of probabilities"),
