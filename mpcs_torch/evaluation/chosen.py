@@ -314,7 +314,7 @@ def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
     return inputs
 
 
-def entries_of(metrics: Metrics) -> list[MetricEntry]:
+def as_entries(metrics: Metrics) -> list[MetricEntry]:
     """Return the entries of metrics in any form that `Evaluation` takes."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")

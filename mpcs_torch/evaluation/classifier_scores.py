@@ -19,10 +19,10 @@ from mpcs_torch.evaluation.outcomes import (
     FALSE_ALARMS,
     Outcomes,
     Share,
+    group_rate,
     number_text,
-    rate_of_groups,
 )
-from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, reason_of
+from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefined_reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
@@ -77,7 +77,7 @@ class ClassifierScores(Scores):
         reasons = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
         rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
         for name, of in self.named_outcomes().items():
-            for rate, share in self.shares_of(name).items():
+            for rate, share in self.rate_shares(name).items():
                 rates[f"{rate}[{name}]"] = share.value, share.ends, reasons[of.true.item() == 0]
                 if rate == "recall":
                     sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
@@ -91,7 +91,7 @@ class ClassifierScores(Scores):
     @property
     def class_group_rates(self) -> dict[str, Direction]:
         """Return the rate of each group of classes in tables, recall or error rate, and its better direction."""
-        rate, names = rate_of_groups(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
+        rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
@@ -127,7 +127,7 @@ class ClassifierScores(Scores):
         """Return the outcomes of each class, and of each group of classes; empty for soft labels."""
         return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
 
-    def shares_of(self, name: str) -> dict[str, Share]:
+    def rate_shares(self, name: str) -> dict[str, Share]:
         """Return the rates of a class, or of a group of classes, as shares of rows."""
         weight, ends = torch.tensor(self.weight, dtype=torch.float64), self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
@@ -138,14 +138,14 @@ class ClassifierScores(Scores):
         return {
             name: {
                 "samples": of.true.item() if self.is_weighted else int(of.true),
-                **{rate: share.value for rate, share in self.shares_of(name).items()},
+                **{rate: share.value for rate, share in self.rate_shares(name).items()},
             }
             for name, of in self.named_outcomes().items()
         }
 
     def outcome_cells(self, name: str) -> dict[str, str]:
         """Return the outcomes of the rows of a class, or of a group of classes, by column title."""
-        shares, of = self.shares_of(name), self.outcomes[name]
+        shares, of = self.rate_shares(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
         cells |= {DANGEROUS_ERRORS: "none counts as dangerous"} if name in self.harmless else {}
@@ -264,4 +264,4 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
             return "a decision that is always the same would cost nothing"
         case "probability 0" if math.isinf(value):
             return "the probability of a label is 0"
-    return reason_of(value)
+    return undefined_reason(value)

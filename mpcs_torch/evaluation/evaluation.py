@@ -14,15 +14,15 @@ from mpcs_torch.concern.rules import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import Repeats, costlier_by_cost, repeating, uncalibrated
-from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, choose_metrics, entries_of
+from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
-from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
+from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Rows, numbers_of
+from mpcs_torch.evaluation.rows import Rows, as_numbers
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.evaluation.values import compare, scores_of
+from mpcs_torch.evaluation.values import binned_scores, compare
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
@@ -57,16 +57,16 @@ class Evaluation:
 
     Args:
         class_names: The names of the C classes, or C.
-        concern: As in `evaluate`.
-        metrics: As in `evaluate`.
-        settings: As in `evaluate`.
+        concern: As in `evaluate`, and so are ``metrics``, ``settings`` and ``intervals``.
+        metrics: The metrics.
+        settings: Their settings.
         is_soft: Whether labels are soft, (N, C).
         is_decided: Whether predictions are decisions, (N,).
         refers: Whether decisions may be referrals or coarse answers; metrics that need a class for each row are left
             out.
         is_weighted: Whether rows have weights; metrics that take none are left out.
         has_costs: Whether rows have costs of decisions; adds ``mean_cost`` and ``regret``.
-        intervals: As in `evaluate`.
+        intervals: Whether to compute intervals and compare models.
 
     Raises:
         ValueError: If a metric does not fit the labels or the number of classes, or a setting breaks its rule.
@@ -110,7 +110,7 @@ class Evaluation:
             rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
-        entries = None if metrics is None else entries_of(metrics)
+        entries = None if metrics is None else as_entries(metrics)
         known = {name for entry in ENTRIES for name in settings_of(entry.metric)}
         for name in settings or {}:
             if name not in known:
@@ -151,17 +151,8 @@ class Evaluation:
     ) -> None:
         """Add a batch of rows.
 
-        The rows of a unit of decision may be in several batches: combine them before, or call `evaluate` with ``unit``.
-
-        Args:
-            preds: ``(N, C)`` probabilities, or ``(N,)`` decisions if ``is_decided``, of one model or by model; as in
-                `evaluate`.
-            target: ``(N,)`` classes, or ``(N, C)`` soft labels; as in `evaluate`.
-            groups: ``(N,)`` names by column; as in `evaluate`.
-            clusters: ``(N,)`` names of one column; as in `evaluate`.
-            weights: ``(N,)``; as in `evaluate`.
-            frequencies: ``(N,)``; as in `evaluate`.
-            costs: ``(N, C)``; as in `evaluate`.
+        The arguments are those of `evaluate`, of one model or by model. Clusters of two columns, and units of decision,
+        whose rows may be in several batches, are left to `evaluate`.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule in `evaluate`, or columns differ between batches.
@@ -183,7 +174,7 @@ class Evaluation:
         labels = self.labels_of(target)
         checked = {
             str(name): self.chosen.checked(
-                numbers_of("preds", each, self._decisions) if self.chosen.is_decided else as_tensor(each, "preds"),
+                as_numbers("preds", each, self._decisions) if self.chosen.is_decided else as_tensor(each, "preds"),
                 labels,
             )
             for name, each in by_model.items()
@@ -306,7 +297,7 @@ class Evaluation:
             table = next(iter(self._models.values())).tables[ALL]
             number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
             note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
-            notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
+            notes.append(note + (ABOUT_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)
         if self.chosen.is_soft and self._is_default:
@@ -354,14 +345,14 @@ class Evaluation:
 
     def labels_of(self, target: Any) -> Tensor:
         """Return labels as a tensor of class indices or soft labels; names of classes are looked up."""
-        return numbers_of("target", target, {name: label for label, name in enumerate(self.class_names)})
+        return as_numbers("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group, given the sums of its bins, (B, K)."""
         units = sums.layout.units(numbers, self._cluster)
         without_sums = sums.without_sums(column, code, self._cluster)
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
-        scores = scores_of(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
+        scores = binned_scores(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
         clusters = scores.clusters if sums.tables[column].bits is None else {}  # folded bins have several clusters
         scores = replace(scores, clusters=clusters, cluster_name=plural_of(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores

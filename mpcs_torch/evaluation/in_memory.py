@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed, crossed_rows
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Prevalence, check_order, class_weights, is_decisions, numbers_of
+from mpcs_torch.evaluation.rows import Prevalence, as_numbers, check_order, class_weights, is_decisions
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.functional.inputs.arrays import as_tensor
 
@@ -110,7 +110,7 @@ def evaluate(
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        by_model = {name: numbers_of("preds", decisions, numbers) for name, decisions in by_model.items()}
+        by_model = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
     evaluation = Evaluation(
         class_names,
         concern=concern,

@@ -18,12 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional import (
-    Comparison,
-    PairedDifference,
-    bounded_mean_interval,
-    bounded_mean_test,
-)
+from mpcs_torch.functional import Comparison, PairedDifference, bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.detection.interval import clopper_pearson_ends
@@ -54,7 +49,7 @@ WIDEST = 0.1
 """The maximum width of Gaffke's bound of a mean, relative to the range of possible values; a wider one is useless."""
 RATE = [(0, 1), (1, 1)]
 """The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
-OF_DIFFERENCES = (
+ABOUT_DIFFERENCES = (
     " Intervals of rates and costs allow for a cluster worse than any of these; intervals of differences do not."
 )
 """Added to the note on clusters if models are compared."""
@@ -95,7 +90,7 @@ class Units(NamedTuple):
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
-def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
+def metric_interval(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
     """Return the interval of a metric, or why it has none.
 
     Args:
@@ -103,7 +98,7 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
         bins: Its ``sums_type``, of tensors (B, ...): the sums of each bin.
         units: The bins.
     """
-    whole = whole_of(bins, units)
+    whole = total_sums(bins, units)
     value = metric.value_of(whole).item()
     if not isfinite(value):
         return "the metric has no value"
@@ -132,14 +127,14 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
     return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
 
 
-def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
+def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
     """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.
 
     The p-value is at most 0.05 exactly when the interval excludes 0. Rates of independent rows, costs whose difference
     is dominated by few bins, and metrics that differ in few bins have Gaffke's bound. All others have the jackknife of
-    the difference. Both models have sums in the same bins, in the form that `interval_of` takes.
+    the difference. Both models have sums in the same bins, in the form that `metric_interval` takes.
     """
-    whole = [whole_of(bins, units) for bins in (first, second)]
+    whole = [total_sums(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_of(sums).item() for sums in whole)
     difference = second_value - first_value
     if not isfinite(difference):
@@ -226,7 +221,7 @@ def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
     return torch.tensor(ends, dtype=torch.float64).reshape(*parts.shape[1:], 2)
 
 
-def whole_of(bins: Any, units: Units) -> Any:
+def total_sums(bins: Any, units: Units) -> Any:
     """Return the sums of all bins."""
     return type(bins)(*(torch.tensordot(units.counts, summed, 1) for summed in bins))
 

@@ -53,12 +53,12 @@ class LeftOut(NamedTuple):
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
-def folds_of(parts: int) -> Tensor:
+def assign_folds(parts: int) -> Tensor:
     """Return the fold of each part, (parts,), at most `FOLDS`; all models have the same folds."""
     return torch.randperm(parts, generator=torch.Generator().manual_seed(0)) % min(FOLDS, parts)
 
 
-def interval_of_left_out(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
+def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
     """Return the interval of a scalar metric, or why it has none.
 
     Args:
@@ -72,7 +72,7 @@ def interval_of_left_out(left: LeftOut, limits: tuple[float | None, float | None
     return spread if isinstance(spread, str) else student_interval(on_scale.whole, spread, len(left.alone) - 1, scale)
 
 
-def difference_of_left_out(
+def jackknife_difference(
     first: LeftOut | tuple[float, Reason], second: LeftOut | tuple[float, Reason], unit: str
 ) -> PairedDifference | Reason:
     """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.

@@ -12,10 +12,10 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
 from mpcs_torch.evaluation.intervals import Reason, Units
-from mpcs_torch.evaluation.left_out import LeftOut, interval_of_left_out
+from mpcs_torch.evaluation.left_out import LeftOut, jackknife_interval
 from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
-from mpcs_torch.evaluation.over_costs import decisions_of
+from mpcs_torch.evaluation.over_costs import decisions_by_way
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
@@ -29,7 +29,7 @@ BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of values in the bins of all groups of a column (128 MiB)."""
 MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column, after which rows are refused."""
-OF_ROWS = 4
+LEADING = 4
 """The number of leading columns of a bin, before the sums of metrics: rows, errors, labels and weights.
 
 The sum of labels shows whether two models have the same rows.
@@ -52,7 +52,7 @@ class SumLayout:
         self.pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES))
         """The number of scores that are summed together."""
 
-    def sums_of(self, inputs: MetricInputs, bins: Bins) -> Tensor:
+    def bin_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
         """Return the sums of some rows in bins: (B, K), float64."""
         rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         classes = 1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
@@ -82,9 +82,9 @@ class SumLayout:
         """Return the number of scores that metrics take; a row with shares of several classes counts for each class."""
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
-    def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
+    def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
         """Yield each metric's name, the metric, and its sums in bins: its ``sums_type``, of tensors (B, ...)."""
-        place = OF_ROWS
+        place = LEADING
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             width = sum(summed.numel() for summed in kernel.sums())
             sums = kernel.unpacked(numbers[:, place : place + width])
@@ -92,15 +92,15 @@ class SumLayout:
             for name, metric in group.metrics.items():
                 yield name, cast("AdditiveMetric", metric), sums
 
-    def outcomes_of(self, numbers: Tensor) -> Mapping[str, Outcomes]:
+    def binned_outcomes(self, numbers: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes in bins, of tensors (B,), by class or group of classes."""
         if self.outcomes is None or not self.outcomes.width:
             return {}
-        return self.outcomes.of(numbers[:, -self.outcomes.width :])
+        return self.outcomes.named(numbers[:, -self.outcomes.width :])
 
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
         """Return the sizes, errors and weights of bins, given their numbers (B, K)."""
-        rows, errors, _, weights = numbers[:, :OF_ROWS].unbind(1)
+        rows, errors, _, weights = numbers[:, :LEADING].unbind(1)
         has_weights = self.chosen.has_shares or (self.chosen.weighs and not weights.equal(rows))
         return Units(rows, errors, torch.ones_like(rows), cluster, weights if has_weights else None)
 
@@ -169,7 +169,7 @@ class ModelSums:
             self._add_decided(
                 {
                     kind: _counted_pairs(rows.target, each, costs.shape)
-                    for kind, each in decisions_of(rows.probs, costs).items()
+                    for kind, each in decisions_by_way(rows.probs, costs).items()
                 }
             )
         self._add_sums(inputs)
@@ -214,7 +214,7 @@ class ModelSums:
     def effective_rows(self) -> float:
         """The effective sample size of the weighted rows (Kish)."""
         [(_, _, numbers)] = self.tables[ALL].by_group()
-        return (numbers[:, OF_ROWS - 1].sum().square() / (self.weight_squares or 1)).item()
+        return (numbers[:, LEADING - 1].sum().square() / (self.weight_squares or 1)).item()
 
     def without_sums(self, column: str, code: int, cluster: str | None) -> dict[str, tuple[float, Interval | Reason]]:
         """Return a group's values of metrics that are no functions of sums, with intervals or reasons for none."""
@@ -227,7 +227,7 @@ class ModelSums:
                 values[entry.name] = left.whole.item(), states.interval_of_ranks(cluster)
             elif isinstance(left, LeftOut):
                 limits = getattr(metric, "plot_lower_bound", None), getattr(metric, "plot_upper_bound", None)
-                values[entry.name] = left.whole.item(), interval_of_left_out(left, limits, unit)
+                values[entry.name] = left.whole.item(), jackknife_interval(left, limits, unit)
             else:
                 values[entry.name] = left
         return values
@@ -264,7 +264,7 @@ class ModelSums:
         bits = None if any(table.bits is None for table in tables) else max(table.bits or 0 for table in tables)
         bins = in_bits(rows.ids, None, bits) if self._keeps_bins else torch.zeros_like(rows.ids)
         codes, places = _joint([bins, *rows.groups.values()])
-        numbers = self.layout.sums_of(inputs, Bins(codes, len(places)))
+        numbers = self.layout.bin_sums(inputs, Bins(codes, len(places)))
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)

@@ -161,7 +161,7 @@ class OutcomeCounter:
             columns += [true & is_referred, missed, true & is_dangerous] if self._is_whole else []
         return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
 
-    def of(self, counts: Tensor) -> Mapping[str, Outcomes]:
+    def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes of each group, given sums of `flags` (..., K)."""
         parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)
         outcomes = dict[str, Outcomes]()
@@ -171,6 +171,6 @@ class OutcomeCounter:
         return outcomes
 
 
-def rate_of_groups(*, refers: bool) -> str:
+def group_rate(*, refers: bool) -> str:
     """Return the rate of groups of classes in tables and comparisons: recall would count referrals as misses."""
     return "error_rate" if refers else "recall"

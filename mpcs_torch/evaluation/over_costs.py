@@ -17,7 +17,7 @@ LEAST_COST = "least cost"
 """The decision with the lowest risk at the middle costs."""
 
 
-def decisions_of(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
+def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
     """Return the decisions (n,) by each way of deciding, the default first, for probabilities or decisions (n, K)."""
     if not probs.is_floating_point():
         return {"as decided": probs[:, 0]}

@@ -18,7 +18,7 @@ from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning a
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
-OF_GROUPS = (
+ABOUT_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
@@ -202,7 +202,7 @@ class Result(Generic[ScoresT]):
             f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
             for remark, names in models.items()
         ]
-        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
+        of_groups = [ABOUT_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
         of_table = self.first.table_remarks() if len(self.models) == 1 else []
         return [*of_table, *remarks, *self.notes, *of_groups]
 

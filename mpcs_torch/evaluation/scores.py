@@ -116,7 +116,7 @@ class Scores:
 
     def undefined(self) -> dict[str, str]:
         """Return the reasons why metrics are NaN or infinite, by metric."""
-        return {name: reason_of(value) for name, value in self.values.items() if not isfinite(value)}
+        return {name: undefined_reason(value) for name, value in self.values.items() if not isfinite(value)}
 
     def remarks(self) -> list[str]:
         """Return sentences on how the file was read, and why metrics have no value or no interval."""
@@ -140,7 +140,7 @@ class Scores:
         return plain
 
 
-def reason_of(value: float) -> str:
+def undefined_reason(value: float) -> str:
     """Return the general reason why a value is infinite or NaN."""
     return "it is infinite on these rows" if isinf(value) else "it is 0 / 0 on these rows"
 

@@ -1,6 +1,7 @@
 """Compute values, intervals and comparisons from binned sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import combinations, product
 from math import isnan
 
@@ -16,14 +17,14 @@ from mpcs_torch.evaluation.intervals import (
     Reason,
     Units,
     adjusted,
-    difference_of,
-    interval_of,
+    metric_difference,
+    metric_interval,
     rate_ends,
-    whole_of,
+    total_sums,
 )
-from mpcs_torch.evaluation.left_out import difference_of_left_out
-from mpcs_torch.evaluation.model_sums import ALL, OF_ROWS, ModelSums, SumLayout
-from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, rate_of_groups
+from mpcs_torch.evaluation.left_out import jackknife_difference
+from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
+from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
@@ -33,7 +34,7 @@ from mpcs_torch.metrics.concern.expected_concern import cost_matrix
 from mpcs_torch.metrics.one_class import ClassRate, RateSums
 
 
-def scores_of(
+def binned_scores(
     layout: SumLayout,
     numbers: Tensor,
     units: Units,
@@ -55,9 +56,9 @@ def scores_of(
         confusion: ``(C, C)`` or ``(C, C + A + 1)``, rows true classes: adds the rates of each class.
         intervals: Whether to compute intervals.
     """
-    chosen, rows = layout.chosen, numbers[:, OF_ROWS - 1]
+    chosen, rows = layout.chosen, numbers[:, LEADING - 1]
     entries = {entry.name: entry for entry in chosen.entries}
-    outcomes = layout.outcomes_of(numbers)
+    outcomes = layout.binned_outcomes(numbers)
     class_groups = dict(chosen.concern.class_groups) if chosen.concern is not None else {}
     binned = {name: each for name, each in outcomes.items() if confusion is not None or name in class_groups}
     summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in binned.items()}
@@ -65,11 +66,11 @@ def scores_of(
         summed = {**_outcomes_from(confusion, chosen), **summed}
     values = {name: value for name, (value, _) in without_sums.items()}
     ends = {name: interval for name, (_, interval) in without_sums.items()}
-    for name, metric, bins in layout.of_metrics(numbers):
-        value = metric.value_of(whole_of(bins, units)).item()
+    for name, metric, bins in layout.metric_sums(numbers):
+        value = metric.value_of(total_sums(bins, units)).item()
         values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
-            ends[name] = interval_of(metric, bins, units)
+            ends[name] = metric_interval(metric, bins, units)
     if "destructive_rate" in values and chosen.concern is None:
         ends["destructive_rate"] = "without a concern, every error is dangerous"
     ends = {name: ends.get(name, entry.no_interval) for name, entry in entries.items() if intervals}
@@ -158,7 +159,7 @@ def compare(
     layout = next(iter(models.values())).layout
     chosen, units = layout.chosen, layout.units(tables[0].sums, cluster)
     by_model = {
-        name: {metric: (made, bins) for metric, made, bins in layout.of_metrics(table.sums)}
+        name: {metric: (made, bins) for metric, made, bins in layout.metric_sums(table.sums)}
         for name, table in zip(models, tables, strict=True)
     }
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
@@ -173,11 +174,11 @@ def compare(
         for a, b in combinations(by_model, 2):
             if entry.name in by_model[a]:
                 (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
-                measure = measure._replace(is_rate=list(metric.row_ratios(whole_of(one, units))) == RATE)
-                difference = entry.no_interval or difference_of(metric, one, other, units)
+                measure = measure._replace(is_rate=list(metric.row_ratios(total_sums(one, units))) == RATE)
+                difference = entry.no_interval or metric_difference(metric, one, other, units)
             else:
                 first, second = (models[name].left_out(entry.name) for name in (a, b))
-                difference = difference_of_left_out(first, second, units.name)
+                difference = jackknife_difference(first, second, units.name)
             rows.append((a, b, measure, difference))
     rows += _group_differences(layout, dict(zip(models, tables, strict=True)), units) if is_default else []
     return adjusted(rows)
@@ -190,30 +191,26 @@ def _group_differences(
 
     Groups whose rate is a metric are left out: `compare` has them.
     """
-    chosen, rate = layout.chosen, rate_of_groups(refers=layout.chosen.refers)
+    chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
     measured = {entry.of for entry in chosen.entries if entry.settings.get("rate") == rate}
-    outcomes = {name: layout.outcomes_of(table.sums) for name, table in tables.items()}
+    outcomes = {name: layout.binned_outcomes(table.sums) for name, table in tables.items()}
     for group, (a, b) in product(groups, combinations(tables, 2)):
         one, other = (RateSums(*outcomes[name][group].rates(units.rows, refers=chosen.refers)[rate]) for name in (a, b))
         if one.total.any() and group not in measured:
             name = f"{rate}[{group}]"
             measure = Measure(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
-            yield a, b, measure, difference_of(ClassRate(2, [1]), one, other, units)
+            yield a, b, measure, metric_difference(ClassRate(2, [1]), one, other, units)
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
     """Return copies of the tables, folded to the same bins."""
     bits = min(table.bits or BITS for table in tables)
-    copies = []
-    for table in tables:
-        copy = BinnedSums()
-        copy.merge(table)
-        if bits < BITS:
-            copy.fold(bits)
-        copies.append(copy)
-    first = copies[0]
-    for other in copies[1:]:
+    first, *others = copies = [deepcopy(table) for table in tables]
+    if bits < BITS:
+        for table in copies:
+            table.fold(bits)
+    for other in others:
         if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, [0, 2, 3]], other.sums[:, [0, 2, 3]]):
             raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
     return copies

@@ -133,9 +133,7 @@ def test_every_group_must_hold_too() -> None:
         result.require(f"misclassification_rate < {(pooled + bounds[0]) / 2}")
     assert "site = north" in {row.group for row in failure.value.outcomes if not row.holds}
     assert len(result.require(f"misclassification_rate <= {max(bounds)}")) == 6
-    with pytest.raises(
-        ValueError, match=r"measured by group only if they are named.*recall\[red\] is"
-    ):
+    with pytest.raises(ValueError, match=r"measured by group only if they are named.*recall\[red\] is"):
         result.require("recall[red] > 0")
     named = drawn(groups=True, metrics=["misclassification_rate", "recall[red]"])
     assert len(named.require("recall[red] > 0")) == 6
