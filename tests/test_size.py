@@ -11,7 +11,7 @@ BUDGET = {
     "calibration": 1_100,
     "cli": 2_700,
     "concern": 1_350,
-    "evaluation": 10_600,
+    "evaluation": 10_550,
     "functional": 8_550,
     "integrations": 1_300,
     "io": 550,

@@ -261,7 +261,7 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
         case "either":
             return "; ".join(filter(None, (unpredicted, absent))) or "precision and recall are 0"
         case "constant":
-            return "a decision that is always the same would cost nothing"
+            return "a constant decision would cost nothing"
         case "probability 0" if math.isinf(value):
             return "the probability of a label is 0"
     return undefined_reason(value)

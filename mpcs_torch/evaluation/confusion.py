@@ -68,7 +68,8 @@ def evaluate_confusion(
         parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
     notes = [INDEPENDENT] if intervals else []
     if len(parts) > 1:
-        counts, notes = torch.ones(len(parts), dtype=torch.float64), ["No intervals: too many pairs of classes occur."]
+        notes = ["No intervals: the matrix has too many pairs of classes."]
+        counts = torch.ones(len(parts), dtype=torch.float64)
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
     scores = binned_scores(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
@@ -102,7 +103,7 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
         raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
     rows = [*zip(*map(_texts, table.read(texts=table.names).columns.values()), strict=True)]
     if not table.has_names or all(number_of(cell) is not None for cell in table.names):
-        rule = "must begin with a header of the class names, and each row with its class, but the header is missing"
+        rule = "must begin with a header of class names, and each row with its class, but the header is missing"
         raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
     corner, *columns = table.names
     by_row, totals = {row[0]: row[1:] for row in rows}, [name for name in columns if name.lower() in TOTALS]
@@ -198,6 +199,6 @@ def score_confusion(
         names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
-        raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have more")
+        raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have probabilities")
     result = evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
     return replace(result, read=[how])

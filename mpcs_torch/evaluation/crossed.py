@@ -48,7 +48,7 @@ def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Cla
         }
         groups.append(scores._replace(pooled=models[scores.model], groups=of_groups))
     names = " and ".join(map(str, columns))
-    note = f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters, of which neither is a part of the other."
+    note = f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
     without = list({(each.first, each.second, each.by): each for each in (*second.without, *first.without)}.values())
     replaced = {*map(str, first.without)}
     notes = [each for each in first.notes if not each.startswith(CONFIDENCE_TEXT) and each not in replaced]

@@ -288,10 +288,7 @@ class Detector:
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
     def _area_interval(self) -> Interval | Reason:
-        clusters = self.clusters_by_kind
-        return area_interval(
-            misranked_shares(self.summary.counts) if clusters is None else self.misranked, clusters=clusters
-        )
+        return area_interval(self.misranked, clusters=self.clusters_by_kind)
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the jackknife's interval, if there are enough trials with large costs."""

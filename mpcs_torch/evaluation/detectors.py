@@ -124,13 +124,11 @@ def evaluate_detectors(
         notes.append(units.note(("non-target", "target")))
     codes = None if of_clusters is None else of_clusters.codes
 
-    def detector_of(name: str, places: Tensor | None = None) -> Detector:
+    def detector_of(name: str, places: Tensor | slice = slice(None)) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
-        part = (scores[name], is_target, codes)
-        if places is not None:
-            here = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-            part = (scores[name][places], is_target[places], here)
+        ids = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        part = scores[name][places], is_target[places], ids
         return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), max_p_fa=max_p_fa)
 
     detectors = {name: detector_of(name) for name in scores}
@@ -153,8 +151,8 @@ def evaluate_detectors(
         notes.append(ONE_CLUSTER if number == 1 else note + (ABOUT_DIFFERENCES if len(scores) > 1 else ""))
     elif intervals:
         notes.append(INDEPENDENT)
-    wanted = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
-    comparisons, without = _compare(wanted) if intervals and len(wanted) > 1 else ([], [])
+    pairs = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
+    comparisons, without = _compare(pairs) if intervals else ([], [])
     return Result(values, by_group, comparisons, notes=[*notes, *map(str, without)], without=without)
 
 
@@ -191,5 +189,5 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
         both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
         for (measure, value), (_, value_of_other) in zip(*both, strict=True):
             rows.append((first, second, measure, difference(value, value_of_other)))
-    order = list(dict.fromkeys(row[2].name for row in rows))
+    order = list(dict.fromkeys(measure.name for _, _, measure, _ in rows))
     return adjusted(sorted(rows, key=lambda row: order.index(row[2].name)))

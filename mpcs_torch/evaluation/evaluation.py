@@ -51,15 +51,15 @@ Predictions = Sequence[object] | Tensor
 class Evaluation:
     """Evaluate classifiers batch by batch, and merge the sums of several processes.
 
-    The arguments say which kinds of labels and predictions all batches have; `mpcs_torch.evaluate` finds out by itself.
-    Memory is bounded, no matter how many rows there are: 16 MiB per model, 128 MiB per column of groups, and 8 bytes
-    per group or cluster.
+    The arguments declare the kinds of labels and predictions of all batches, which `mpcs_torch.evaluate` infers. Memory
+    is bounded, no matter how many rows there are: 16 MiB per model, 128 MiB per column of groups, and 8 bytes per group
+    or cluster.
 
     Args:
         class_names: The names of the C classes, or C.
-        concern: As in `evaluate`, and so are ``metrics``, ``settings`` and ``intervals``.
-        metrics: The metrics.
-        settings: Their settings.
+        concern: The cost of each kind of error; see `evaluate`.
+        metrics: Names, Metrics, or a dictionary of these; see `evaluate`.
+        settings: Further settings for the metrics that have them; see `evaluate`.
         is_soft: Whether labels are soft, (N, C).
         is_decided: Whether predictions are decisions, (N,).
         refers: Whether decisions may be referrals or coarse answers; metrics that need a class for each row are left
@@ -151,8 +151,8 @@ class Evaluation:
     ) -> None:
         """Add a batch of rows.
 
-        The arguments are those of `evaluate`, of one model or by model. Clusters of two columns, and units of decision,
-        whose rows may be in several batches, are left to `evaluate`.
+        The arguments are those of `evaluate`: predictions of one model, or of several by name, whose rows must be the
+        same. Crossed clusters and units of decision need all rows at once, so only `evaluate` takes them.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule in `evaluate`, or columns differ between batches.

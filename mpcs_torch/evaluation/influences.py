@@ -159,14 +159,12 @@ def roc_area(
 
     The influence of a trial on a weighted mean is its deviation from the mean, times its weight by the mean weight.
     """
-    if weights is None:
-        lost = [-shares for shares in misranked]
-        return Influences(1 - misranked[0].mean().item(), lost, [(-1.0, 0.0)] * 2, clusters=clusters)
     kinds, possible = list[Tensor](), list[Interval]()
-    for shares, ratios in zip(misranked, (each / each.mean() for each in weights), strict=True):
+    for place, shares in enumerate(misranked):
+        ratios = torch.ones_like(shares) if weights is None else weights[place] / weights[place].mean()
         mean, most = -(shares @ ratios).item() / len(shares), ratios.max().item()
-        kinds.append(mean - ratios * (shares + mean))
-        possible.append((mean - most * (1 + mean), mean - most * mean))
+        kinds.append(mean * (1 - ratios) - ratios * shares)
+        possible.append((mean * (1 - most) - most, mean * (1 - most)))
     return Influences(1 + kinds[0].mean().item(), kinds, possible, clusters=clusters)
 
 

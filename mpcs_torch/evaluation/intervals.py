@@ -238,9 +238,9 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
     numerator, per = metric.ratio_of(bins, whole)
     possible = metric.bin_ratios(bins, whole, units.size)
     if not possible:
-        return "a row can add any number"
+        return "the contribution of a row is unbounded"
     if not (per * units.counts).sum() > 0:
-        return "there is nothing to divide by"
+        return "its denominator is 0"
     if list(metric.row_ratios(whole)) == RATE:
         ends: Sequence[float] = rate_ends(numerator, per, units).tolist()
     else:
@@ -317,7 +317,7 @@ def _from_class_rates(
     all_ends = _class_rate_ends(bins, units)
     value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
     known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
-    step = max(1, 2**16 // classes)  # in 10 MiB
+    step = max(1, 2**16 // classes)  # about 10 MiB
     for labels in (known[first : first + step] for first in range(0, len(known), step)):
         (recall, alarms, share), each = all_ends[labels].unbind(1), torch.arange(len(labels))
         right, true = (summed[labels].unsqueeze(1) for summed in (whole.right, whole.true))

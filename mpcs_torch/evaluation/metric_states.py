@@ -170,7 +170,7 @@ class BinnedStates:
             bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
                 size = max(self.numbers // len(self._parts), 1)
-                self.reason = f"states of {size} numbers for each of {2**MIN_BITS} parts of the rows take too much"
+                self.reason = f"states of {size} numbers for each of {2**MIN_BITS} parts take too much memory"
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
@@ -216,9 +216,7 @@ class OfRows(Metric):
         others = weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
         of_half = self._value(probs[half], target[half], weights[half])
         if value.equal(self._value(probs, target, others)) and not value.equal(of_half):
-            raise ValueError(
-                "a function of rows that have weights must use them, rows.weights, but they change nothing."
-            )
+            raise ValueError("a function of weighted rows must use rows.weights, but they do not change its value.")
 
     def _value(self, probs: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
         value = self.function(Rows(probs, target, torch.arange(len(target)), weights=weights))

@@ -27,7 +27,7 @@ MAX_LINES = 18
 """The maximum number of rows of the table that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
 """The maximum number of metrics of a plot by default, and of groups of a column."""
-ABOUT_RANGES = "Values are those of the middle costs. What follows is about these rows, chance aside."
+ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,8 +208,8 @@ class Result(Generic[ScoresT]):
 
     def warnings(self) -> list[str]:
         """Return the warnings with their codes, and the metrics of each model that were left out, as sentences."""
-        named = [(name, note) for name, scores in self.models.items() for note in scores.notes]
-        left_out = [f"{name}: {note}" if len(self.models) > 1 else note for name, note in named]
+        start = "{}: " if len(self.models) > 1 else ""
+        left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
         return [*map(str, self.cautions), *left_out]
 
     def muted(self, *codes: str) -> Self:

@@ -207,17 +207,16 @@ class WithInterval(Metric):
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
 
     def _from_parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the value and its interval, computed from the states of parts."""
+        """Compute the value and its interval from the states of parts."""
         collected: dict[str, Any] = dict(self.metric_state)
-        parts = dict[int, dict[str, Any]]()
-        for part in self.rows.nonzero().squeeze(1).tolist():
-            parts[part] = {name: collected[f"of_parts_{name}"] for name in self.metric._defaults}
-            for name, default in self.metric._defaults.items():
-                if isinstance(default, list):
-                    values, codes = (dim_zero_cat(collected[f"{of}_{name}"]) for of in ("of_parts", "parts_of"))
-                    parts[part][name] = [values[codes == part]]
-                else:
-                    parts[part][name] = collected[f"of_parts_{name}"][part]
+        parts: dict[int, dict[str, Any]] = {part: {} for part in self.rows.nonzero().squeeze(1).tolist()}
+        for name, default in self.metric._defaults.items():
+            values = collected[f"of_parts_{name}"]
+            if isinstance(default, list):
+                samples, codes = dim_zero_cat(values), dim_zero_cat(collected[f"parts_of_{name}"])
+                values = {part: [samples[codes == part]] for part in parts}
+            for part, states_of_part in parts.items():
+                states_of_part[name] = values[part]
         states = BinnedStates(self.metric, parts=parts)
 
         def value_of(metric: Any) -> Tensor:
@@ -231,11 +230,9 @@ class WithInterval(Metric):
         self.metric.reset()
         limits = getattr(self.metric, "plot_lower_bound", None), getattr(self.metric, "plot_upper_bound", None)
         unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()
+        flat = left.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
         for place in range(whole.numel()):
-            one = left.mapped(
-                lambda each, at=place: each.flatten(each.ndim - whole.ndim)[..., at] if whole.ndim else each
-            )
-            interval = jackknife_interval(one, limits, unit)
+            interval = jackknife_interval(flat.mapped(lambda each, at=place: each[..., at]), limits, unit)
             ends.append((nan, nan) if isinstance(interval, str) else interval)
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high

@@ -119,7 +119,7 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80)  # 5 cells at a time
     large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
     assert large.first.values == pytest.approx(found.first.values)
-    assert large.notes == ["No intervals: too many pairs of classes occur."]
+    assert large.notes == ["No intervals: the matrix has too many pairs of classes."]
 
 
 RIGHT = OTHER.argmax(1) == TARGET

@@ -100,7 +100,7 @@ def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
 
     found = measured(weights=WEIGHTS, metrics={"off": off, "misclassification_rate": "misclassification_rate"})
     assert found.value("off") == pytest.approx(found.value("misclassification_rate"))
-    with pytest.raises(ValueError, match=r"must use them, rows\.weights, but they change nothing"):
+    with pytest.raises(ValueError, match=r"must use rows\.weights, but they do not change"):
         measured(weights=WEIGHTS, metrics={"off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()})
     is_right = ["right" if right else "wrong" for right in PROBS.argmax(1) == TARGET]  # where weights change nothing
     by_group = measured(weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right})
