@@ -11,7 +11,7 @@ BUDGET = {
     "calibration": 1_100,
     "cli": 2_600,
     "concern": 1_300,
-    "evaluation": 10_350,
+    "evaluation": 10_300,
     "functional": 8_150,
     "integrations": 1_050,
     "io": 500,

@@ -1,4 +1,4 @@
-"""Warn of rows that are not independent, by columns of units and by repeats, and of miscalibrated probabilities."""
+"""Warn of rows that are not independent, and of miscalibrated probabilities."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -25,17 +25,22 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
 MIN_UNITS, MIN_UNNAMED = 5, 10
+"""The minimum number of units in a column with a name of units, and in any other column of text."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
-"""Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
+"""The limits of the number of distinct values by rows: with more, they hardly repeat; with fewer, they are categories.
+"""
 MAX_EQUAL, MAX_COPIES = 0.05, 8
-"""The share of rows that may be equal to others by chance, and how often copies are likely to occur."""
+"""The maximum share of rows that are equal to others by chance, and the maximum mean number of copies of a sample."""
 BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
+"""The probability of a false warning of miscalibration, and the smallest gap that matters."""
 
 
 def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
-    """Warn of columns that name units; of each, the distinct values and the number of rows that have one are given.
+    """Warn of columns that name units, such as patients.
 
-    The option is the one that takes clusters into account.
+    Args:
+        columns: By name of the column: its distinct values, and the number of rows with a value.
+        option: The option that takes clusters.
     """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
@@ -44,13 +49,13 @@ def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = 
 
 
 class Repeats:
-    """Count how many of the rows have the scores and the label of another one, by a sample of at most 4096 of them."""
+    """Counts the rows with the scores and the label of another row, in a sample of at most 4096 distinct rows."""
 
     def __init__(self) -> None:
         self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
 
     def add(self, scores: Tensor, target: Tensor) -> None:
-        """Add rows: float scores (N, C) and classes (N,). Those with thousandths, such as votes, are skipped."""
+        """Add rows, given scores (N, C) and classes (N,); rows with multiples of 1/1000, such as votes, are skipped."""
         largest = 1000 * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
@@ -62,14 +67,14 @@ class Repeats:
         self._join(other._hashes, other._counts)
 
     def warnings(self) -> list[EvaluationWarning]:
-        """Return a warning if many rows repeat others, but not as often as the few values of a tree do."""
+        """Return a warning if many rows repeat others; many copies of few rows, as of a decision tree, do not count."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
         if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
             return []
-        told = f"about {100 * share:.2g} % of the rows have the scores and the label of another row"
-        why = "if these are copies of samples, intervals are too narrow: leave them out, or name what they share"
-        return [EvaluationWarning("E2", f"{told}; {why} (`--cluster`)")]
+        problem = f"about {100 * share:.2g} % of the rows have the scores and the label of another row"
+        why = "if these are copies of samples, intervals are too narrow: leave copies out, or make them clusters"
+        return [EvaluationWarning("E2", f"{problem}; {why} (`--cluster`)")]
 
     def _join(self, hashes: Tensor, counts: Tensor) -> None:
         if len(self._hashes) == MAX_KNOWN:
@@ -81,7 +86,7 @@ class Repeats:
 
 
 def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> list[EvaluationWarning]:
-    """Warn of columns of a file of predictions that are not read and name units, if it has no clusters."""
+    """Warn of unused columns of a file of predictions that name units, if it is read without clusters."""
     unread = predictions.roles.unused if predictions.reading.cluster is None else ()
     return shared_in_table(predictions.table, unread, predictions.class_names, option)
 
@@ -89,13 +94,13 @@ def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> lis
 def shared_in_table(
     table: FileTable, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
 ) -> list[EvaluationWarning]:
-    """Warn of columns of a file that are not read and name units, by its first rows, as `repeating` does.
+    """Warn of unused columns of a file that name units (see `repeating`), by its first rows.
 
     Columns of class names are skipped.
     """
     values = table.peek(10_000) if unread else {}
     texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
-    columns = {name: ({*given}, len(given)) for name, given in texts.items()}
+    columns = {name: ({*each}, len(each)) for name, each in texts.items()}
     return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}}, option)
 
 
@@ -109,28 +114,37 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 
 
 def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
-    """Warn if decisions by cost cost more than the most probable class, which calibrated ones do not.
+    """Warn if decisions by cost are more expensive than the most probable class, which shows miscalibration.
 
-    That is if the interval of the expected concern of the first is above that of the second. ``model`` begins the
-    sentence.
+    Args:
+        by_cost: The interval of the expected concern of decisions by cost.
+        by_probability: The interval of the expected concern of the most probable class.
+        model: The start of the sentence.
     """
     if not by_cost[0] > by_probability[1]:
         return []
-    told = f"{model}decisions by cost cost more than the most probable class"
-    return [EvaluationWarning("E3", f"{told}: the probabilities are not calibrated (mpcs calibrate)")]
+    problem = f"{model}decisions by cost are more expensive than the most probable class"
+    return [EvaluationWarning("E3", f"{problem}: the probabilities are not calibrated (mpcs calibrate)")]
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Warn if the rate of true classes in a bin of probabilities is outside the bin, beyond chance.
+    """Warn if the share of correct classes in a bin of probabilities is outside the bin by more than chance.
 
-    ``independent`` is the number of rows or clusters that are independent, for each row.
+    Args:
+        measured: The bins.
+        independent: The number of independent rows or clusters per row.
+        model: The start of the sentence.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):
         counts = round(correct * independent), round((correct + incorrect) * independent)
-        least, most = clopper_pearson(*counts, confidence=1 - BY_CHANCE / len(measured.low)) if counts[1] else (0, 1)
+        low_rate, high_rate = (
+            clopper_pearson(*counts, confidence=1 - BY_CHANCE / len(measured.low)) if counts[1] else (0, 1)
+        )
         rate = f"{in_percent(correct / (correct + incorrect))} of {correct + incorrect:.0f}"
-        gaps.append((max(least - high, low - most), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}"))
-    gap, told = max(gaps)
+        gaps.append(
+            (max(low_rate - high, low - high_rate), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}")
+        )
+    gap, problem = max(gaps)
     why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"
-    return [EvaluationWarning("E3", f"{model}{told}: {why}")] if gap > SMALLEST_GAP else []
+    return [EvaluationWarning("E3", f"{model}{problem}: {why}")] if gap > SMALLEST_GAP else []

@@ -1,6 +1,6 @@
-"""The metrics that classifiers are evaluated by."""
+"""Choose the metrics of classifiers that fit the labels and predictions."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -29,17 +29,18 @@ from mpcs_torch.metrics.register import ENTRIES, MetricEntry, Takes, entry_of_me
 Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
 
 SHARES = (
-    "Soft labels are shares of annotators: a row counts for each class by its share, and as one row, whose annotators "
-    "are not independent. Metrics of degrees of truth, such as soft_f1_macro, are measured if they are named."
+    "Soft labels are the shares of annotators for each class: a row counts for each class by its share. Annotators of "
+    "a row are not independent, so intervals count it as one row. Metrics of degrees of truth, such as soft_f1_macro, "
+    "are measured if they are named."
 )
 DEGREES = (
     "Soft labels are degrees of truth. With a concern, or with named metrics of classes, such as "
-    "misclassification_rate, they are shares of annotators, with the sum 1."
+    "misclassification_rate, they are the shares of annotators for each class, with the sum 1."
 )
 
 
 class ChosenMetrics(NamedTuple):
-    """Metrics, ready to be made."""
+    """The chosen metrics, and the kinds of labels and predictions that they are for."""
 
     entries: tuple[MetricEntry, ...]
     num_classes: int
@@ -47,46 +48,43 @@ class ChosenMetrics(NamedTuple):
     settings: Mapping[str, Any]
     is_soft: bool
     """Whether the labels are soft."""
-    is_decided: bool = False
+    has_shares: bool
+    """Whether soft labels are the shares of annotators for each class, because metrics count classes."""
+    is_decided: bool
     """Whether predictions are decisions."""
-    refers: bool = False
-    """Whether these may be referrals or coarse answers."""
-    is_weighted: bool = False
+    refers: bool
+    """Whether decisions may be referrals or coarse answers."""
+    is_weighted: bool
     """Whether rows have weights."""
-    has_costs: bool = False
-    """Whether each row has costs of decisions."""
-    ranges: ConcernRange | None = None
-    """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
-    class_names: Sequence[str] = ()
+    has_costs: bool
+    """Whether rows have costs of decisions."""
+    ranges: ConcernRange | None
+    """The set of costs whose middle is the concern; None if costs are known, or referrals have none."""
+    class_names: Sequence[str]
 
     @property
     def decision_names(self) -> list[str]:
-        """The classes, and where rows may be referred the coarse answers, and a referral."""
+        """The names of the classes, and if rows may be referred, of the coarse answers and of a referral."""
         answers = () if self.concern is None else self.concern.answers
         return [*self.class_names, *([*(name for name, _ in answers), "referred"] if self.refers else [])]
 
     @property
     def further(self) -> int:
-        """The number of decisions in addition to the classes."""
+        """The number of decisions other than the classes."""
         return len(self.decision_names) - len(self.class_names)
 
     @property
-    def has_shares(self) -> bool:
-        """Whether soft labels are the shares of annotators for each class, because metrics count classes."""
-        return self.is_soft and any(entry.takes_classes for entry in self.entries)
-
-    @property
     def weighs(self) -> bool:
-        """Whether metrics are given weights: those of rows, or shares."""
+        """Whether metrics take weights: those of rows, or shares."""
         return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Make those metrics whose value is a function of sums, or the others; refuse settings that break a rule."""
+        """Make the metrics that are functions of sums (``additive``), or all others; refuse invalid settings."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
     def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Refuse bad values; return probabilities, or decisions, and labels on the CPU."""
+        """Return probabilities or decisions, and labels, on the CPU; refuse invalid values."""
         classes = self.num_classes
         if self.is_decided:
             decided = flatten_decisions(
@@ -104,27 +102,25 @@ class ChosenMetrics(NamedTuple):
                 return soft.predicted.double().cpu(), soft.actual.double().cpu()
             shares, fault = shares_of(soft.actual.double().cpu())
             raise_first([fault])
-            target = shares.argmax(1).to(preds.device)  # which is a class, for the rules of probabilities
+            target = shares.argmax(1).to(preds.device)  # any class, to check probabilities as usual
         samples = flatten_samples(
             preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
         )
         try:
             raise_first(samples.find_faults())
-        except ValueError as error:  # of functions, which have more arguments
-            message = (
-                str(error).replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
-            )
-            raise ValueError(message) from None
+        except ValueError as error:  # names arguments that evaluate does not have
+            message = str(error).replace("pass from_logits=True", "take logits.softmax(1)")
+            raise ValueError(message.replace(" (or ignore_index)", "")) from None
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 
     def notes(self, *, is_default: bool) -> list[str]:
-        """Return which metrics were left out, and why, unless they were named."""
+        """Return the metrics that were left out, and the reasons; none if metrics were named."""
         if not is_default:
             return []
         notes = []
         if self.weighs:
-            given = "weights" if self.is_weighted else "shares of annotators"
-            notes.append(f"metrics that take no {given}, such as measured probabilities, are left out")
+            kind = "weights" if self.is_weighted else "shares of annotators"
+            notes.append(f"metrics that take no {kind}, such as measured probabilities, are left out")
         if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.refers and has_free_errors(self.concern):
@@ -147,85 +143,97 @@ def choose_metrics(
     is_weighted: bool = False,
     has_costs: bool = False,
 ) -> ChosenMetrics:
-    """Choose the requested metrics, or all that the labels allow; arguments are those of `Evaluation`."""
+    """Choose the requested metrics, or by default all that fit; the arguments are those of `Evaluation`.
+
+    Raises:
+        ValueError: If a requested metric does not fit.
+    """
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
-    num_classes = len(class_names)
-    has_shares = is_soft and needs_classes(concern, entries)
     if is_decided and is_soft:
         raise ValueError("has soft labels, but decisions need one class for each row")
-    if entries is None and refers:
-        is_priced = _has_referral_cost(concern)
-        # Costs are those of the concern (mean_concern), not relative to a decision that is always the same.
-        allowed = [
-            entry
-            for entry in ENTRIES
-            if takes_referrals(entry)
-            and entry.is_default
-            and entry.undefined != "constant"
-            and (is_priced or not getattr(entry.metric, "needs_referral_cost", False))
-        ]
-    elif entries is None:
-        takes: set[Takes] = {"decisions"} if has_shares or not is_soft else {"soft_labels"}
-        takes |= set() if is_decided or "soft_labels" in takes else {"probabilities", "log_probabilities"}
-        is_without_mpcs = has_free_errors(concern)
-        allowed = [
-            entry
-            for entry in ENTRIES
-            if entry.takes in takes
-            and entry.is_default
-            and not entry.is_of_referrals
-            and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
-            and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
-        ]
+    chosen = ChosenMetrics(
+        entries=(),
+        num_classes=len(class_names),
+        concern=concern,
+        settings=settings or {},
+        is_soft=is_soft,
+        has_shares=is_soft and needs_classes(concern, entries),
+        is_decided=is_decided,
+        refers=refers,
+        is_weighted=is_weighted,
+        has_costs=has_costs,
+        ranges=None if refers and not _has_referral_cost(concern) else ranges,
+        class_names=tuple(class_names),
+    )
     if entries is None:
-        allowed += [entry for entry in ENTRIES if entry.takes == "costs" and has_costs]
-        allowed = [
-            entry for entry in allowed if not (is_weighted or has_shares) or takes_weights(entry.make(num_classes))
-        ]
-        entries = in_order(allowed, has_concern=concern is not None)
+        defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
+        entries = in_order(defaults, has_concern=concern is not None)
     entries = [_of_class(entry, class_names, concern) if entry.of else entry for entry in entries]
-    given: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
-    if given is not None:  # metrics of others take what there is
+    takes: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
+    if takes is not None:  # metrics of other packages take whatever the rows have
         is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
-        entries = [each if fixed else replace(each, takes=given) for each, fixed in zip(entries, is_fixed, strict=True)]
-    wrong = [entry.name for entry in entries if entry.takes == "soft_labels" and not is_soft]
-    if wrong:
-        raise ValueError(f"has one class for each row, but {', '.join(wrong)} must have soft labels")
-    of_costs = [entry.name for entry in entries if entry.takes == "costs"]
-    if bool(of_costs) != has_costs:
-        lacks = "has costs of rows, but no metric takes them: mean_cost and regret do"
-        raise ValueError(f"has no costs of rows, but {', '.join(of_costs)} must have them" if of_costs else lacks)
-    unscored = [entry.name for entry in entries if is_decided and entry.takes not in ("decisions", "costs")]
-    unfit = unscored or [entry.name for entry in entries if refers and not takes_referrals(entry)]
-    if unfit:
-        if unscored:
-            raise ValueError(
-                f"has predicted labels alone, but {', '.join(unfit)} must have the probability of each class"
-            )
-        counted = "neither right nor wrong by them; coverage, selective_accuracy and dangerous_rate count it"
-        beside = "rates of a class, such as precision[CLASS] and error_rate[CLASS], are always measured"
-        has, needs = "referrals or coarse answers among its decisions", "must have a class for each row"
-        raise ValueError(f"has {has}, but {', '.join(unfit)} {needs}: a referral is {counted}, and {beside}")
-    weighed = entries if is_weighted else [entry for entry in entries if has_shares and entry.takes_classes]
-    unweighted = [entry.name for entry in weighed if not takes_weights(entry.make(num_classes))]
-    if unweighted or (weighed and ranges is not None):
-        has = "weights of rows" if is_weighted else "soft labels, which are shares of annotators"
-        needs = "costs must be known, not ranges" if ranges is not None else f"{', '.join(unweighted)} takes none"
-        raise ValueError(f"has {has}, but {needs}")
-    large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
-    if large:
-        rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
-        raise ValueError(f"{rule}, but has {num_classes}")
-    ranges = None if refers and not _has_referral_cost(concern) else ranges
-    kinds = is_soft, is_decided, refers, is_weighted, has_costs
-    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, *kinds, ranges, tuple(class_names))
+        entries = [each if fixed else replace(each, takes=takes) for each, fixed in zip(entries, is_fixed, strict=True)]
+    unfit = defaultdict[tuple[str, str], list[str]](list)
+    for entry in entries:
+        if problem := _misfit(chosen, entry):
+            unfit[problem].append(entry.name)
+    for (has, needs), names in unfit.items():
+        raise ValueError(f"has {has}, but {', '.join(names)} {needs}")
+    if has_costs and not any(entry.takes == "costs" for entry in entries):
+        raise ValueError("has costs of rows, but no metric takes them: mean_cost and regret do")
+    if chosen.weighs and ranges is not None:
+        raise ValueError(f"has {WEIGHTS if is_weighted else ANNOTATORS}, but costs must be known, not ranges")
+    return chosen._replace(entries=tuple(entries))
+
+
+WEIGHTS, ANNOTATORS = "weights of rows", "soft labels, which are shares of annotators"
+NO_REFERRALS = (
+    "must have a class for each row: a referral is neither right nor wrong by them; coverage, selective_accuracy and "
+    "dangerous_rate count it, and rates of a class, such as precision[CLASS] and error_rate[CLASS], are always measured"
+)
+
+
+def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None:
+    """Return why a metric does not fit, as the property of the rows and what the metric needs; None if it fits."""
+    takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
+    cases = {
+        ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
+        ("no costs of rows", "must have them"): takes == "costs" and not chosen.has_costs,
+        ("predicted labels alone", "must have the probability of each class"): (
+            chosen.is_decided and takes not in ("decisions", "costs")
+        ),
+        ("referrals or coarse answers among its decisions", NO_REFERRALS): chosen.refers and not takes_referrals(entry),
+        (WEIGHTS if chosen.is_weighted else ANNOTATORS, "takes none"): (
+            is_weighed and not takes_weights(entry.make(chosen.num_classes))
+        ),
+        ("too many classes", f"must have at most {MAX_MATRIX_CLASSES}"): (
+            entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES
+        ),
+    }
+    return next((texts for texts, is_misfit in cases.items() if is_misfit), None)
+
+
+def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
+    """Return whether a metric is measured if none are named."""
+    if entry.takes == "costs":
+        return chosen.has_costs
+    if not entry.is_default or _misfit(chosen, entry):
+        return False
+    if chosen.refers:  # costs are those of the concern (mean_concern), not relative to a constant decision
+        is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.metric, "needs_referral_cost", False)
+        return entry.undefined != "constant" and is_priced
+    if chosen.is_soft and not chosen.has_shares:
+        return entry.takes == "soft_labels"
+    is_undefined = entry.metric is MetaPatternConcernScore and has_free_errors(chosen.concern)
+    takes: tuple[Takes, ...] = ("decisions", "probabilities", "log_probabilities")
+    return entry.takes in takes and not entry.is_of_referrals and not is_undefined
 
 
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:
-    """Return whether metrics count classes, so that soft labels are shares of annotators for these.
+    """Return whether metrics count classes, so that soft labels are the shares of annotators for each class.
 
-    Metrics of others that count no classes, such as those of torchmetrics.regression, take soft labels as they are.
+    Other metrics, such as those of torchmetrics.regression, take soft labels as they are.
     """
     if entries is None:
         return concern is not None
@@ -233,7 +241,7 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
 
 
 def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
-    """Return the entry with the indices of the class, or of the group of classes, that its name has in brackets."""
+    """Add the class indices to the settings of a metric whose name has a class or group of classes in brackets."""
     classes = {name: (label,) for label, name in enumerate(class_names)}
     known = {**classes, **dict(concern.class_groups if concern is not None else ())}
     if entry.of not in known:
@@ -253,35 +261,35 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
 
 
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
-    """Return metrics in the order in which sections show them."""
+    """Return metrics in the order of the sections that show them."""
     by_name = {entry.name: entry for entry in entries}
     return [by_name[name] for names in sections_of(entries, has_concern=has_concern) for name in names]
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:
-    """Return whether an error costs nothing, so that MPCS, which divides by costs, is not defined."""
+    """Return whether an error costs nothing: MPCS, which divides by costs, is then undefined."""
     if concern is None or concern.weights is None:  # a factor is above 0
         return False
     return bool((concern.matrix() == 0).any())
 
 
-class Given:
-    """The input of metrics for some rows: predictions in the form of each metric, labels and weights."""
+class MetricInputs:
+    """The inputs of metrics for some rows: predictions in the form of each metric, labels and weights."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
         self.rows, self._inputs = rows, inputs_of(rows.probs, takes)
 
     @property
     def decisions(self) -> Tensor:
-        """(n,): of each row."""
+        """(n,): the decision for each row."""
         return self._inputs["decisions"]
 
     @cached_property
     def _by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
         return self.rows.by_class()
 
-    def of(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
-        """Return which rows a metric is given, some repeatedly, with predictions, labels and weights: (m, ...) each."""
+    def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
+        """Return the places of the rows, some repeatedly, and their predictions, labels and weights: (m, ...) each."""
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
             assert labels is not None
@@ -306,8 +314,8 @@ def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
     return inputs
 
 
-def entries_of(metrics: Metrics) -> list[MetricEntry]:
-    """Return the entries of metrics that are given in any way that `Evaluation` takes."""
+def as_entries(metrics: Metrics) -> list[MetricEntry]:
+    """Return the entries of metrics in any form that `Evaluation` takes."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]

@@ -1,4 +1,4 @@
-"""The values of the rows of a classifier, with its confusion matrix and the rates of each class."""
+"""The values of a classifier on some rows, with its confusion matrix and the rates of each class."""
 
 import math
 import re
@@ -19,10 +19,10 @@ from mpcs_torch.evaluation.outcomes import (
     FALSE_ALARMS,
     Outcomes,
     Share,
+    group_rate,
     number_text,
-    rate_of_groups,
 )
-from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, reason_of
+from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefined_reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
@@ -32,75 +32,72 @@ from mpcs_torch.tables import Table, in_table
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
 
-OF_DECISIONS = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
-"""The rates of decisions that are no referrals, and their titles in tables."""
+CLASS_RATES = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
+"""The rates of classes in tables without referrals, and their titles."""
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 NAMED = 3
-"""The most classes that a reason names."""
+"""The maximum number of classes that a reason names."""
 
 
 @dataclass(frozen=True)
 class ClassifierScores(Scores):
-    """The values of some rows of a classifier."""
+    """The values of a classifier on some rows."""
 
     entries: "tuple[MetricEntry, ...]"
     class_names: list[str] = field(default_factory=list)
     confusion: Tensor | None = None
-    """int64 (C, C), rows true classes; None for soft labels and for groups.
+    """(C, C), int64, rows true classes; None for soft labels and for groups.
 
-    Of decisions that may be referrals, (C, C + A + 1), with coarse answers and referrals in the last columns.
+    If rows may be referred, (C, C + A + 1), with coarse answers and referrals in the last columns.
     """
     decision_names: Sequence[str] = ()
-    """Of the columns of the confusion matrix."""
+    """The names of the columns of the confusion matrix."""
     refers: bool = False
     """Whether decisions may be referrals or coarse answers."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
-    """The 95 % intervals of the rates of classes and of groups of classes, by name and rate."""
+    """The 95 % intervals of rates, by class or group of classes, then by rate."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
-    """The outcomes of the rows of classes, of groups of classes, of all, and of the classes dangerous to miss."""
+    """The outcomes by class, by group of classes, of all rows (`EVERY`), and of classes dangerous to miss (`AT_RISK`).
+    """
     harmless: Collection[str] = ()
-    """The names of classes and groups of classes of which no error is dangerous."""
+    """The classes and groups of classes without dangerous errors."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
-    """The numbers of clusters with such rows; empty without clusters, and where these are too many to be known."""
+    """As ``outcomes``, but numbers of clusters with such rows; empty without clusters, or if they are too many."""
     cluster_name: str = ""
     """The name of clusters, such as "patients"."""
     weight: float = 0.0
-    """The sum of the weights of all rows; without weights, their number."""
+    """The sum of the weights of all rows; without weights, the number of rows."""
     constant: tuple[str, float] | None = None
-    """The class that costs least if it is always decided, and this cost per row; None if costs are not relative to it.
-    """
+    """The cheapest class to decide always, and its cost per row; None if no metric is relative to it."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
 
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``."""
-        why = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
-        rates = {
-            f"{rate}[{name}]": (value, self.class_intervals.get(name, {}).get(rate), why[row["samples"] == 0])
-            for name, row in self.per_class().items()
-            for rate, value in row.items()
-            if rate != "samples"
-        }
-        sensitivity = {
-            name.replace("recall", "sensitivity", 1): measured for name, measured in rates.items() if name[:3] == "rec"
-        }
-        return {**rates, **sensitivity}
+        reasons = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
+        rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
+        for name, of in self.named_outcomes().items():
+            for rate, share in self.rate_shares(name).items():
+                rates[f"{rate}[{name}]"] = share.value, share.ends, reasons[of.true.item() == 0]
+                if rate == "recall":
+                    sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
+        return {**rates, **sensitivities}
 
     @property
     def is_weighted(self) -> bool:
-        """Whether the confusion matrix has sums of weights."""
+        """Whether the confusion matrix holds sums of weights."""
         return self.confusion is not None and self.confusion.is_floating_point()
 
     @property
-    def of_class_groups(self) -> dict[str, Direction]:
-        """Return the rate of each group of classes that is shown, recall or misses, and which is better."""
-        rate, names = rate_of_groups(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
+    def class_group_rates(self) -> dict[str, Direction]:
+        """Return the rate of each group of classes in tables, recall or error rate, and its better direction."""
+        rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
 
     def headline(self) -> str:
-        """Say how many rows there are, and which classes."""
+        """Return the number of rows and the classes as text."""
         names = ", ".join(self.class_names[:10]) + (", ..." if len(self.class_names) > 10 else "")
         return f"{self.rows} rows, {len(self.class_names)} classes: {names}"
 
@@ -109,7 +106,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return what costs are relative to, and the other remarks."""
+        """Return the reference of relative costs, and the other remarks, as sentences."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -118,49 +115,48 @@ class ClassifierScores(Scores):
         return [f"{', '.join(relative)}: {units}.", *super().remarks()]
 
     def undefined(self) -> dict[str, str]:
-        """Return why metrics are NaN or infinite, by metric."""
-        unfit = [entry for entry in self.entries if not math.isfinite(self.values[entry.name])]
+        """Return the reasons why metrics are NaN or infinite, by metric."""
+        undefined = [entry for entry in self.entries if not math.isfinite(self.values[entry.name])]
         unpredicted = absent = ""
-        if unfit and self.confusion is not None:
-            unpredicted = self._named(self.confusion.sum(dim=0), "never predicted")
-            absent = self._named(self.confusion.sum(dim=1), "without samples")
-        return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in unfit}
+        if undefined and self.confusion is not None:
+            unpredicted = self._empty_classes(self.confusion.sum(dim=0), "never predicted")
+            absent = self._empty_classes(self.confusion.sum(dim=1), "without samples")
+        return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in undefined}
 
     def named_outcomes(self) -> dict[str, Outcomes]:
         """Return the outcomes of each class, and of each group of classes; empty for soft labels."""
         return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
 
-    def shares_of(self, name: str) -> dict[str, Share]:
-        """Return each rate of a class, or of a group of classes, as a share, by the name of the rate."""
+    def rate_shares(self, name: str) -> dict[str, Share]:
+        """Return the rates of a class, or of a group of classes, as shares of rows."""
         weight, ends = torch.tensor(self.weight, dtype=torch.float64), self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
         return {rate: Share(part.item(), whole.item(), ends.get(rate)) for rate, (part, whole) in rates.items()}
 
     def per_class(self) -> dict[str, dict[str, float]]:
-        """Return samples and rates of each class, and of each group of classes; empty for soft labels."""
-        are_counts = self.confusion is None or not self.confusion.is_floating_point()
+        """Return the samples and the rates of each class, and of each group of classes; empty for soft labels."""
         return {
             name: {
-                "samples": int(of.true) if are_counts else of.true.item(),
-                **{rate: share.value for rate, share in self.shares_of(name).items()},
+                "samples": of.true.item() if self.is_weighted else int(of.true),
+                **{rate: share.value for rate, share in self.rate_shares(name).items()},
             }
             for name, of in self.named_outcomes().items()
         }
 
     def outcome_cells(self, name: str) -> dict[str, str]:
-        """Return what became of the rows of a class, or of a group of classes, by the title of a column."""
-        shares, of = self.shares_of(name), self.outcomes[name]
+        """Return the outcomes of the rows of a class, or of a group of classes, by column title."""
+        shares, of = self.rate_shares(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
         cells |= {DANGEROUS_ERRORS: "none counts as dangerous"} if name in self.harmless else {}
         counted = {**units, "rows": number_text(of.true.item()), FALSE_ALARMS: number_text(of.false_alarms.item())}
-        order = [*units, "rows", *COLUMNS]
-        return dict(sorted({**counted, **cells}.items(), key=lambda cell: order.index(cell[0])))
+        cells |= counted
+        return {title: cells[title] for title in (*units, "rows", *COLUMNS) if title in cells}
 
     def class_table(self) -> Table | None:
-        """Return a row for each class; None for soft labels, and where there are more than `MAX_READABLE_CLASSES`.
+        """Return a table with a row for each class; None for soft labels, or for more than `MAX_READABLE_CLASSES`.
 
-        Where decisions may be referrals, rates have their counts.
+        If rows may be referred, rates have their counts.
         """
         if not self.confusion_is_shown:
             return None
@@ -172,29 +168,34 @@ class ClassifierScores(Scores):
             cells.append({"class": name, "weight" if self.is_weighted else "samples": in_table(row["samples"])})
             if self.clusters:
                 cells[-1][self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
-            for rate, title in OF_DECISIONS.items():
+            for rate, title in CLASS_RATES.items():
                 ends = self.class_intervals.get(name, {}).get(rate)
-                cells[-1][title] = (
-                    in_table(row[rate]) if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
-                )
+                text = in_table(row[rate]) if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
+                cells[-1][title] = text
         return Table.of_records(cells)
 
     @property
     def confusion_is_shown(self) -> bool:
-        """Whether tables show each class."""
+        """Whether tables have a row for each class."""
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
-    def confusion_table(self) -> Table | None:
-        """Return how often each class was decided how, for decisions that may be referrals; None for others."""
-        if not self.refers or self.confusion is None or not self.confusion_is_shown:
-            return None
-        rows = zip(self.class_names, self.confusion.tolist(), strict=True)
-        return Table(
-            ["true class", *self.decision_names], [[name, *(in_table(each) for each in row)] for name, row in rows]
-        )
+    def class_parts(self, title: str = "") -> list[Table | str]:
+        """Return tables and sentences by class; of several models, under a title, only those that may refer rows.
+
+        The confusion matrix is a table only if rows may be referred.
+        """
+        parts, by_class = list[Table | str](), self.class_table()
+        if self.refers and self.confusion is not None and self.confusion_is_shown:
+            rows = zip(self.class_names, self.confusion.tolist(), strict=True)
+            cells = [[name, *(in_table(number) for number in row)] for name, row in rows]
+            parts += [*([title] if title else []), Table(["true class", *self.decision_names], cells)]
+        elif title:
+            return []
+        parts += [] if by_class is None else [by_class]
+        return [*parts, "\n".join(work)] if (work := self.remarks_of_referrals()) else parts
 
     def remarks_of_referrals(self) -> list[str]:
-        """Return the work that referrals make, in sentences: by clusters too, where there are some."""
+        """Return the workload of referrals in sentences: by cluster if there are clusters, and by row."""
         if not self.refers or EVERY not in self.outcomes:
             return []
         counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
@@ -212,7 +213,7 @@ class ClassifierScores(Scores):
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers."""
+        """Return everything as dictionaries, lists, strings and numbers."""
         plain = super().to_dict()
         if undefined := self.undefined():
             plain["undefined"] = undefined
@@ -222,13 +223,17 @@ class ClassifierScores(Scores):
             plain["per_class"] = {}
             for name, rates in self.per_class().items():
                 counts = {"counts": self.outcomes[name], self.cluster_name: self.clusters.get(name)}
-                numbers = {key: {f: n.item() for f, n in of._asdict().items()} for key, of in counts.items() if of}
+                numbers = {
+                    key: {column: number.item() for column, number in of._asdict().items()}
+                    for key, of in counts.items()
+                    if of
+                }
                 ends = {"intervals": dict(known)} if (known := self.class_intervals.get(name)) else {}
                 plain["per_class"][name] = {**rates, **ends, **numbers}
         return plain
 
-    def _named(self, counts: Tensor, what: str) -> str:
-        """Return a sentence about the classes with a count of 0; empty if there is none."""
+    def _empty_classes(self, counts: Tensor, what: str) -> str:
+        """Return a sentence that names the classes with a count of 0; empty if there are none."""
         empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
         if not empty:
             return ""
@@ -238,11 +243,13 @@ class ClassifierScores(Scores):
 
 
 def plural_of(column: str) -> str:
-    """Return what the clusters of a column are called, such as "patients" for ``patient_id``."""
+    """Return the word for the clusters of a column, such as "patients" for ``patient_id``."""
     name = ID.sub("", column).lower()
     if not name.isalpha():
         return f"clusters ({column})"
-    return name if name.endswith("s") else f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return name if name.endswith("s") else f"{name}s"
 
 
 def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -> str:
@@ -254,7 +261,7 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
         case "either":
             return "; ".join(filter(None, (unpredicted, absent))) or "precision and recall are 0"
         case "constant":
-            return "a decision that is always the same would cost nothing"
+            return "a constant decision would cost nothing"
         case "probability 0" if math.isinf(value):
             return "the probability of a label is 0"
-    return reason_of(value)
+    return undefined_reason(value)

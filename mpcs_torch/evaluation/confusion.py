@@ -1,4 +1,4 @@
-"""Evaluate decisions that a confusion matrix counts, in memory or in a file."""
+"""Evaluate a confusion matrix, in memory or in a file."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.chosen import Given, choose_metrics, in_order
+from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
@@ -23,15 +23,15 @@ from mpcs_torch.evaluation.model_sums import SumLayout
 from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.evaluation.values import scores_of
+from mpcs_torch.evaluation.values import binned_scores
 from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import ENTRIES, MetricEntry
 
 MAX_OF_CELLS = 2**25
-"""The most numbers (256 MiB) that are kept of the pairs of classes of a confusion matrix."""
+"""The maximum number of values (256 MiB) for the pairs of classes of a confusion matrix."""
 MAX_SAMPLES = 2**53
-"""Of all pairs together: whole numbers of float64 are exact up to here."""
+"""The maximum sum of all counts: whole numbers are exact in float64 up to here."""
 
 
 def evaluate_confusion(
@@ -43,15 +43,15 @@ def evaluate_confusion(
     metrics: Sequence[MetricEntry] | None = None,
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
-    """Evaluate the decisions of independent rows that a confusion matrix counts.
+    """Evaluate the decisions for independent rows, given their confusion matrix.
 
     Args:
         confusion: ``(C, C)``, int64, rows true classes.
         class_names: C names.
         model: The name of the model.
-        concern: Which errors matter.
-        metrics: Entries of the register that take decisions. Default: all of them.
-        intervals: Whether values get intervals.
+        concern: The cost of each kind of error.
+        metrics: Registered metrics that take decisions. Default: all of them.
+        intervals: Whether to compute intervals.
     """
     if metrics is None:
         of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]
@@ -59,27 +59,27 @@ def evaluate_confusion(
     chosen = choose_metrics(class_names, concern, metrics)
     layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
-    step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
+    step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a pair has about 4 C sums
     for start in range(0, len(pairs), step):
         true, predicted = pairs[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.sums_of(Given(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
+        numbers = layout.bin_sums(MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
         weights = counts[start : start + step]
         parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
     notes = [INDEPENDENT] if intervals else []
     if len(parts) > 1:
-        counts, notes = torch.ones(len(parts), dtype=torch.float64), ["No intervals: too many pairs of classes occur."]
+        notes = ["No intervals: the matrix has too many pairs of classes."]
+        counts = torch.ones(len(parts), dtype=torch.float64)
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
-    scores = scores_of(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
+    scores = binned_scores(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
     cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
     over_costs = None
     if chosen.ranges is not None and concern is not None:
         further = concern.costs().shape[1] - len(class_names)
-        counted = {"as decided": torch.nn.functional.pad(confusion, (0, further))}
-        over_costs = OverCosts(chosen.ranges, {model: counted})
-    has_concern = concern is not None
-    return Result({model: scores}, (), (), has_concern, notes, cautions, over_costs)
+        decided = {"as decided": torch.nn.functional.pad(confusion, (0, further))}
+        over_costs = OverCosts(chosen.ranges, {model: decided})
+    return Result({model: scores}, (), (), concern is not None, notes, cautions, over_costs)
 
 
 CORNERS = frozenset(("", "class", "classes", "label", "labels", "index", "name"))
@@ -88,41 +88,37 @@ TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
-    """Read a matrix with the classes in the header and first in each row, in the same order, and perhaps their sums.
+    """Read a confusion matrix, with class names in the header and at the start of each row, and optionally sums.
 
-    Rows are true classes, unless the corner or the names say that they are the predicted ones.
+    Rows are true classes, unless the corner or the names say that they are predicted classes.
 
     Returns:
-        The classes; the number of samples of each pair of them: int64 (C, C), rows true classes; and how the file was
-        read, in one line.
+        The class names; the counts, (C, C), int64, rows true classes; and a line on how the file was read.
 
     Raises:
-        PredictionsError: If the header is missing, or a count breaks a rule.
+        PredictionsError: If the header is missing, or a count is invalid.
     """
     table = open_table(path)
     if table.counts_from_0:
         raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
     rows = [*zip(*map(_texts, table.read(table.names).columns.values()), strict=True)]
     if not table.has_names or all(number_of(cell) is not None for cell in table.names):
-        rule = "must begin with a header of the class names, and each row with its class, but the header is missing"
+        rule = "must begin with a header of class names, and each row with its class, but the header is missing"
         raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
     corner, *columns = table.names
     by_row, totals = {row[0]: row[1:] for row in rows}, [name for name in columns if name.lower() in TOTALS]
     total_rows = [name for name in by_row if name.lower() in TOTALS]
-    row_names = _without_kind([name for name in by_row if name not in total_rows])
+    class_rows = [name for name in by_row if name not in total_rows]
+    row_of = dict(zip(_without_kind(class_rows), class_rows, strict=True))
     names = _without_kind([name for name in columns if name not in totals])
     if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
         raise PredictionsError(path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}")
-    if sorted(row_names) != sorted(names) or len(rows) != len(by_row):
+    if sorted(row_of) != sorted(names) or len(rows) != len(row_of) + len(total_rows):
         has = f"{listed([row[0] for row in rows])} and {listed(columns)}"
         raise PredictionsError(path, f"must have the same classes in rows and columns, but has {has}")
-    ordered = sorted(
-        [name for name in by_row if name not in total_rows],
-        key=lambda row: names.index(row_names[[*by_row].index(row)]),
-    )
     cells = [
         [_count(path, cell, row, name) for name, cell in zip(columns, by_row[row], strict=True)]
-        for row in [*ordered, *total_rows]
+        for row in [*(row_of[name] for name in names), *total_rows]
     ]
     counts, size = torch.tensor(cells, dtype=torch.int64), len(names)
     kept = torch.tensor([name not in totals for name in columns])
@@ -133,11 +129,15 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     total = int(inner.sum())
     if not 0 < total <= MAX_SAMPLES:
         raise PredictionsError(path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}")
-    is_turned = _rows_are_predicted(path, corner, [*by_row], columns)
-    kinds = "rows predicted classes, columns true" if is_turned else "rows true classes, columns predicted"
+    is_transposed = _rows_are_predicted(path, corner, [*by_row], columns)
+    kinds = "rows predicted classes, columns true" if is_transposed else "rows true classes, columns predicted"
     left_out = f"; sums left out: {listed([*{*totals, *total_rows}])}" if totals or total_rows else ""
     dialect = f" ({table.dialect})" if table.dialect else ""
-    return names, inner.T if is_turned else inner, f"{path.name}{dialect}: {kinds} classes {listed(names)}{left_out}"
+    return (
+        names,
+        inner.T if is_transposed else inner,
+        f"{path.name}{dialect}: {kinds} classes {listed(names)}{left_out}",
+    )
 
 
 def _texts(column: Column) -> list[str]:
@@ -154,13 +154,13 @@ def _count(path: Path, cell: str, row: str, column: str) -> int:
 
 
 def _kind_of_name(name: str) -> bool | None:
-    """Return whether the first word of a name says that it is a predicted class; None if it says nothing."""
+    """Return whether the first word of a name marks a predicted class (True) or a true one; None if neither."""
     word = plain(SEPARATOR.split(name.strip())[0])
-    return True if word in DECISIONS else False if word in LABELS else None
+    return word in DECISIONS if word in (*DECISIONS, *LABELS) else None
 
 
 def _without_kind(names: Sequence[str]) -> list[str]:
-    """Return names without a first word that says of all that they are true, or predicted."""
+    """Return names without their first word, if it marks all of them as true classes, or all as predicted ones."""
     parts = [SEPARATOR.split(name, maxsplit=1) for name in names]
     kinds = {_kind_of_name(part[0]) if len(part) == 2 else None for part in parts}
     return [
@@ -170,7 +170,7 @@ def _without_kind(names: Sequence[str]) -> list[str]:
 
 
 def _rows_are_predicted(path: Path, corner: str, rows: Sequence[str], columns: Sequence[str]) -> bool:
-    """Return whether rows are predicted classes, as the corner or the names say."""
+    """Return whether the corner or the names mark rows as predicted classes."""
     words = [_kind_of_name(part) for part in re.split(r"[\\/|]", corner)]
     marked = [{_kind_of_name(name) for name in names if len(SEPARATOR.split(name)) > 1} for names in (rows, columns)]
     if words[0] is not None and words[-1] is not (words[0] if len(words) > 1 else None):
@@ -189,16 +189,16 @@ def score_confusion(
     entries: Sequence[MetricEntry] | None = None,
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
-    """Evaluate the decisions of a file with a confusion matrix, as `evaluate_confusion`; see `read_confusion`."""
+    """Evaluate a file with a confusion matrix; see `read_confusion` and `evaluate_confusion`."""
     names, counts, how = read_confusion(path)
     if concern is not None and {*concern.classes} != {*names}:
         problem = f"must have the classes of the concern, {listed(concern.classes)}, but has {listed(names)}"
         raise PredictionsError(path, problem)
-    if concern is not None:  # in its order
+    if concern is not None:  # whose order of classes is used
         order = torch.tensor([names.index(name) for name in concern.classes])
         names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
-        raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have more")
+        raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have probabilities")
     result = evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
     return replace(result, read=[how])

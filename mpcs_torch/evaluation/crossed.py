@@ -1,9 +1,9 @@
-"""Intervals of rows that share two things, such as cases that were all read by the same readers.
+"""Combine intervals for crossed clusters, such as cases that were all read by the same readers.
 
-By patients alone, intervals would not allow for other readers, and by readers alone not for other patients. With both,
-the variance is that by patients, plus that by readers, less that by pairs of both (Cameron, Gelbach and Miller: Robust
-inference with multiway clustering, Journal of Business and Economic Statistics 29, 2011). So the distances from a value
-to the ends of its intervals are added and subtracted as squares, and the larger one of both alone is the least.
+Intervals by patient do not allow for other readers, and those by reader do not allow for other patients. With both, the
+variance is that by patient, plus that by reader, minus that by pair (Cameron, Gelbach and Miller: Robust inference with
+multiway clustering, Journal of Business and Economic Statistics 29, 2011). So the squared distances from the value to
+the ends of its intervals are added and subtracted; the result is at least the larger one by a single column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +23,10 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import row_names
 
 Classified = Result[ClassifierScores]
-Ends = Mapping[str, Interval]
 
 
 def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the names of the clusters of rows by the one column, by the other, and by both, (N,) each.
+    """Return the clusters of rows by the first column, by the second, and by both, (N,) each.
 
     Raises:
         ValueError: If there are not two columns with names for the same rows.
@@ -38,84 +37,84 @@ def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
     return [*columns, list(zip(*columns, strict=True))]
 
 
-def crossed(ways: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
-    """Return a result with the intervals and comparisons of crossed clusters, from those by each column and by both."""
-    first, second, both = ways
+def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
+    """Return the result with crossed clusters, given the results by each column and by both."""
+    first, second, both = results
+    models = {name: _crossed(first.models[name], second.models[name], both.models[name]) for name in first.models}
+    groups = list[GroupScores]()
+    for scores, *further in zip(first.groups, second.groups, both.groups, strict=True):
+        of_groups = {
+            name: _crossed(each, *(other.groups[name] for other in further)) for name, each in scores.groups.items()
+        }
+        groups.append(scores._replace(pooled=models[scores.model], groups=of_groups))
     names = " and ".join(map(str, columns))
-    models = {name: _crossed(*(each.models[name] for each in (first, second, both))) for name in first.models}
-    groups = [
-        GroupScores(
-            of.model,
-            of.column,
-            models[of.model],
-            {name: _crossed(*(each.groups[name] for each in (of, *others))) for name in of.groups},
-        )
-        for of, *others in zip(first.groups, second.groups, both.groups, strict=True)
-    ]
-    note = f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters, of which neither is a part of the other."
-    comparisons = _crossed_comparisons(first.comparisons, second.comparisons, both.comparisons)
+    note = f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
     without = list({(each.first, each.second, each.by): each for each in (*second.without, *first.without)}.values())
-    known = {*map(str, first.without)}
-    further = [each for each in first.notes if not each.startswith(CONFIDENCE_TEXT) and each not in known]
-    cautions = {str(each): each for each in (*first.cautions, *second.cautions)}
-    changed: dict[str, Any] = {"notes": [note, *map(str, without), *further], "cautions": [*cautions.values()]}
-    return replace(first, models=models, groups=groups, comparisons=comparisons, without=without, **changed)
+    replaced = {*map(str, first.without)}
+    notes = [each for each in first.notes if not each.startswith(CONFIDENCE_TEXT) and each not in replaced]
+    return replace(
+        first,
+        models=models,
+        groups=groups,
+        comparisons=_crossed_comparisons(first.comparisons, second.comparisons, both.comparisons),
+        without=without,
+        notes=[note, *map(str, without), *notes],
+        cautions=[*{str(each): each for each in (*first.cautions, *second.cautions)}.values()],
+    )
 
 
-def _crossed(*by_clusters: Scores) -> ClassifierScores:
-    first, second, both = cast("tuple[ClassifierScores, ...]", by_clusters)
-    without = {**both.without_interval, **second.without_interval, **first.without_interval}
+def _crossed(*scores: Scores) -> ClassifierScores:
+    first, second, both = cast("tuple[ClassifierScores, ...]", scores)
     rates = {
         name: _crossed_ends(
-            {rate: value for rate, value in first.per_class()[name].items() if isinstance(value, float)},
+            {rate: share.value for rate, share in first.rate_shares(name).items()},
             *(each.class_intervals.get(name, {}) for each in (first, second, both)),
         )
         for name in first.class_intervals
     }
-    intervals = _crossed_ends(first.values, *(each.intervals for each in (first, second, both)))
+    intervals = _crossed_ends(first.values, first.intervals, second.intervals, both.intervals)
+    without = {**both.without_interval, **second.without_interval, **first.without_interval}
     return replace(first, intervals=intervals, without_interval=without, class_intervals=rates)
 
 
-def _crossed_ends(values: Mapping[str, float], first: Ends, second: Ends, both: Ends) -> dict[str, Interval]:
-    """Return the intervals of the values that have one by both kinds of clusters."""
+def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
+    """Return the intervals of the values that have one by each column."""
+    first, second, both = intervals
     ends = dict[str, Interval]()
-    for name in first.keys() & second.keys():
+    for name in (name for name in first if name in second):
         value = values[name]
-        of_both = both.get(name, (value, value))
-        below, above = (
-            _distance(*(abs(value - each[end]) for each in (first[name], second[name], of_both))) for end in (0, 1)
-        )
-        lowest, highest = (min(first[name][0], second[name][0]), max(first[name][1], second[name][1]))
-        ends[name] = value - below, value + above
-        if lowest >= 0 and highest <= 1:  # of a rate
-            ends[name] = max(0.0, value - below), min(1.0, value + above)
-    return {name: ends[name] for name in first if name in ends}
+        low, high = _around(value, first[name], second[name], both.get(name, (value, value)))
+        is_rate = min(first[name][0], second[name][0]) >= 0 and max(first[name][1], second[name][1]) <= 1
+        ends[name] = (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
+    return ends
 
 
-def _distance(first: float, second: float, both: float) -> float:
-    """Return how far an end is from the value."""
-    if not isfinite(first + second):
-        return inf
-    return sqrt(max(first**2 + second**2 - (both**2 if isfinite(both) else 0), first**2, second**2))
+def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
+    """Return the interval around a value, given those by each column and by both."""
+    distances = list[float]()
+    for end in (0, 1):
+        one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
+        square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
+        distances.append(sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf)
+    return value - distances[0], value + distances[1]
 
 
-def _crossed_comparisons(*results: Sequence[Comparison]) -> list[Comparison]:
-    by_key = [{(row.first, row.second, row.measure): row for row in rows} for rows in results]
+def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]:
+    by_first, by_second, by_both = ({(row.first, row.second, row.measure): row for row in rows} for rows in comparisons)
     rows = list[tuple[str, str, Measure, PairedDifference]]()
-    for key, row in by_key[0].items():
-        if key not in by_key[1]:
-            continue
-        change = row.paired.difference
-        ends = [each[key].paired[3:5] if key in each else (change, change) for each in by_key]
-        below, above = (_distance(*(abs(change - each[end]) for each in ends)) for end in (0, 1))
-        rows.append((row.first, row.second, row.by, _difference(row.paired, below, above)))
+    for key, row in by_first.items():
+        if key in by_second:
+            pair = by_both[key].paired[3:5] if key in by_both else (row.paired.difference,) * 2
+            ends = _around(row.paired.difference, row.paired[3:5], by_second[key].paired[3:5], pair)
+            rows.append((row.first, row.second, row.by, _difference(row.paired, *ends)))
     return with_verdicts(rows, CONFIDENCE) if rows else []
 
 
-def _difference(paired: PairedDifference, below: float, above: float) -> PairedDifference:
-    """Return a difference with the p-value that is at most 0.05 where its interval excludes 0."""
+def _difference(paired: PairedDifference, low: float, high: float) -> PairedDifference:
+    """Return a difference with a new interval, and the p-value that is at most 0.05 where the interval excludes 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
-    change, half = paired.difference, below if paired.difference > 0 else above
+    change = paired.difference
+    half = change - low if change > 0 else high - change
     p_value = 1.0 if half == inf or not isfinite(change) else 2 * float(ndtr(-quantile(inf) * abs(change) / half))
-    return PairedDifference(*paired[:2], change, change - below, change + above, p_value)
+    return paired._replace(low=low, high=high, p_value=p_value)

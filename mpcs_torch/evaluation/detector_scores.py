@@ -1,4 +1,4 @@
-"""The values of a detector, with the thresholds and the error rates behind them."""
+"""The values of a detector, with thresholds and error rates."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,27 +8,23 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, key_of, limiting_thresholds
-from mpcs_torch.evaluation.influences import Influences, area_interval, area_of, combined, equal_error_ends
+from mpcs_torch.evaluation.fixed_thresholds import (
+    EVEN,
+    FixedThreshold,
+    bayes_thresholds,
+    limiting_thresholds,
+    point_key,
+)
+from mpcs_torch.evaluation.influences import Influences, area_interval, combined, equal_error_ends, roc_area
 from mpcs_torch.evaluation.intervals import MIN_UNITS, MIN_WRONG, Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
-from mpcs_torch.functional import (
-    DetectionCost,
-    DetectionSummary,
-    OperatingPoint,
-    meets_rule_of_30,
-)
+from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate_of
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.detection.area import break_even_of, h_measure_of, partial_auc_of
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
-from mpcs_torch.functional.detection.errors import (
-    area_under_roc,
-    count_errors,
-    middle_of,
-    misranked_shares,
-)
+from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, middle_of, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.functional.detection.summary import summary_of
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
@@ -44,7 +40,7 @@ CHOSEN_HERE = (
 UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
 FURTHER_BITS = -0.5 * log2(1e-12)
-"""The part in Cllr of a further trial that its interval allows for, whose kind is given the probability 1e-12."""
+"""The cost in Cllr of the further trial that its interval allows for: one whose kind has the probability 1e-12."""
 BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
 
 
@@ -52,29 +48,30 @@ class ErrorsAt(NamedTuple):
     """The errors at a threshold."""
 
     cost: DetectionCost
-    """For the equal error rate, at the threshold where the rates differ least."""
+    """Cost and rates; for the equal error rate, at the threshold with the smallest difference of rates."""
     miss_rate: Interval | None = None
-    """Its interval; None if the threshold was chosen on these trials, or without intervals."""
+    """The interval of the miss rate; None without intervals, or if the threshold was chosen on these trials."""
     false_alarm_rate: Interval | None = None
+    """The interval of the false-alarm rate, or None."""
 
 
 MetricRow = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
-"""A metric, its value, its interval or why it has none, and the errors if it has a threshold."""
+"""A metric, its value, its interval or the reason for none, and the errors at its threshold if it has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorScores(Scores):
-    """The values of some trials."""
+    """The values of a detector on some trials."""
 
     summary: DetectionSummary
     points: Sequence[OperatingPoint]
     is_llr: bool
     entries: Sequence[DetectorMetric]
     errors: Mapping[str, ErrorsAt] = field(default_factory=dict)
-    """By metric, of those that are measured at one threshold."""
+    """The errors of each metric that has a threshold."""
 
     def headline(self) -> str:
-        """Say how many trials there are."""
+        """Return the numbers of trials as text."""
         return ", ".join(f"{number} {kind}" for kind, number in self.sizes().items())
 
     def sizes(self) -> dict[str, int]:
@@ -82,21 +79,19 @@ class DetectorScores(Scores):
         return {"targets": int(self.summary.counts.targets), "non-targets": int(self.summary.counts.nontargets)}
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a row for each metric; an asterisk marks rates based on fewer than 30 errors."""
+        """Return a table with a row for each metric; an asterisk marks rates based on fewer than 30 errors."""
         header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate, %", "false-alarm rate, %"]
         names = list(self.values) if names is None else names
         rows = [[name, f"{self.values[name]:.5g}", self.interval(name), *self._cost_cells(name)] for name in names]
         return Table(header, rows)
 
     def remarks(self) -> list[str]:
-        """Return what costs mean, and why metrics have no value or no interval, in sentences."""
-        return [
-            "Costs are divided by that of the better constant decision (accept all or reject all).",
-            *super().remarks(),
-        ]
+        """Return sentences on the meaning of costs, and on metrics without value or interval."""
+        about_costs = "Costs are divided by that of the better constant decision (accept all or reject all)."
+        return [about_costs, *super().remarks()]
 
     def table_remarks(self) -> list[str]:
-        """Explain the rates in the table of values, in sentences."""
+        """Return sentences that explain the rates in the table of values."""
         remarks = []
         at, equal = self.errors[EQUAL_ERROR.name].cost, f"{100 * self.values[EQUAL_ERROR.name]:.3g}"
         if any(f"{100 * rate.item():.3g}" != equal for rate in (at.p_miss, at.p_fa)):
@@ -139,7 +134,7 @@ class DetectorScores(Scores):
 
 
 class Detector:
-    """The scores of one detector of some trials, which hold targets and non-targets."""
+    """The scores of a detector for some trials, with at least one target and one non-target."""
 
     def __init__(
         self,
@@ -161,8 +156,8 @@ class Detector:
         self.limiting = limiting_thresholds(counts, *limits)
         self.summary = summary_of(counts, area_under_roc(counts), points)
 
-    def scores_of(self, *, intervals: bool) -> DetectorScores:
-        """Return the values, and their intervals if requested."""
+    def compute_scores(self, *, intervals: bool) -> DetectorScores:
+        """Compute the values, and their intervals if requested."""
         rows = list(self._measured(intervals=intervals))
         ends = {metric.name: each() if callable(each) else each for metric, _, each, _ in rows if intervals}
         return DetectorScores(
@@ -194,7 +189,7 @@ class Detector:
         yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(summary.hull.rates()), UNKNOWN, None
         yield BREAK_EVEN, break_even_of(summary.hull), UNKNOWN, None
         for point, cost in zip(self.points, summary.min_costs, strict=True):
-            name, title = f"min_cost[{key_of(point)}]", f"minimum cost, {point.label()}"
+            name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
             metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
             yield metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost)
         yield DetectorMetric("min_cllr", "minimum Cllr"), summary.min_cllr, CHOSEN_HERE, None
@@ -215,19 +210,19 @@ class Detector:
 
     @cached_property
     def _equal_error(self) -> tuple[float, float]:
-        """The equal error rate on straight lines between the points of the curve, and a threshold of nearly that."""
+        """The equal error rate on straight lines between the points of the curve, and a threshold near it."""
         counts = self.summary.counts
         nearest = equal_error_of(counts, "nearest")
         return equal_error_of(counts, "interpolated").rate.item(), middle_of(nearest.low, nearest.high).item()
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
-        """The interval of the equal error rate, and its weights of both rates."""
+        """The interval of the equal error rate, and its derivatives by both rates."""
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
     def bits(self) -> Influences:
-        """The cost of log-likelihood ratios, in bits, which is not bounded."""
+        """The cost of log-likelihood ratios in bits (Cllr), which has no upper bound."""
         nothing = self.scores.new_zeros(())
         costs = [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
         value = sum(of_kind.mean().item() for of_kind in costs)
@@ -235,29 +230,29 @@ class Detector:
 
     @property
     def _wrong_ratios(self) -> list[Tensor]:
-        """The log-likelihood ratio of each trial for the other kind than its own."""
+        """The log-likelihood ratio of each trial in favour of the wrong kind."""
         targets, nontargets = self._by_kind(self.scores)
         return [-targets, nontargets]
 
     @cached_property
     def misranked(self) -> list[Tensor]:
-        """The share of the trials of the other kind that are ranked wrongly with a trial, of each kind."""
+        """For each trial, by kind: the share of trials of the other kind that are ranked on its wrong side."""
         return misranked_shares(self.summary.counts, (self.scores, self.labels))
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return a value that is the sum of the weighted rates of misses and of false alarms at a threshold."""
+        """Return the weighted sum of the miss rate and the false-alarm rate at a threshold."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
-        """Yield what detectors are compared by: the costs at these of the fixed thresholds, and more."""
+        """Yield the measures that detectors are compared by, among them the named costs at fixed thresholds."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
         yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
-        area = area_of(self.misranked, clusters=self.clusters_by_kind)
+        area = roc_area(self.misranked, clusters=self.clusters_by_kind)
         yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), area
         if has_cllr:
             yield Measure(CLLR.title, metric=CLLR.name), self.bits
@@ -268,12 +263,12 @@ class Detector:
         for each in fixed[:1]:
             wrong = ((self.scores < each.threshold) == self.labels).double()
             title = f"rate of wrong decisions in these trials, {each.point.label()}"
-            measure = Measure(title, is_rate=True, metric=f"wrong_decisions[{key_of(each.point)}]")
+            measure = Measure(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
             together = None if self.clusters is None else [self.clusters]
             yield measure, Influences(wrong.mean().item(), [wrong], [RATE], clusters=together)
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
-        """Return the means of the weighted errors of targets and of non-targets at a threshold."""
+        """Return the weighted miss rate and false-alarm rate at a threshold, as means of trials."""
         counts = self.summary.counts
         at = cost_at(counts, EVEN, threshold)
         if self.clusters_by_kind is None:
@@ -293,13 +288,10 @@ class Detector:
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
     def _area_interval(self) -> Interval | Reason:
-        clusters = self.clusters_by_kind
-        return area_interval(
-            misranked_shares(self.summary.counts) if clusters is None else self.misranked, clusters=clusters
-        )
+        return area_interval(self.misranked, clusters=self.clusters_by_kind)
 
     def _cllr_interval(self) -> Interval | Reason:
-        """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
+        """Return the jackknife's interval, if there are enough trials with large costs."""
         clusters, fewest = self.clusters_by_kind, MIN_WRONG["mean"]
         unit = "trials" if clusters is None else "clusters"
         targets, nontargets = self._wrong_ratios
@@ -308,8 +300,8 @@ class Detector:
             if number < fewest:
                 kind = ("targets", "non-targets")[place]
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
-        if min(self.bits.of_kind(place).effective() for place in (0, 1)) < MIN_UNITS:
-            return f"fewer than {MIN_UNITS} {unit} of a kind have other ratios than the rest, so rare ones may make it"
+        if min(self.bits.only_kind(place).effective() for place in (0, 1)) < MIN_UNITS:
+            return f"fewer than {MIN_UNITS} {unit} of a kind differ from the rest, so rare ones may be missing here"
         near = self.bits.jackknife("log")
         if isinstance(near, str):
             return near
@@ -317,12 +309,12 @@ class Detector:
         return near[0], max(near[1], self.bits._replace(possible=possible).bounds()[1])
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:
-        """Return the values (N,) of targets, and of non-targets."""
+        """Split values (N,) into those of targets and those of non-targets."""
         return [values[places] for places in self._kinds]
 
 
 def det_points(detectors: Mapping[str, DetectorScores]) -> Table:
-    """Return the points of the DET curves: the error rates of each detector at each of its thresholds, ascending."""
+    """Return the points of the DET curves: the error rates of each detector at all its thresholds, ascending."""
     rows = list[list[str]]()
     for name, scores in detectors.items():
         rates = scores.summary.counts.rates()

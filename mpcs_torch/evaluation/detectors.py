@@ -1,4 +1,4 @@
-"""Evaluate detectors: values with intervals, groups, and the comparison of several detectors on the same trials."""
+"""Evaluate detectors: values with intervals, by group, and compared on the same trials."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.influences import difference
-from mpcs_torch.evaluation.intervals import OF_DIFFERENCES, NotCompared, Reason, adjusted
+from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES, NotCompared, Reason, adjusted
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
@@ -19,12 +19,7 @@ from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.detection.area import check_max_p_fa
-from mpcs_torch.functional.detection.errors import (
-    check_both_occur,
-    checked_scores,
-    missing_kind,
-    warn_if_reversed,
-)
+from mpcs_torch.functional.detection.errors import check_both_occur, checked_scores, missing_kind, warn_if_reversed
 from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
@@ -37,7 +32,7 @@ INDEPENDENT = (
     f"{CONFIDENCE_TEXT} intervals assume independent trials; trials that share something, such as a speaker, need "
     "clusters (clusters=, or --cluster COLUMN)."
 )
-ONE_CLUSTER = "All trials are of one cluster, which says nothing of others: intervals are of little use."
+ONE_CLUSTER = "All trials belong to one cluster, which shows nothing about other clusters: intervals are of little use."
 
 
 def evaluate_detectors(
@@ -60,31 +55,31 @@ def evaluate_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate one or several detectors on the same trials.
 
-    Error rates, costs at thresholds that were not chosen on these trials, the equal error rate and the area under the
-    ROC have intervals made of those of two bounded means (`mpcs_torch.functional.bounded_mean_interval`, which for
-    rates is `clopper_pearson`), of targets and of non-targets, combined as `cost_interval` does. `Cllr` has the
-    jackknife's, if enough ratios are on the wrong side. Detectors are compared in the same ways, on the differences of
-    trials. With clusters, they are the units of all of these.
+    Error rates, the equal error rate, the area under the ROC, and costs at thresholds that were not chosen on these
+    trials have intervals. Each combines the intervals of two bounded means, over targets and over non-targets
+    (`mpcs_torch.functional.bounded_mean_interval`, which for rates equals `clopper_pearson`), as `cost_interval` does.
+    `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Detectors are compared by the same
+    methods on the differences between trials. With clusters, the independent units are clusters.
 
     Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range. For several detectors a dictionary.
+        preds: ``(N,)`` scores, floating point, of any range, higher for targets; or a dictionary of several detectors.
         target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; or names. Both kinds must occur.
-        target_label: Which name in ``target`` is that of targets; all others are those of non-targets.
-        points: The operating points of the minimum costs, and for likelihood ratios also of the actual costs.
+        target_label: The name of targets in ``target``; all other names are those of non-targets.
+        points: The operating points of minimum costs, and for likelihood ratios also of actual costs.
         llr: Whether scores are natural-log likelihood ratios, or the names of the detectors whose scores are: adds Cllr
             and the costs at the Bayes thresholds.
         thresholds: Thresholds that were not chosen on these trials; by detector if they differ.
-        groups: By column, the group of each trial: ``(N,)`` names.
-        clusters: ``(N,)`` names of what trials share, such as speakers: trials of a cluster are not independent.
-        unit: ``(N,)`` names of what is decided about, such as patients: the trials of each become one before anything
-            is evaluated, and must have the same groups and clusters.
-        combine: The score of a unit: ``"mean"``, where its trials must have the same label, or ``"worst"``: the highest
-            score, and a unit is a target if one of its trials is.
-        p_fa: Adds the lowest miss rates on these trials at these false-alarm rates at most, each in [0, 1].
-        p_miss: Adds the lowest false-alarm rates on these trials at these miss rates at most, each in [0, 1].
+        groups: By column: ``(N,)`` names of the group of each trial.
+        clusters: ``(N,)`` names of the speaker or the like that trials share: such trials are not independent.
+        unit: ``(N,)`` names of the units of decision, such as patients. The trials of a unit are combined to one trial
+            before anything is evaluated; they must have the same groups and clusters.
+        combine: The score of a unit: ``"mean"``, where its trials must have the same label; or ``"worst"``, the highest
+            score, where a unit is a target if one of its trials is.
+        p_fa: Limits on the false-alarm rate, each in [0, 1]: adds the lowest miss rates on these trials.
+        p_miss: Limits on the miss rate, each in [0, 1]: adds the lowest false-alarm rates on these trials.
         max_p_fa: Adds the standardised area under the ROC up to this false-alarm rate, in (0, 1].
         compared: The detectors that are compared in pairs. Default: all.
-        intervals: Whether values get intervals and detectors are compared.
+        intervals: Whether to compute intervals and compare detectors.
 
     Raises:
         ValueError: If an argument breaks its rule above.
@@ -106,8 +101,8 @@ def evaluate_detectors(
     if max_p_fa is not None:
         check_max_p_fa(max_p_fa)
     labels, scores = _labels(target, target_label), dict[str, Tensor]()
-    for name, given in by_name.items():
-        numbers = as_tensor(given, "preds").cpu()
+    for name, each in by_name.items():
+        numbers = as_tensor(each, "preds").cpu()
         numbers = numbers if numbers.is_floating_point() else numbers.double()
         scores[str(name)], is_target = checked_scores(numbers, labels)
     if len(scores) < len(by_name):
@@ -129,19 +124,17 @@ def evaluate_detectors(
         notes.append(units.note(("non-target", "target")))
     codes = None if of_clusters is None else of_clusters.codes
 
-    def detector_of(name: str, places: Tensor | None = None) -> Detector:
+    def detector_of(name: str, places: Tensor | slice = slice(None)) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
-        part = (scores[name], is_target, codes)
-        if places is not None:
-            here = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-            part = (scores[name][places], is_target[places], here)
+        ids = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        part = scores[name][places], is_target[places], ids
         return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), max_p_fa=max_p_fa)
 
     detectors = {name: detector_of(name) for name in scores}
     for detector in detectors.values():
         warn_if_reversed(detector.summary.area, detector.summary.counts)
-    values = {name: detector.scores_of(intervals=intervals) for name, detector in detectors.items()}
+    values = {name: detector.compute_scores(intervals=intervals) for name, detector in detectors.items()}
     for column, (names, of_rows) in columns.items():
         places_of = {name: (of_rows == code).nonzero().squeeze(1) for code, name in enumerate(names)}
         complete = {name: places for name, places in places_of.items() if missing_kind(is_target[places]) is None}
@@ -150,21 +143,21 @@ def evaluate_detectors(
             notes.append(f"Without targets or without non-targets, by {column}: {left_out}.")
         for model in scores:
             parts = {name: detector_of(model, places) for name, places in complete.items()}
-            of_groups = {name: part.scores_of(intervals=intervals) for name, part in parts.items()}
+            of_groups = {name: part.compute_scores(intervals=intervals) for name, part in parts.items()}
             by_group.append(GroupScores(model, column, values[model], of_groups))
     if intervals and of_clusters is not None:
         number = len(of_clusters.names)
         note = f"{CONFIDENCE_TEXT} intervals: {number} clusters are independent, the trials of a cluster are not."
-        notes.append(ONE_CLUSTER if number == 1 else note + (OF_DIFFERENCES if len(scores) > 1 else ""))
+        notes.append(ONE_CLUSTER if number == 1 else note + (ABOUT_DIFFERENCES if len(scores) > 1 else ""))
     elif intervals:
         notes.append(INDEPENDENT)
-    wanted = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
-    comparisons, without = _compare(wanted) if intervals and len(wanted) > 1 else ([], [])
+    pairs = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
+    comparisons, without = _compare(pairs) if intervals else ([], [])
     return Result(values, by_group, comparisons, notes=[*notes, *map(str, without)], without=without)
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:
-    """Return labels as numbers, or True for those with the name of targets."""
+    """Return labels as numbers; names become True for targets."""
     names = names_in(target)
     if target_label is None and not names:
         return as_tensor(target, "target").cpu()
@@ -176,18 +169,18 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    """Refuse names of detectors that there are none of."""
-    unknown = [name for name in names if name not in known]
-    if isinstance(names, str) or unknown:
-        given = names if isinstance(names, str) else unknown[0]
-        raise ValueError(f"{argument} must hold names of detectors, {quoted(list(known))}, but got {quoted(given)}.")
+    """Refuse unknown names of detectors, and a string in place of a list."""
+    unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
+    if unknown:
+        rule = f"{argument} must hold names of detectors, {quoted(list(known))}"
+        raise ValueError(f"{rule}, but got {quoted(unknown[0])}.")
 
 
 def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
+    """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
 
     Returns:
-        The comparisons, and why there are no others.
+        The comparisons, and the pairs that cannot be compared.
     """
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
@@ -196,5 +189,5 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
         both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
         for (measure, value), (_, value_of_other) in zip(*both, strict=True):
             rows.append((first, second, measure, difference(value, value_of_other)))
-    order = list(dict.fromkeys(row[2].name for row in rows))
+    order = list(dict.fromkeys(measure.name for _, _, measure, _ in rows))
     return adjusted(sorted(rows, key=lambda row: order.index(row[2].name)))

@@ -1,4 +1,4 @@
-"""Evaluate classifiers: values, intervals, groups and comparisons from sums, which merge."""
+"""Evaluate classifiers batch by batch, from sums that merge."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,15 @@ from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import Repeats, costlier_by_cost, repeating, uncalibrated
-from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, choose_metrics, entries_of
+from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
-from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
+from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import (
-    Rows,
-    numbers_of,
-)
+from mpcs_torch.evaluation.rows import Rows, as_numbers
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.evaluation.values import compare, scores_of
+from mpcs_torch.evaluation.values import binned_scores, compare
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
@@ -39,40 +36,37 @@ INDEPENDENT = (
     "(clusters=, or --cluster COLUMN)."
 )
 WEIGHTED = (
-    "Rows are weighted: they say as much as {:.0f} rows of equal weight. Intervals take the weights as given; those of "
+    "Rows are weighted: their effective sample size is {:.0f} rows. Intervals treat the weights as known; those of "
     "rates and costs allow for further rows of the largest weight."
 )
 REPEATED = (
     "Without a concern, every error is dangerous and costs the same: models are not compared by dangerous errors and "
-    "expected concern, which would say what wrong decisions say."
+    "expected concern, which would repeat the comparison by wrong decisions."
 )
 Groups = Mapping[str, Sequence[object] | Tensor]
 Predictions = Sequence[object] | Tensor
-"""Also arrays of NumPy; or labels."""
+"""Predictions or labels; NumPy arrays too."""
 
 
 class Evaluation:
-    """Add up what evaluating classifiers needs, batch by batch, and merge it with that of other processes.
+    """Evaluate classifiers batch by batch, and merge the sums of several processes.
 
-    Memory does not grow with the rows beyond 16 MiB for each model, 128 MiB for each column of groups, and 8 bytes for
-    each group or cluster.
+    The arguments declare the kinds of labels and predictions of all batches, which `mpcs_torch.evaluate` infers. Memory
+    is bounded, no matter how many rows there are: 16 MiB per model, 128 MiB per column of groups, and 8 bytes per group
+    or cluster.
 
     Args:
         class_names: The names of the C classes, or C.
-        concern: Which errors matter. With a `ConcernRange`, values are those of its middle, and `Result.over_costs`
-            says what holds at all costs.
-        metrics: Names of `mpcs metrics`, Metrics of this package, of torchmetrics or of your own, which take
-            probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
-            and of functions of `Rows`, by name. Default: all of the register that the labels allow.
-        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
-        is_soft: Whether labels are soft, (N, C): degrees of truth; or, where a concern is given or metrics of classes
-            are named, the shares of annotators for each class. Then a row counts for each class by its share.
-        is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
-            and -1 for a referral, or their names and "refer".
-        refers: Whether decisions may be referrals or coarse answers: metrics of a class for each row are left out.
+        concern: The cost of each kind of error; see `evaluate`.
+        metrics: Names, Metrics, or a dictionary of these; see `evaluate`.
+        settings: Further settings for the metrics that have them; see `evaluate`.
+        is_soft: Whether labels are soft, (N, C).
+        is_decided: Whether predictions are decisions, (N,).
+        refers: Whether decisions may be referrals or coarse answers; metrics that need a class for each row are left
+            out.
         is_weighted: Whether rows have weights; metrics that take none are left out.
-        has_costs: Whether rows have costs of each decision, which ``mean_cost`` and ``regret`` add up.
-        intervals: Whether values get intervals and models are compared.
+        has_costs: Whether rows have costs of decisions; adds ``mean_cost`` and ``regret``.
+        intervals: Whether to compute intervals and compare models.
 
     Raises:
         ValueError: If a metric does not fit the labels or the number of classes, or a setting breaks its rule.
@@ -116,24 +110,16 @@ class Evaluation:
             rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
-        entries = None if metrics is None else entries_of(metrics)
+        entries = None if metrics is None else as_entries(metrics)
         known = {name for entry in ENTRIES for name in settings_of(entry.metric)}
         for name in settings or {}:
             if name not in known:
                 meant = did_you_mean(name, known)
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
-        self.chosen: ChosenMetrics = choose_metrics(
-            names,
-            concern,
-            entries,
-            settings,
-            is_soft=is_soft,
-            is_decided=is_decided,
-            refers=refers,
-            is_weighted=is_weighted,
-            has_costs=has_costs,
-        )
+        kinds = {"is_soft": is_soft, "is_decided": is_decided, "refers": refers}
+        kinds |= {"is_weighted": is_weighted, "has_costs": has_costs}
+        self.chosen: ChosenMetrics = choose_metrics(names, concern, entries, settings, **kinds)
         answers = () if self.chosen.concern is None else self.chosen.concern.answers
         self._decisions = decision_numbers(names, answers)
         self._is_default = metrics is None
@@ -144,11 +130,11 @@ class Evaluation:
         """The code of each group, by column."""
         self._cluster: str | None = None
         self._clusters_of = defaultdict[int, set[int]](set)
-        """Identifiers of clusters with samples of each class, as many as warnings of few need."""
+        """Identifiers of clusters with samples of each class: only as many as the warning of rare classes needs."""
         self._is_numbered = True
-        """Whether rows are identified by their numbers."""
+        """Whether the identifiers of rows are their positions."""
         self._is_merged = False
-        """Whether rows of other parts were added."""
+        """Whether another part with the same models was merged."""
         self._repeats = Repeats()
         self._layout = SumLayout(self.chosen)
 
@@ -165,24 +151,11 @@ class Evaluation:
     ) -> None:
         """Add a batch of rows.
 
-        Units of decision, whose rows may be in several batches, are combined by `evaluate` alone, or beforehand.
-
-        Args:
-            preds: ``(N, C)`` probabilities, or ``(N,)`` decisions, as numbers or names, if ``is_decided``, of one model
-                or by model; models must have the same rows.
-            target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` soft labels from 0 to 1. Shares of
-                annotators must have the sum 1, but for rounding to two decimals, and are divided by it.
-            groups: ``(N,)`` names of the group of each row, by column.
-            clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
-            weights: ``(N,)`` at least 0, such as 1 / the probability with which a row was sampled: how much each
-                counts. Intervals take the weights as given, and count how many rows of equal weight say as much.
-            frequencies: ``(N,)`` whole numbers from 1: how many independent rows each stands for, which are added up as
-                if they were repeated.
-            costs: ``(N, C)`` finite costs of deciding for each class, where they differ from row to row, such as
-                amounts of money; below 0 for gains.
+        The arguments are those of `evaluate`: predictions of one model, or of several by name, whose rows must be the
+        same. Crossed clusters and units of decision need all rows at once, so only `evaluate` takes them.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
+            ValueError: If a shape, a dtype or a value breaks its rule in `evaluate`, or columns differ between batches.
         """
         rows = self._rows_of(preds, target, groups, clusters, weights, costs, frequencies)
         self._add_all(rows, is_clustered=clusters is not None)
@@ -190,29 +163,28 @@ class Evaluation:
     def _rows_of(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
     ) -> dict[str, Rows]:
-        """Return checked rows by model; arguments are those of `update`."""
+        """Return validated rows by model; the arguments are those of `update`."""
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
+        if not by_model:
+            raise ValueError("preds must hold at least one model, but is empty.")
+        groups = {} if groups is None else groups
+        if not isinstance(groups, Mapping) or "" in groups:
+            got = quoted(groups) if isinstance(groups, Mapping) else type(groups).__name__
+            raise ValueError(f"groups must be a dictionary by column, such as {{'site': sites}}, but got {got}.")
         labels = self.labels_of(target)
         checked = {
             str(name): self.chosen.checked(
-                numbers_of("preds", given, self._decisions) if self.chosen.is_decided else as_tensor(given, "preds"),
+                as_numbers("preds", each, self._decisions) if self.chosen.is_decided else as_tensor(each, "preds"),
                 labels,
             )
-            for name, given in by_model.items()
+            for name, each in by_model.items()
         }
-        groups = {} if groups is None else groups
-        if not checked or not isinstance(groups, Mapping) or "" in groups:
-            by_name = "groups must be a dictionary by column, such as {'site': sites}"
-            wrong = "preds must hold at least one model" if not checked else by_name
-            got = (
-                quoted(preds) if not checked else quoted(groups) if isinstance(groups, dict) else type(groups).__name__
-            )
-            raise ValueError(f"{wrong}, but got {got}.")
         rows = {column: row_names(column, names, len(labels)) for column, names in groups.items()}
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
-        names_of_clusters = None if clusters is None else row_names("clusters", clusters, len(labels))
-        ids = torch.arange(len(labels)) if names_of_clusters is None else ids_of_names(names_of_clusters)
+        ids = torch.arange(len(labels))
+        if clusters is not None:
+            ids = ids_of_names(row_names("clusters", clusters, len(labels)))
         numbers = (
             None if weights is None else row_weights(weights, len(labels)),
             None if costs is None else row_costs(costs, len(labels), len(self.class_names)),
@@ -222,28 +194,28 @@ class Evaluation:
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
-        """Add checked rows by model."""
+        """Add validated rows by model."""
         self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for part in of_model.repeated(is_clustered=is_clustered):
                 self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
 
     def count_repeats(self, rows: Rows) -> None:
-        """Look for copies among rows of one model, before they are repeated by their frequencies."""
+        """Count duplicates among the rows of one model, before frequencies repeat them."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
     def add(self, model: str, rows: Rows, cluster: str | None, *, are_numbered: bool = False) -> None:
-        """Add checked rows of one model.
+        """Add validated rows of one model.
 
         Args:
-            model: Its name.
-            rows: With groups by the codes of `codes_of`.
-            cluster: What rows with the same identifier share; None if rows are independent.
-            are_numbered: Whether rows have no identifiers but their numbers, which count on from batch to batch.
+            model: The name of the model.
+            rows: The rows, with the codes of `codes_of` as groups.
+            cluster: The column of clusters; None if rows are independent.
+            are_numbered: Whether to replace identifiers by positions, which continue from batch to batch.
 
         Raises:
-            ValueError: If the columns differ from those before, or there are too many groups.
+            ValueError: If columns differ between batches, or there are too many groups.
         """
         if model not in self._models:
             self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_bins=self._intervals)
@@ -267,27 +239,27 @@ class Evaluation:
             sums.add(rows.at(slice(start, start + step)))
 
     def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
-        """Return the code of the group of each row, (n,), which may be new."""
+        """Return the code of the group of each row, (n,); new groups get new codes."""
         known = self._columns.setdefault(column, {})
         return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
 
     def merge(self, other: "Evaluation") -> None:
-        """Add what another evaluation with the same arguments has added up of other rows, or of other models.
+        """Add the sums of another evaluation with the same arguments: of other rows, or of other models.
 
         Raises:
-            ValueError: If its classes, metrics or columns differ, or it has further models after parts without
-                identifiers of rows were merged, which may have been in another order.
+            ValueError: If its classes, metrics or columns differ. Or if it has further models, rows have no clusters,
+                and parts were merged: the rows of models may then be in different orders.
         """
         if self._arguments() != other._arguments():
             raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
         if self._models and other._models and self._cluster != other._cluster:
-            raise ValueError("other must have clusters where this one has them, but does not.")
+            raise ValueError("other must have clusters if and only if this Evaluation has them.")
         if other._models:
             further = other._models.keys() - self._models.keys() if self._models else ()
             if further and other._is_numbered and (self._is_merged or other._is_merged):
                 rule = f"other must have no further models, but has {quoted(sorted(further))}"
-                why = "rows of merged parts have no identifiers, so models may have another order: update all of them"
-                raise ValueError(f"{rule}: {why} in each part, or give clusters.")
+                why = "merged rows have no identifiers, so models may have different orders: update all models in each"
+                raise ValueError(f"{rule}: {why} part, or pass clusters.")
             self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
@@ -302,16 +274,16 @@ class Evaluation:
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
 
     def result(self) -> Result[ClassifierScores]:
-        """Return all values of all rows so far, with intervals, by group, and the comparison of models.
+        """Compute the values of all rows so far, with intervals, by group, and the comparison of models.
 
         Raises:
-            ValueError: If there is no row, or models have different rows.
+            ValueError: If there are no rows, or models have different rows.
         """
         if not any(sums.rows for sums in self._models.values()):
             raise ValueError("result needs at least one row: call update first.")
         models, groups, notes = dict[str, ClassifierScores](), list[GroupScores](), list[str]()
         for sums in self._models.values():
-            sums.measure()
+            sums.flush()
         for name, sums in self._models.items():
             [(_, _, numbers)] = sums.tables[ALL].by_group()
             models[name] = self._scores(sums, ALL, 0, numbers)
@@ -325,7 +297,7 @@ class Evaluation:
             table = next(iter(self._models.values())).tables[ALL]
             number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
             note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
-            notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
+            notes.append(note + (ABOUT_DIFFERENCES if len(models) > 1 else ""))
         elif self._intervals:
             notes.append(INDEPENDENT)
         if self.chosen.is_soft and self._is_default:
@@ -339,64 +311,68 @@ class Evaluation:
         has_concern = self.chosen.concern is not None
         is_repeated = not has_concern and any(each.section == "concern" for each in self.chosen.entries)
         notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
-        counted = {
-            name: sums.over_costs.counted() for name, sums in self._models.items() if sums.over_costs is not None
-        }
-        over_costs = OverCosts(self.chosen.ranges, counted) if self.chosen.ranges is not None else None
-        return Result(
-            models, groups, comparisons, has_concern, notes, self._cautions(models), over_costs, without=without
-        )
+        over_costs = None
+        if self.chosen.ranges is not None:
+            over_costs = OverCosts(
+                self.chosen.ranges, {name: dict(sums.decided) for name, sums in self._models.items()}
+            )
+        cautions = self._cautions(models)
+        return Result(models, groups, comparisons, has_concern, notes, cautions, over_costs, without=without)
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
-        """Return what makes the values misleading."""
-        sums, concern, found = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
+        """Return warnings that values may be misleading."""
+        sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, sums.rows) for name, known in self._columns.items()}
-            found += [*repeating(columns), *self._repeats.warnings()]
+            cautions += [*repeating(columns), *self._repeats.warnings()]
         if concern is None:
-            return found
-        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _weighs(concern):
+            return cautions
+        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _costs_differ(concern):
             independent = 1.0 if self._cluster is None else len(sums.tables[ALL].ids) / sums.rows
             for name, scores in models.items():
-                about = f"{name}: " if len(models) > 1 else ""
-                told = [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
-                by_cost, usual = (scores.intervals.get(each) for each in ("least_concern_cost", "expected_concern"))
-                found += told or ([] if by_cost is None or usual is None else costlier_by_cost(by_cost, usual, about))
+                cautions += _miscalibrated(scores, independent, f"{name}: " if len(models) > 1 else "")
         units, counts = "samples", None if sums.confusion is None else sums.class_rows
         if self._cluster is not None and self._clusters_of:
             units = f"{_clusters(self._cluster)} with samples"
             counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
         if counts is not None:
-            found += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
-        return found
+            cautions += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
+        return cautions
 
     def _arguments(self) -> tuple[object, ...]:
-        names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
-        chosen = self.chosen
-        kinds = chosen.is_soft, chosen.is_decided, chosen.refers, chosen.is_weighted, chosen.has_costs
-        return self.class_names, names, chosen.concern, chosen.ranges, dict(chosen.settings), kinds, self._intervals
+        names = tuple(entry.name for entry in self.chosen.entries)  # settings of entries may be tensors
+        return names, self.chosen[1:], self._intervals
 
     def labels_of(self, target: Any) -> Tensor:
-        """Return labels as a tensor; names of classes are looked up."""
-        return numbers_of("target", target, {name: label for label, name in enumerate(self.class_names)})
+        """Return labels as a tensor of class indices or soft labels; names of classes are looked up."""
+        return as_numbers("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
-        """Return the scores of a group from the numbers of its bins, (B, K)."""
+        """Return the scores of a group, given the sums of its bins, (B, K)."""
         units = sums.layout.units(numbers, self._cluster)
-        others = sums.others(column, code, self._cluster)
-        confusion, names = sums.confusion if column == ALL else None, self.class_names
-        scores = scores_of(sums.layout, numbers, units, names, others, confusion=confusion, intervals=self._intervals)
-        clusters = scores.clusters if sums.tables[column].bits is None else {}  # else a bin has several
+        without_sums = sums.without_sums(column, code, self._cluster)
+        kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
+        scores = binned_scores(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
+        clusters = scores.clusters if sums.tables[column].bits is None else {}  # folded bins have several clusters
         scores = replace(scores, clusters=clusters, cluster_name=plural_of(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
 
 
 def _clusters(column: str) -> str:
-    """Return what clusters are called, with the column that names them unless it says no more."""
+    """Return the word for clusters, with their column if it says more."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
 
 
-def _weighs(concern: ConcernSpec) -> bool:
+def _miscalibrated(scores: ClassifierScores, independent: float, model: str) -> list[EvaluationWarning]:
+    """Return a warning if probabilities are miscalibrated, or else if decisions by cost are the more expensive ones."""
+    cautions = [] if scores.measured is None else uncalibrated(scores.measured, independent, model)
+    by_cost, by_probability = (scores.intervals.get(name) for name in ("least_concern_cost", "expected_concern"))
+    if cautions or by_cost is None or by_probability is None:
+        return cautions
+    return costlier_by_cost(by_cost, by_probability, model)
+
+
+def _costs_differ(concern: ConcernSpec) -> bool:
     """Return whether some errors cost more than others."""
     costs = concern.matrix()
     return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())

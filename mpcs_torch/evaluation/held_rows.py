@@ -1,4 +1,4 @@
-"""Hold all rows of files of predictions in memory, for what needs them at once."""
+"""Read all rows of several files of predictions into memory."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.functional.inputs.groups import Groups
 
 MAX_VALUES = 10_000_000
-"""Probabilities of all models together: 40 MB in memory, and 54 MB in a page."""
+"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in a page."""
 
 
 class HeldRows(NamedTuple):
@@ -27,9 +27,10 @@ class HeldRows(NamedTuple):
 
 
 def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
-    """Read files with the same rows, which `open_models` has opened.
+    """Read files with the same rows, opened by `open_models`.
 
-    Files with soft labels, with decisions instead of probabilities, or with more than `MAX_VALUES` values are refused.
+    Raises:
+        PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` values.
     """
     first = next(iter(opened.values()))
     matched, probs = MatchedRows(first, identifier=first.reading.id_column if len(opened) > 1 else None), {}

@@ -1,4 +1,4 @@
-"""Evaluate rows that are in memory, in one call."""
+"""Evaluate classifiers in one call, from rows in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,13 +14,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed, crossed_rows
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import (
-    Prevalence,
-    check_order,
-    class_weights,
-    is_decisions,
-    numbers_of,
-)
+from mpcs_torch.evaluation.rows import Prevalence, as_numbers, check_order, class_weights, is_decisions
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.functional.inputs.arrays import as_tensor
 
@@ -46,33 +40,39 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: all metrics, with intervals, by group, and compared.
 
     Args:
-        preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays. Or ``(N,)`` decisions, such as
-            those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral; or their names,
-            and "refer".
-        target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` soft labels: degrees of truth; or, with a
-            concern or named metrics of classes, the shares of annotators, with the sum 1.
-        concern: Which errors matter; a `ConcernRange` as for `Evaluation`.
-        metrics: Names of `mpcs metrics`, Metrics of this package, of torchmetrics or of your own, which take
-            probabilities (N, C), or decisions (N,) if there are no others, and the target; or a dictionary of these,
-            and of functions of `Rows`, by name. Default: all of the register that the labels allow.
+        preds: ``(N, C)`` probabilities, as tensors or arrays, of one model or by model. Or ``(N,)`` decisions, such as
+            those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral. Names are
+            accepted too, with "refer" for a referral.
+        target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1. Soft labels are degrees
+            of truth; with a concern, or with named metrics of classes, they are the shares of annotators for each
+            class. Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
+        concern: The cost of each kind of error. With a `ConcernRange`, values are those of its middle, and
+            `Result.over_costs` has the statements that hold at all costs.
+        metrics: A list of names (see `mpcs metrics`) and of Metrics, of this package, torchmetrics or your own. Your
+            own take probabilities (N, C), or decisions (N,) if there are no probabilities, and the target. Or a
+            dictionary of these by name, which may also hold functions of `Rows`. Default: all registered metrics that
+            fit the labels.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
-        clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent. Two columns by
-            name, such as ``{"patient": patients, "reader": readers}``, are crossed: every reader may read all patients.
-        weights: ``(N,)`` at least 0: how much each row counts; see `Evaluation.update`.
-        frequencies: ``(N,)`` whole numbers from 1: how many independent rows each stands for.
-        prevalence: ``(C,)``, or by name, the share of each class where the model is used, if the rows have other ones,
-            such as those of a test set with more severe cases: rows of a class are weighted alike.
-        unit: ``(N,)`` names of what is decided about, such as patients: the rows of each become one row before anything
-            is evaluated, and rows of a unit must have the same groups, clusters, weights and frequencies.
-        combine: How rows of a unit become one. ``"mean"``: by the mean of probabilities, and their labels must agree.
-            ``"worst"``: each class or a worse one is as probable as in the row where that is most probable, and labels
-            and decisions become the worst of them; a class is worse than another if mistaking it for that costs more
-            than the reverse, else if it comes later. Or a function, ``(n, C) -> (C,)``, by which labels are combined,
-            too, as if they were certain.
-        costs: ``(N, C)`` costs of deciding for each class, where they differ from row to row: see `Evaluation.update`.
+        clusters: ``(N,)`` names of the patient or the like that rows share: such rows are not independent. Two columns
+            by name, such as ``{"patient": patients, "reader": readers}``, are crossed: every reader may read all
+            patients.
+        weights: ``(N,)`` numbers of at least 0, the weight of each row, such as 1 / its sampling probability. Intervals
+            treat weights as known, and count rows by their effective sample size.
+        frequencies: ``(N,)`` whole numbers from 1: each row counts as so many independent rows.
+        prevalence: ``(C,)``, or by name: the share of each class where the model is used. All rows of a class get the
+            same weight, so that classes have these shares. For test sets in which severe cases are over-represented.
+        unit: ``(N,)`` names of the units of decision, such as patients. The rows of a unit are combined to one row
+            before anything is evaluated; they must have the same groups, clusters, weights and frequencies.
+        combine: The rule that combines the rows of a unit. ``"mean"``: the mean of their probabilities; their labels
+            must agree. ``"worst"``: the probability of a class or a worse one is the highest of any row; labels and
+            decisions become the worst of any row. Class A is worse than B if mistaking A for B costs more than the
+            reverse; if both cost the same, the later class is worse. Or a function, ``(n, C) -> (C,)``, which combines
+            labels too, as one-hot probabilities.
+        costs: ``(N, C)`` finite costs of each decision, if they differ from row to row, such as amounts of money;
+            negative for gains.
         class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
-        intervals: Whether values get intervals and models are compared.
+        intervals: Whether to compute intervals and compare models.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -90,14 +90,11 @@ def evaluate(
         large 0.963
     """
     if unit is None and combine != "mean":
-        raise ValueError(
-            f"combine must be given with unit, the name of the unit of each row, but got {combine!r} alone."
-        )
+        raise ValueError(f"combine needs unit, the name of the unit of each row, but got {combine!r} alone.")
     if isinstance(clusters, Mapping):
         arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
         arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings, "unit": unit}
-        arguments |= {"frequencies": frequencies, "combine": combine, "costs": costs}
-        arguments |= {"intervals": intervals}
+        arguments |= {"frequencies": frequencies, "combine": combine, "costs": costs, "intervals": intervals}
         ways = (evaluate(preds, target, clusters=each, **arguments) for each in crossed_rows(clusters))
         return crossed(ways, clusters)
     if isinstance(preds, Mapping) and not preds:
@@ -113,7 +110,7 @@ def evaluate(
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        by_model = {name: numbers_of("preds", decisions, numbers) for name, decisions in by_model.items()}
+        by_model = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
     evaluation = Evaluation(
         class_names,
         concern=concern,
@@ -127,15 +124,10 @@ def evaluate(
         intervals=intervals,
     )
     rows, notes = evaluation._rows_of(by_model, target, groups, clusters, weights, costs, frequencies), list[str]()
-    is_clustered = clusters is not None
+    is_clustered, classes = clusters is not None, len(evaluation.class_names)
     if unit is not None:
-        units = DecisionUnits.of(
-            unit, combine, concern, len(evaluation.class_names), len(next(iter(rows.values())).ids)
-        )
-        rows = {
-            name: units.combined(each, len(evaluation.class_names), is_clustered=is_clustered)
-            for name, each in rows.items()
-        }
+        units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
+        rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
         notes.append(units.note(evaluation.class_names))
     if prevalence is not None:
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
@@ -147,5 +139,5 @@ def evaluate(
 
 
 def _refers(decisions: Any, classes: int) -> bool:
-    """Return whether a decision is none of the classes."""
+    """Return whether a decision is a referral or a coarse answer."""
     return bool(((decisions < 0) | (decisions >= classes)).any())

@@ -1,11 +1,10 @@
-"""Intervals and differences of what is measured by trials of two kinds, such as areas, from what each trial adds.
+"""Compute intervals and differences of detection metrics from the influence of each trial.
 
-The cost at a threshold is the mean of the costs of targets plus that of non-targets. So is, near its value, the equal
-error rate, and so is the area under the ROC, a mean over targets and a mean over non-targets of how they rank. Each
-mean has Gaffke's interval (`bounded_mean_interval`), which is that of Clopper and Pearson for an error rate, and whose
-units are clusters where trials are clustered. Both are combined as in `cost_interval`. What has no bound, what differs
-smoothly between many trials, and the differences of detectors, have the jackknife to first order; for areas it is that
-of DeLong, DeLong and Clarke-Pearson.
+The cost at a threshold is a mean over targets plus a mean over non-targets. To first order, so are the equal error rate
+and the area under the ROC. Each mean has Gaffke's interval (`bounded_mean_interval`), which for an error rate equals
+the Clopper-Pearson interval; the units are clusters if trials have them. The two intervals are combined as in
+`cost_interval`. Metrics without bounds, areas with many effective trials, and differences of detectors have the
+jackknife to first order, which for areas is that of DeLong, DeLong and Clarke-Pearson.
 """
 
 from bisect import bisect_left
@@ -29,28 +28,31 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 
 INFINITE = "it is infinite"
 LEAST_P = 1e-12
-"""The smallest p-value of two bounds that are combined."""
+"""The smallest p-value that is computed from combined bounds."""
 MIN_MISRANKED = 40
-"""The fewest trials, as `Influences.effective` counts them, for the jackknife of an area: with fewer,
-its intervals are too narrow."""
+"""The minimum effective sample size (`Influences.effective`) for the jackknife of an area: with fewer trials, its
+intervals are too narrow."""
 
 
 class Influences(NamedTuple):
-    """A value that changes as the sum of the means of what trials of each kind add to it does."""
+    """A value and the influence of each trial: the value is, to first order, the sum of the mean influences by kind."""
 
     value: float
     kinds: Sequence[Tensor]
-    """Of each kind, such as targets and non-targets: what each trial adds, (N_k,)."""
+    """For each kind of trial, such as targets and non-targets: the influence of each trial, (N_k,)."""
     possible: Sequence[Interval] | None = None
-    """Of each kind, the least and the largest that a trial may add; None if that is not known."""
+    """For each kind: the minimum and the maximum possible influence of a trial; None if unknown."""
     limits: Interval = (0.0, 1.0)
-    """The least and the largest possible value."""
+    """The minimum and the maximum possible value."""
     clusters: Sequence[Tensor] | None = None
-    """Of each kind, the clusters of trials, (N_k,): codes from 0 on, all of which occur. None if trials are independent
-    of each other."""
+    """For each kind: the cluster of each trial, (N_k,), as codes from 0 that all occur; None if trials are independent.
+    """
 
     def units(self, centres: Sequence[Tensor | float] = ()) -> list[Tensor]:
-        """Return how much more each trial of each kind, or each cluster, adds than centres, such as the means."""
+        """Return the deviation of each independent unit from the centres (default: the means).
+
+        Units are the trials of each kind, or the clusters of both kinds together.
+        """
         centres = centres or [part.mean() for part in self.kinds]
         parts = [(part - centre) / len(part) for part, centre in zip(self.kinds, centres, strict=True)]
         if self.clusters is None:
@@ -59,10 +61,10 @@ class Influences(NamedTuple):
         return [parts[0].new_zeros(int(codes.max()) + 1).index_add_(0, codes, torch.cat(parts))]
 
     def effective(self) -> float:
-        """Return how many trials or clusters, if all counted alike, would make the value as uncertain as these do.
+        """Return the effective sample size: the number of equally influential trials or clusters.
 
-        Few of them count where few differ from 0, and where few differ from all others: then nothing is known of
-        how frequent rare values are.
+        It is small if few influences differ from 0, or if few differ from the median: the frequency of rare values is
+        then unknown.
         """
         numbers = []
         for centres in ([0.0] * len(self.kinds), [part.median() for part in self.kinds]):
@@ -72,7 +74,7 @@ class Influences(NamedTuple):
         return min(numbers)
 
     def bounds(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return the interval of what trials may add, within the limits."""
+        """Return the interval by Gaffke's bounds, clipped to the limits."""
         return combined(self.value, self._means(), self.limits, confidence)
 
     def jackknife(self, scale: "Scale") -> Interval | Reason:
@@ -83,13 +85,13 @@ class Influences(NamedTuple):
         spread = self.spread() * slope.item()
         return student_interval(on_scale.detach(), spread, self.freedom(), scale) if isfinite(spread) else INFINITE
 
-    def of_kind(self, place: int) -> Self:
-        """Return what the trials of one kind add."""
+    def only_kind(self, place: int) -> Self:
+        """Return the influences of the trials of one kind."""
         clusters = None if self.clusters is None else [self.clusters[place]]
         return self._replace(kinds=[self.kinds[place]], clusters=clusters)
 
     def minus(self, other: Self) -> Self:
-        """Return the difference from the value of another detector of the same trials."""
+        """Return this value minus that of another detector for the same trials."""
         both = zip(self.possible or (), other.possible or (), strict=True)
         return self._replace(
             value=self.value - other.value,
@@ -99,7 +101,7 @@ class Influences(NamedTuple):
         )
 
     def p_value(self) -> float:
-        """Return 1 minus the confidence at which the bounds end at 0."""
+        """Return the p-value: 1 minus the confidence at which an end of `bounds` is 0."""
         from scipy.optimize import brentq  # scipy.stats takes longer to import
 
         means = self._means()
@@ -117,9 +119,9 @@ class Influences(NamedTuple):
         return LEAST_P if beyond(least) >= 0 else exp(brentq(beyond, least, most, xtol=1e-3))
 
     def _means(self) -> list[Mean]:
-        """Return independent means whose sum changes as the value does.
+        """Return the independent means whose sum is the value, up to a constant.
 
-        The means of clusters depend on each other, so they are one, to first order.
+        With clusters, the means of both kinds depend on each other, so there is one mean over clusters.
         """
         assert self.possible is not None
         if self.clusters is None:
@@ -134,81 +136,77 @@ class Influences(NamedTuple):
         return [mean_of_clusters(number * units, torch.ones_like(units), [(number * least, 1.0), (number * most, 1.0)])]
 
     def spread(self) -> float:
-        """Return the standard error: that of leaving out one trial or cluster at a time, to first order."""
+        """Return the standard error by the delete-one jackknife, to first order."""
         return sqrt(sum(len(each) / max(1, len(each) - 1) * each.dot(each).item() for each in self.units()))
 
     def freedom(self) -> int:
-        """Return the degrees of freedom: those of the smaller kind."""
+        """Return the degrees of freedom of the kind with fewer units."""
         units = self.kinds if self.clusters is None else [codes.unique() for codes in self.clusters]  # type: ignore[no-untyped-call]
         return max(1, min(map(len, units)) - 1)
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval, within limits, of a value that changes as the sum of independent means does."""
+    """Return the interval, clipped to limits, of a value that is a sum of independent means up to a constant."""
     ends = [(mean.value, mean.interval(confidence)) for mean in means]
     below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
     return max(limits[0], value - below), min(limits[1], value + above)
 
 
-def area_of(
+def roc_area(
     misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
 ) -> Influences:
-    """Return the area under the ROC by the shares of `misranked_shares`, with weights (N_k,) of trials of each kind.
+    """Return the area under the ROC from `misranked_shares`, with weights (N_k,) of the trials of each kind.
 
-    A weighted mean is, near its value, the mean of what trials add: the deviation of each, times its weight by the
-    mean weight.
+    The influence of a trial on a weighted mean is its deviation from the mean, times its weight by the mean weight.
     """
-    if weights is None:
-        lost = [-shares for shares in misranked]
-        return Influences(1 - misranked[0].mean().item(), lost, [(-1.0, 0.0)] * 2, clusters=clusters)
     kinds, possible = list[Tensor](), list[Interval]()
-    for shares, ratios in zip(misranked, (each / each.mean() for each in weights), strict=True):
+    for place, shares in enumerate(misranked):
+        ratios = torch.ones_like(shares) if weights is None else weights[place] / weights[place].mean()
         mean, most = -(shares @ ratios).item() / len(shares), ratios.max().item()
-        kinds.append(mean - ratios * (shares + mean))
-        possible.append((mean - most * (1 + mean), mean - most * mean))
+        kinds.append(mean * (1 - ratios) - ratios * shares)
+        possible.append((mean * (1 - most) - most, mean * (1 - most)))
     return Influences(1 + kinds[0].mean().item(), kinds, possible, clusters=clusters)
 
 
 def area_interval(
     misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
 ) -> Interval | Reason:
-    """Return the interval of the area under the ROC, of detectors and of classes; arguments are those of `area_of`.
+    """Return the interval of an area under the ROC; the arguments are those of `roc_area`.
 
-    That of DeLong, DeLong and Clarke-Pearson on the logit scale, of many independent trials; else Gaffke's bounds.
+    Many independent trials have DeLong's interval on the logit scale, all others Gaffke's bounds.
     """
-    area = area_of(misranked, weights, clusters)
+    area = roc_area(misranked, weights, clusters)
     return area.jackknife("logit") if clusters is None and area.effective() >= MIN_MISRANKED else area.bounds()
 
 
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
-    """Return how much a second value exceeds a first one, with an interval and the p-value that belongs to it.
+    """Return the second value minus the first, with interval and p-value, or why there is none.
 
-    Both are of the jackknife, unless few trials differ, or values are rates of independent trials: then of Gaffke's
-    bounds, if there are any.
+    Both are by the jackknife. If few trials differ, or for rates of independent trials, they are by Gaffke's bounds.
     """
-    apart = second.minus(first)
-    if not isfinite(apart.value) or not all(part.isfinite().all() for part in apart.kinds):
+    change = second.minus(first)
+    if not isfinite(change.value) or not all(part.isfinite().all() for part in change.kinds):
         return INFINITE
-    is_rate = apart.clusters is None and len(apart.kinds) == 1
-    if not is_rate and apart.effective() >= MIN_UNITS:
-        return student_difference(first.value, second.value, apart.spread(), apart.freedom())
-    if apart.possible is None:
-        unit = "trials" if apart.clusters is None else "clusters"
-        return f"few {unit} make it, so rare ones may be missing here"
-    return PairedDifference(first.value, second.value, apart.value, *apart.bounds(), apart.p_value())
+    is_rate = change.clusters is None and len(change.kinds) == 1
+    if not is_rate and change.effective() >= MIN_UNITS:
+        return student_difference(first.value, second.value, change.spread(), change.freedom())
+    if change.possible is None:
+        unit = "trials" if change.clusters is None else "clusters"
+        return f"few {unit} dominate it, so rare ones may be missing here"
+    return PairedDifference(first.value, second.value, change.value, *change.bounds(), change.p_value())
 
 
 def equal_error_ends(
     counts: ErrorCounts, rate: float, threshold: float, errors_at: Callable[[float], Sequence[Mean]]
 ) -> tuple[Interval, tuple[float, float]]:
-    """Return the interval of the equal error rate, and how it changes with the miss and the false-alarm rate.
+    """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
 
-    Curves are shifted as a whole: one rate, or both, is at an end of its interval at all thresholds.
+    Whole curves are shifted: one rate, or both, moves to an end of its interval at every threshold.
 
     Args:
         counts: The errors at every threshold.
         rate: The equal error rate, on straight lines between the points of the curve.
-        threshold: A threshold of nearly equal rates.
+        threshold: A threshold with nearly equal rates.
         errors_at: Returns the miss rate and the false-alarm rate at a threshold.
     """
     rates, last = counts.rates(), len(counts.thresholds) - 1

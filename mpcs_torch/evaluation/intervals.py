@@ -1,29 +1,24 @@
-"""Confidence intervals of metrics, and of their differences, from sums in bins.
+"""Compute confidence intervals of metrics, and of their differences, from binned sums.
 
-There are two rules, and each metric declares its rule (`AdditiveMetric.interval_rule`):
+Each metric declares one of three rules (`AdditiveMetric.interval_rule`):
 
-- **bounded**: rates and costs, with a known maximum for each row, have Gaffke's bound (`bounded_mean_interval`), which
-  is valid however rare expensive errors are. For rates it is Clopper and Pearson's, and for a difference of rates its
-  test is McNemar's.
-- **smooth**: other functions of sums have the delete-one-bin jackknife: Student's t interval, on the scale that the
-  metric declares, with the spread of the values that leave out a bin, where enough bins have a wrong decision. With
-  fewer, rare rows may make the value; a **mean** over rows then has Gaffke's bound, if that is narrow enough.
+- **bounded**, for rates and costs whose maximum per row is known: Gaffke's bound (`bounded_mean_interval`), which is
+  valid no matter how rare expensive errors are. For rates it equals the Clopper-Pearson interval, and the test of a
+  difference of rates is McNemar's.
+- **smooth**, for other functions of sums: the delete-one-bin jackknife, if enough bins have a wrong decision. It gives
+  Student's t interval on the scale that the metric declares. With fewer such bins, rare rows can dominate the value.
+- **mean**, for means over rows: the jackknife too. If rare rows can dominate, Gaffke's bound, if it is narrow enough.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from math import inf, isclose, isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional import (
-    Comparison,
-    PairedDifference,
-    bounded_mean_interval,
-    bounded_mean_test,
-    clopper_pearson,
-)
+from mpcs_torch.functional import Comparison, PairedDifference, bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson_ends
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
@@ -34,80 +29,96 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 MIN_UNITS = 10
-"""The fewest bins for a standard error."""
+"""The minimum number of bins for a standard error."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
+"""The minimum number of bins with a wrong decision for the jackknife, by rule: with fewer, intervals are too narrow."""
 MIN_OF_CLASS = 5
-"""The fewest bins with samples of each class that an average over classes needs."""
-MIN_OF_RATE, MIN_HEAVY = 10, 5
-"""The fewest bins with right decisions, and with misses, of each class, and those that have half of the spread of a
-mean, for the jackknife: with fewer, rates of classes have bounds, and means too, if any."""
+"""The minimum number of bins with samples of each class for an average over classes."""
+MIN_OF_RATE = 10
+"""The minimum number of bins with correct decisions, and with misses, of each class for the jackknife of an average.
+
+With fewer, the interval combines those of the rates of classes.
+"""
+MIN_HEAVY = 5
+"""The minimum number of bins that make up half of the squared deviations from a mean for its jackknife."""
 MAX_BIAS = 0.1
-"""The largest bias of an average over classes, as the jackknife estimates it, in widths of its interval."""
+"""The maximum bias of an average over classes, as the jackknife estimates it, relative to the width of its interval."""
 MAX_CLASS_BOUNDS = 100
-"""The most classes whose rates over clusters are bounded, which takes time for each."""
+"""The maximum number of classes whose rates over clusters are bounded: each bound takes milliseconds."""
 WIDEST = 0.1
-"""The share of the possible values beyond which Gaffke's bound of a mean is of no use."""
+"""The maximum width of Gaffke's bound of a mean, relative to the range of possible values; a wider one is useless."""
 RATE = [(0, 1), (1, 1)]
-OF_DIFFERENCES = (
-    " Intervals of rates and costs allow for a worse cluster than all of these; those of differences do not."
+"""The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
+ABOUT_DIFFERENCES = (
+    " Intervals of rates and costs allow for a cluster worse than any of these; intervals of differences do not."
 )
-"""Added to the note on clusters where models are compared."""
+"""Added to the note on clusters if models are compared."""
 Reason = str
-"""Why there is no interval."""
+"""The reason why there is no interval."""
 
 
 class Units(NamedTuple):
-    """The sizes and errors of B bins."""
+    """The sizes and errors of B bins; a bin is an independent unit: a row or a cluster."""
 
     rows: Tensor
-    """(B,): the number of rows of each."""
+    """(B,): the number of rows in each bin."""
     errors: Tensor
-    """(B,): the number of its wrong decisions, or the shares of annotators who say so; NaN for degrees of truth."""
+    """(B,): the number of wrong decisions, or the sum of the shares of annotators who disagree; NaN for degrees of
+    truth."""
     counts: Tensor
-    """(B,): how many bins are like this one: 1, but for the cells of a confusion matrix."""
+    """(B,): the multiplicity of each bin: 1, except for the cells of a confusion matrix."""
     cluster: str | None
     """The column of clusters; None if rows are independent."""
     weights: Tensor | None = None
-    """(B,): the sum of the weights of the rows of each; None if all rows count alike."""
+    """(B,): the sum of the weights of the rows in each bin; None if all rows have the same weight."""
 
     @property
     def name(self) -> str:
-        """Rows or clusters, as a sentence calls the bins."""
+        """The word for bins in sentences: rows or clusters."""
         return "rows" if self.cluster is None else "clusters"
 
     @property
     def are_rows(self) -> bool:
-        """Whether each bin is one row, without a weight."""
+        """Whether each bin is one row without a weight."""
         return self.weights is None and (self.cluster is None or self.size == 1)
 
     @property
     def size(self) -> float:
-        """The most rows, or the largest weight, of a bin that are not independent of each other."""
+        """The maximum number of rows in a bin, or with weights the maximum weight; 1 if rows are independent."""
         if self.weights is not None:
             return self.weights.max().item()
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
-def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
-    """Return the interval of a metric by its sums in bins, ``sums_type`` of tensors (B, ...), or why it has none."""
-    whole = whole_of(bins, units)
+def metric_interval(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
+    """Return the interval of a metric, or why it has none.
+
+    Args:
+        metric: The metric.
+        bins: Its ``sums_type``, of tensors (B, ...): the sums of each bin.
+        units: The bins.
+    """
+    whole = total_sums(bins, units)
     value = metric.value_of(whole).item()
     if not isfinite(value):
-        return "without a value, there is none"
+        return "the metric has no value"
     if metric.interval_rule == "bounded":
         return _bounded(metric, bins, whole, units)
     if isinstance(bins, ClassCounts) and metric.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
-        return _of_class_rates(metric, bins, whole, units)
+        return _from_class_rates(metric, bins, whole, units)
     fewest = MIN_WRONG[metric.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
-    is_rare = is_hard and _seen(units.errors > 0, units) < fewest
-    if is_rare or (metric.interval_rule == "mean" and _few_make_the_spread(*metric.ratio_of(bins, whole), units)):
+    is_rare = is_hard and _effective_count(units.errors > 0, units) < fewest
+    if is_rare or (metric.interval_rule == "mean" and _few_dominate(*metric.ratio_of(bins, whole), units)):
         interval = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
         ends = sorted(metric.of_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
         if isinstance(interval, str) or interval[1] - interval[0] > WIDEST * (ends[-1] - ends[0]):
-            few = f"fewer than {fewest} {units.name} have a wrong decision" if is_rare else f"few {units.name} make it"
-            return f"{few}, so rare ones may make the value"
+            why = (
+                f"fewer than {fewest} {units.name} have a wrong decision"
+                if is_rare
+                else f"few {units.name} dominate it"
+            )
+            return f"{why}, so rare ones may be missing here"
         return interval
     near = _jackknife(metric, bins, whole, units)
     if isinstance(near, str) or metric.interval_rule != "mean" or not metric.row_ratios(whole):
@@ -116,14 +127,14 @@ def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval |
     return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
 
 
-def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
-    """Return how much the value of a second model exceeds that of a first, with interval and p-value, or why not.
+def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
+    """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.
 
-    Both belong together: the p-value is at most 0.05 exactly where the interval excludes 0. Rates of independent
-    rows, costs of which few bins make the difference, and whatever differs in few bins have Gaffke's bound; others the
-    jackknife of the difference. The sums of both models are in the same bins, as `interval_of` takes them.
+    The p-value is at most 0.05 exactly when the interval excludes 0. Rates of independent rows, costs whose difference
+    is dominated by few bins, and metrics that differ in few bins have Gaffke's bound. All others have the jackknife of
+    the difference. Both models have sums in the same bins, in the form that `metric_interval` takes.
     """
-    whole = [whole_of(bins, units) for bins in (first, second)]
+    whole = [total_sums(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_of(sums).item() for sums in whole)
     difference = second_value - first_value
     if not isfinite(difference):
@@ -131,33 +142,33 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     possible = metric.bin_ratios(first, whole[0], units.size)
     if metric.interval_rule != "smooth":
         ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
-        apart = ratios[1][0] - ratios[0][0]
-        is_rare = _seen(apart != 0, units) < MIN_UNITS
-        is_rare |= metric.interval_rule == "bounded" and _few_make_the_spread(apart, ratios[0][1], units)
+        change = ratios[1][0] - ratios[0][0]
+        is_rare = _effective_count(change != 0, units) < MIN_UNITS
+        is_rare |= metric.interval_rule == "bounded" and _few_dominate(change, ratios[0][1], units)
         is_rate = metric.interval_rule == "bounded" and list(metric.row_ratios(whole[0])) == RATE and units.are_rows
         slope = _slope(metric, whole[0])
         if (is_rate or (is_rare and possible)) and slope and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
-            numbers, counts, per = _counted(apart, ratios[0][1], both, units)
+            numbers, counts, per = _histogram(change, ratios[0][1], both, units)
             low, high = sorted(slope * ratio for ratio in _gaffke(numbers, counts, per))
             p_value = bounded_mean_test(numbers, counts)
             return PairedDifference(first_value, second_value, difference, low, high, p_value)
         if is_rare:
-            return f"few {units.name} make it, so rare ones may be missing here"
+            return f"few {units.name} dominate it, so rare ones may be missing here"
     if reason := _too_few(metric, first, units) or _too_few(metric, second, units):
         return reason
     of_models = zip((first, second), whole, strict=True)
     without = [metric.value_of(_without_each(bins, sums)) for bins, sums in of_models]
     spread = _spread(without[1] - without[0], units)
     if spread is None:
-        return f"some values without one of the {units.name} do not exist"
+        return f"the value does not exist without some of the {units.name}"
     if spread <= 1e-12 * abs(difference) or spread == 0:
         return f"all {units.name} agree, so the error of the value is unknown"
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
 
 
 def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
-    """Return by how much a value changes with its ratio; None if that is not the same everywhere."""
+    """Return the derivative of a value with respect to its ratio; None if it is not constant."""
     ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
     width = (ends[-1] - ends[0]) / 4
     low, middle, high = (metric.of_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
@@ -165,7 +176,7 @@ def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
 
 
 class NotCompared(NamedTuple):
-    """Two systems whose difference by a metric has no interval."""
+    """Two systems that cannot be compared by a metric, and the reason."""
 
     first: str
     second: str
@@ -173,14 +184,14 @@ class NotCompared(NamedTuple):
     reason: Reason
 
     def __str__(self) -> str:
-        """Say so in a sentence."""
+        """Return a sentence."""
         return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
 
 
 def adjusted(
     rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Correct the p-values of the differences of two systems by a metric, and say why there are no others."""
+    """Return the comparisons of pairs of systems, with corrected p-values, and the pairs that cannot be compared."""
     without, known = list[NotCompared](), list[tuple[str, str, Measure, PairedDifference]]()
     for first, second, measure, paired in rows:
         if isinstance(paired, str):
@@ -190,28 +201,36 @@ def adjusted(
     return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
-def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
-    """Return the interval of a rate from its numerators and denominators in bins (B,); None without any."""
-    wanted, total = (round((summed * units.counts).sum().item()) for summed in (right, of))
-    if not (of * units.counts).sum() > 0:
-        return None
+def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
+    """Return the intervals of rates, given their numerators and denominators in bins (B, ...).
+
+    Returns:
+        ``(..., 2)``, float64: the lower and the upper end, NaN for a rate whose denominator is 0 in all bins.
+    """
     if units.are_rows:
-        return clopper_pearson(wanted, total, confidence=CONFIDENCE)
-    most = of.max().item()
-    low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units))
-    return max(0.0, low), min(1.0, high)
+        sums = (torch.tensordot(units.counts, each, 1).round() for each in (parts, totals))
+        return clopper_pearson_ends(*sums, confidence=CONFIDENCE)
+    ends = list[Interval]()
+    for part, total in zip(parts.reshape(len(parts), -1).T, totals.reshape(len(totals), -1).T, strict=True):
+        most = total.max().item()
+        if (total * units.counts).sum() > 0:
+            low, high = _gaffke(*_histogram(part, total, [(0, most), (most, most)], units))
+            ends.append((max(0.0, low), min(1.0, high)))
+        else:
+            ends.append((nan, nan))
+    return torch.tensor(ends, dtype=torch.float64).reshape(*parts.shape[1:], 2)
 
 
-def whole_of(bins: Any, units: Units) -> Any:
+def total_sums(bins: Any, units: Units) -> Any:
     """Return the sums of all bins."""
     return type(bins)(*(torch.tensordot(units.counts, summed, 1) for summed in bins))
 
 
-def _seen(is_wanted: Tensor, units: Units) -> float:
-    """Return how many bins are wanted; of weighted rows, how many of equal weight would say as much (Kish)."""
+def _effective_count(is_counted: Tensor, units: Units) -> float:
+    """Return the number of bins that are counted; of weighted rows, their effective sample size (Kish)."""
     if units.weights is None:
-        return (is_wanted * units.counts).sum().item()
-    weights = is_wanted * units.weights
+        return (is_counted * units.counts).sum().item()
+    weights = is_counted * units.weights
     return (weights.sum().square() / weights.square().sum().clamp(min=1e-300)).item()
 
 
@@ -219,20 +238,22 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
     numerator, per = metric.ratio_of(bins, whole)
     possible = metric.bin_ratios(bins, whole, units.size)
     if not possible:
-        return "a row can add any number"
+        return "the contribution of a row is unbounded"
     if not (per * units.counts).sum() > 0:
-        return "there is nothing to divide by"
+        return "its denominator is 0"
     if list(metric.row_ratios(whole)) == RATE:
-        ends = rate_interval(numerator, per, units)
-        assert ends is not None
+        ends: Sequence[float] = rate_ends(numerator, per, units).tolist()
     else:
-        ends = _gaffke(*_counted(numerator, per, possible, units))
+        ends = _gaffke(*_histogram(numerator, per, possible, units))
     low, high = (metric.of_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
 
 def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
-    """Return the worse end of Gaffke's interval of a mean, if the worst bin had one more row, as bad as can be."""
+    """Return the worse end of Gaffke's interval of a mean if one more row of the worst possible value were added.
+
+    It is added to the worst bin.
+    """
     numerator, per = metric.ratio_of(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
     is_rising = metric.of_ratio(highest, whole) > metric.of_ratio(lowest, whole)
@@ -243,16 +264,16 @@ def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Unit
     worst = (sign * numerator / per).nan_to_num(-inf).max().item()
     worst += max(0.0, bad - worst) * row / size
     possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
-    return metric.of_ratio(sign * _gaffke(*_counted(sign * numerator, per, possible, units))[1], whole)
+    return metric.of_ratio(sign * _gaffke(*_histogram(sign * numerator, per, possible, units))[1], whole)
 
 
-def _counted(
+def _histogram(
     numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count the bins with the same numerator and denominator, (B,) each.
+    """Count the bins with equal numerators and denominators, (B,) each.
 
     Returns:
-        Different values, how many bins have each, 0 for the possible ones, and the denominators of the values.
+        Distinct numerators, the number of bins with each (0 for the possible ones), and their denominators.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
@@ -264,8 +285,8 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
     return bounded_mean_interval(values, counts, per=per, confidence=CONFIDENCE)
 
 
-def _few_make_the_spread(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether fewer than 5 bins, or 1 of 100, have half of the squared deviations, such as saturated losses."""
+def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
+    """Return whether fewer than 5 bins, or 1 %, make up half of the squared deviations, as saturated losses do."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
@@ -274,29 +295,29 @@ def _few_make_the_spread(numerator: Tensor, per: Tensor, units: Units) -> bool:
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
-    """Return whether few bins have right decisions, or misses, of a class: the jackknife would give it no variance."""
-    seen = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
+    """Return whether a class has few bins with correct decisions, or with misses, so that the jackknife fails."""
+    numbers = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
-    return bool(((torch.minimum(*seen) < MIN_OF_RATE) & is_present).any())
+    return bool(((torch.minimum(*numbers) < MIN_OF_RATE) & is_present).any())
 
 
-def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units) -> Interval | Reason:
-    """Return the interval of a function of the share and recall of each class and of the rate of false alarms for it.
+def _from_class_rates(
+    metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units
+) -> Interval | Reason:
+    """Return the interval of a metric that depends on the share, the recall and the false-alarm rate of each class.
 
     Square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures, Statistics in
-    Medicine 27, 2008): each rate has its own interval, and the changes of the value as it moves to an end are combined.
-    An error is a miss of one class and a false alarm for another, so the changes by both are added as they are.
+    Medicine 27, 2008): each rate moves to the ends of its interval, and the squares of the changes of the metric are
+    added. Changes by recall and by false alarms are added as they are, because an error is both: a miss of one class
+    and a false alarm of another.
     """
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
-    value, squares, all_ends = (
-        metric.value_of(whole),
-        torch.zeros(2, 3, dtype=torch.float64),
-        _class_rate_ends(bins, units),
-    )
+    all_ends = _class_rate_ends(bins, units)
+    value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
     known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
-    step = max(1, 2**16 // classes)  # in 10 MiB
+    step = max(1, 2**16 // classes)  # about 10 MiB
     for labels in (known[first : first + step] for first in range(0, len(known), step)):
         (recall, alarms, share), each = all_ends[labels].unbind(1), torch.arange(len(labels))
         right, true = (summed[labels].unsqueeze(1) for summed in (whole.right, whole.true))
@@ -313,24 +334,18 @@ def _of_class_rates(metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCou
     number = units.counts.sum()
     change = (metric.value_of(_without_each(bins, whole)) - value).nan_to_num(0)  # NaN without the only row of a class
     if ((number - 1) / number * (units.counts @ change)).abs() > MAX_BIAS * (below + above):
-        return f"it depends on the number of {units.name}: with fewer of a class, it has another value on average"
+        return f"it depends on the number of {units.name}: its mean value changes when a class has fewer"
     least, most = metric.plot_lower_bound, metric.plot_upper_bound
     low, high = value.item() - below, value.item() + above
     return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
+@lru_cache(maxsize=1)  # tensors are equal if they are the same object: averages over classes share their sums
 def _class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return the intervals of the recall, of the false alarms, and of the share of each class: (C, 3, 2), or NaN."""
+    """Return the intervals of recall, false-alarm rate and share of each class: (C, 3, 2), NaN without samples."""
     of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
-    rates = (bins.right, bins.true), (bins.predicted - bins.right, of_rows - bins.true), (bins.true, of_rows)
-    if units.are_rows:
-        sums = ((torch.tensordot(units.counts, each, 1).round() for each in rate) for rate in rates)
-        return torch.stack([clopper_pearson_ends(*each, confidence=CONFIDENCE) for each in sums], dim=1)
-    by_rate = [
-        [rate_interval(*each, units) or (nan, nan) for each in zip(part.T, total.T, strict=True)]
-        for part, total in rates
-    ]
-    return torch.tensor(by_rate, dtype=torch.float64).transpose(0, 1)
+    parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
+    return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
 
 
 def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
@@ -341,7 +356,7 @@ def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) ->
     value = forward(metric.value_of(whole))
     spread = _spread(forward(metric.value_of(_without_each(bins, whole))), units)
     if spread is None or not isfinite(value.item()):
-        return f"some values without one of the {units.name} do not exist"
+        return f"the value does not exist without some of the {units.name}"
     if spread <= 1e-12 * max(1.0, abs(value.item())):
         return f"all {units.name} agree, so the error of the value is unknown"
     return student_interval(value, spread, units.counts.sum().item() - 1, metric.interval_scale)
@@ -352,19 +367,19 @@ def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None
         return f"a standard error needs at least {MIN_UNITS} {units.name}"
     of_classes = metric.averaged_classes(bins)
     if of_classes is not None:
-        seen = torch.tensordot(units.counts, (of_classes > 0).double(), 1)
-        if bool((seen < MIN_OF_CLASS).any()):
+        numbers = torch.tensordot(units.counts, (of_classes > 0).double(), 1)
+        if bool((numbers < MIN_OF_CLASS).any()):
             return f"an average over classes needs {MIN_OF_CLASS} {units.name} with samples of each class"
     return None
 
 
 def _without_each(bins: Any, whole: Any) -> Any:
-    """Return the sums of all bins but one, for each that is left out: (B, ...)."""
+    """Return the sums without each of the bins: (B, ...)."""
     return type(bins)(*(total - summed for total, summed in zip(whole, bins, strict=True)))
 
 
 def _spread(without: Tensor, units: Units) -> float | None:
-    """Return the standard error of a value from those that leave out a bin (B,); None if one does not exist."""
+    """Return the standard error of a value, given the values without each bin (B,); None if one does not exist."""
     if not bool(without.isfinite().all()):
         return None
     number = units.counts.sum().item()
@@ -373,14 +388,14 @@ def _spread(without: Tensor, units: Units) -> float | None:
 
 
 def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
-    """Return Student's interval of a value from that on a scale and its standard error there."""
+    """Return Student's interval of a value, given the value and its standard error on a scale."""
     half = spread * quantile(freedom)
     low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
     return low, high
 
 
 def student_difference(first: float, second: float, spread: float, freedom: float) -> PairedDifference:
-    """Return the difference of a second value from a first by its standard error, with Student's interval and test."""
+    """Return the second value minus the first, with Student's interval and test, given its standard error."""
     from scipy.special import stdtr  # scipy.stats takes longer to import
 
     change, half = second - first, spread * quantile(freedom)
@@ -389,7 +404,7 @@ def student_difference(first: float, second: float, spread: float, freedom: floa
 
 
 def quantile(freedom: float) -> float:
-    """Return half the length of Student's interval in standard errors, by its degrees of freedom."""
+    """Return the half-width of Student's interval in standard errors."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
@@ -401,4 +416,4 @@ SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
     "logit": (torch.logit, torch.sigmoid),
     "atanh": (torch.atanh, torch.tanh),
 }
-"""The scale of a jackknife, and the way back."""
+"""By scale of the jackknife: the transformation to it, and its inverse."""

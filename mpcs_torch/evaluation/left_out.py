@@ -1,10 +1,12 @@
-"""Intervals of any smooth statistic from its values without parts of the rows, and of differences of two models.
+"""Compute intervals of any smooth metric, and of differences of two models, by the delete-a-group jackknife.
 
-The delete-a-group jackknife (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17,
-1989): with independent parts, the spread of the values that leave out one estimates the standard error of the value of
-all. Statistics for which this fails are detected by fewer, wider folds of parts, and get no interval:
-few folds make the whole spread (a maximum, rare rows), leaving out two is not the sum of leaving out each (quantiles,
-values at a threshold), or the value of a quarter of the rows is systematically another one (binned calibration errors).
+The rows are divided into independent parts. The spread of the values without each part estimates the standard error of
+the value (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17, 1989). The method
+fails for some metrics, which then get no interval. Fewer, wider folds of parts show three ways to fail:
+
+- few folds make up the whole spread, as of a maximum;
+- leaving out two folds differs from the sum of leaving out each, as of quantiles and values at a threshold;
+- the mean of the values on a quarter of the rows differs from the value, as of binned calibration errors.
 """
 
 from collections.abc import Callable
@@ -22,44 +24,47 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale
 
 FOLDS = 32
-"""Parts are joined to so many: wide enough that medians and thresholds show their steps."""
+"""The maximum number of folds: wide enough that medians and thresholds show their steps."""
 MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
-"""Of smooth statistics, folds count like a share of about 0.6 of equal ones, pairs differ from sums by 0.001 of the
-squared spread, and the values of quarters by 0.1 to 0.4 standard errors. Beyond these limits intervals of medians,
-thresholds, maxima and calibration errors held 0 to 90 %: see `tests/benchmarks/any_metric.py`."""
+"""The limits of the three checks: effective folds by all folds, squared difference of pairs by the squared spread, and
+bias in standard errors.
+
+Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond these limits, 95 % intervals of medians, thresholds, maxima
+and calibration errors cover 0 to 90 %: see `tests/benchmarks/any_metric.py`.
+"""
 
 
 class LeftOut(NamedTuple):
-    """The values of a metric, of any shape (...), and those without parts of the rows."""
+    """The values of a metric, of any shape (...), with all rows and without parts of them."""
 
     whole: Tensor
-    """(...)"""
+    """(...): with all rows."""
     alone: Tensor
     """(P, ...): without each of P parts."""
     singles: Tensor
     """(G, ...): without each of G folds of the parts."""
     pairs: Tensor
-    """(G, ...): without each fold and the next."""
+    """(G, ...): without each fold and the next one."""
     quarters: Tensor
-    """(...): the mean of the values of a quarter of the parts each."""
+    """(...): the mean over four values, each with a quarter of the parts."""
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
-        """Return what a function makes of all values, and of those of others with the same parts."""
+        """Apply a function to all values, together with those of others with the same parts."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
-def folds_of(parts: int) -> Tensor:
-    """Return the fold of each part, (parts,), of at most `FOLDS`, the same for all models."""
+def assign_folds(parts: int) -> Tensor:
+    """Return the fold of each part, (parts,), at most `FOLDS`; all models have the same folds."""
     return torch.randperm(parts, generator=torch.Generator().manual_seed(0)) % min(FOLDS, parts)
 
 
-def interval_of_left_out(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
-    """Return the interval of a value, or why it has none.
+def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
+    """Return the interval of a scalar metric, or why it has none.
 
     Args:
-        left: The value, a scalar.
-        limits: The least and the largest possible value, None if unknown: the interval stays within them.
-        unit: What is independent, such as rows.
+        left: The values.
+        limits: The minimum and the maximum possible value, None if unknown: the interval stays within them.
+        unit: The independent units in the plural, such as rows.
     """
     scale = _scale_of(left, limits)
     on_scale = left.mapped(SCALES[scale][0])
@@ -67,17 +72,25 @@ def interval_of_left_out(left: LeftOut, limits: tuple[float | None, float | None
     return spread if isinstance(spread, str) else student_interval(on_scale.whole, spread, len(left.alone) - 1, scale)
 
 
-def difference_of_left_out(first: LeftOut, second: LeftOut, unit: str) -> PairedDifference | Reason:
-    """Return how much the value of a second model exceeds that of a first, with interval and p-value, or why not."""
-    apart = second.mapped(torch.sub, first)
-    spread = _spread(apart, unit)
+def jackknife_difference(
+    first: LeftOut | tuple[float, Reason], second: LeftOut | tuple[float, Reason], unit: str
+) -> PairedDifference | Reason:
+    """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.
+
+    A model whose rows cannot be left out in parts has a value and a reason instead.
+    """
+    if not isinstance(first, LeftOut):
+        return first[1]
+    if not isinstance(second, LeftOut):
+        return second[1]
+    spread = _spread(second.mapped(torch.sub, first), unit)
     if isinstance(spread, str):
         return spread
-    return student_difference(first.whole.item(), second.whole.item(), spread, len(apart.alone) - 1)
+    return student_difference(first.whole.item(), second.whole.item(), spread, len(first.alone) - 1)
 
 
 def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
-    """Return the scale on which a value between limits is nearly normal, if it keeps away from them."""
+    """Return the scale on which a value between limits is nearly normal: plain if it reaches a limit."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits
     if low == 0 and high == 1 and bool(((values > 0) & (values < 1)).all()):
@@ -86,22 +99,22 @@ def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scal
 
 
 def _spread(left: LeftOut, unit: str) -> float | Reason:
-    """Return the standard error of a value, or why it is not known."""
+    """Return the standard error of a value, or why it is unknown."""
     if len(left.alone) < MIN_UNITS:
         return f"a standard error needs at least {MIN_UNITS} {unit}"
     if not all(bool(each.isfinite().all()) for each in left):
-        return "the value does not exist without some of the rows"
+        return f"the value does not exist without some of the {unit}"
     parts, folds = len(left.alone), len(left.singles)
     spread = sqrt((parts - 1) / parts * (left.alone - left.alone.mean()).square().sum().item())
     if spread <= 1e-12 * max(1.0, abs(left.whole.item())):
         return f"all {unit} agree, so the error of the value is unknown"
     change = left.singles - left.singles.mean()
     if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
-        return f"few {unit} make the value, so rare ones may be missing here"
+        return f"few {unit} dominate the value, so rare ones may be missing here"
     alone = left.singles - left.whole
-    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # of means, which have fewer rows left
+    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # of means, whose weight per row grows
     if (left.pairs - left.whole - both).square().sum() > 2 * MAX_STEPS * alone.square().sum():
         return f"it changes in steps as {unit} are left out, as quantiles and values at a threshold do"
     if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:
-        return f"it depends on the number of {unit}: a quarter of them has another value on average"
+        return f"it depends on the number of {unit}: its mean value on a quarter of them differs"
     return spread

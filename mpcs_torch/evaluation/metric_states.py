@@ -1,8 +1,7 @@
-"""The states of any Metric for parts of the rows, which merge: its value, interval and differences come from them.
+"""Keep the states of any Metric for parts of the rows, from which its value, interval and differences are computed.
 
-Each part of the rows, drawn by the hash of what is independent (a row, or its cluster), has states of its own. Sums,
-minima, maxima and collected samples merge as torchmetrics merges them between processes, so the value of all rows but
-some parts is computed without the rows.
+The hash of each row, or of its cluster, decides which part it belongs to. Sums, minima, maxima and collected samples
+merge as torchmetrics merges them between processes, so the value without some parts needs no second pass over rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,33 +19,34 @@ from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim
 from mpcs_torch.evaluation.bins import in_bits
 from mpcs_torch.evaluation.influences import area_interval
 from mpcs_torch.evaluation.intervals import MIN_UNITS, Reason
-from mpcs_torch.evaluation.left_out import LeftOut, folds_of
+from mpcs_torch.evaluation.left_out import LeftOut, assign_folds
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
-"""For 128 parts, 64 of collected samples, which take long to join, and at least 32, of which groups have no more."""
+"""The number of parts as powers of 2: at most 128, 64 for collected samples, which are slow to join, and at least 32,
+as for groups of rows."""
 MAX_NUMBERS = 2**22
-"""The maximum size (32 MiB) of the states of all parts of a metric, without collected samples."""
+"""The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
 PACKED = 1000
-"""Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
+"""The size above which a state becomes sparse if 3 of 4 values are 0, as in calibration bins of few samples."""
 IDS = "identifiers of rows"
-"""Their place among the states of a metric."""
+"""The key of the identifiers of rows among the states of a metric."""
 PROBED = 1000
-"""The rows that show whether the states of a metric of others merge."""
-OF_WRAPPERS = "it wraps other metrics, and has no mergeable states itself"
-OF_OTHERS = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
+"""The maximum number of rows in the test whether the states of a metric of another package merge."""
+WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
+NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
 
 class BinnedStates:
-    """The states of a metric in parts of the rows.
+    """The states of a metric for each part of the rows.
 
     Args:
-        metric: A metric that is updated and computed here alone; it may be shared with other `BinnedStates`.
-        bits: The number of parts is at most 2 to this power: what is independent has a part of its own while there are
-            so few, else the part of so many bits of its hash; 0 for none.
-        parts: The states of each part that has rows already.
+        metric: The metric that updates and computes. It is reset each time, so other `BinnedStates` may share it.
+        bits: The maximum number of parts is 2 to this power. Up to this number, each row or cluster is a part; beyond,
+            parts are numbered by as many bits of their hashes. 0 for no parts.
+        parts: The states of parts that already have rows.
     """
 
     def __init__(
@@ -54,36 +54,35 @@ class BinnedStates:
     ) -> None:
         self.metric = metric
         self.reason = "" if bits else "intervals were not requested"
-        """Why parts cannot be left out; empty if they can."""
-        joins = joins_of(metric)
+        """The reason why parts cannot be left out; empty if they can."""
+        joins = state_joins(metric)
         if not metric._defaults:
-            self.reason = OF_WRAPPERS
+            self.reason = WRAPS_METRICS
         elif None in joins.values():
-            self.reason = OF_OTHERS
+            self.reason = NOT_MERGEABLE
         self._whole: Metric | None = None
-        """Of a metric whose states do not merge in parts: a single one, of all rows."""
-        self._most = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
-        self._bits: int | None = None if self._most else 0
-        """Of the hashes that name parts; None while these are the identifiers of what is independent."""
+        """The metric of all rows, if its states do not merge."""
+        self._max_bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        self._bits: int | None = None if self._max_bits else 0
+        """The number of bits of the hashes that number parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
-        """The states of each part that has rows."""
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
-        """Whether the identifiers of rows are collected, too, because its interval needs all clusters."""
+        """Whether to collect the identifiers of rows, because the interval needs all clusters."""
 
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
-        """Add rows: their identifiers (n,), int64, the inputs of the metric, (n, ...) each, and weights (n,)."""
+        """Add rows, given identifiers (n,), int64, the inputs of the metric, (n, ...) each, and weights (n,)."""
         if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
             if isinstance(self.metric, OfRows):
                 self.metric.check_weights(inputs, weights)
             else:
-                self.reason = "" if merges(self.metric, *inputs) else OF_OTHERS
-        if self.reason in (OF_WRAPPERS, OF_OTHERS):
+                self.reason = "" if merges(self.metric, *inputs) else NOT_MERGEABLE
+        if self.reason in (WRAPS_METRICS, NOT_MERGEABLE):
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
             self._whole.update(*inputs, **({} if weights is None else {"sample_weight": weights}))
             return
         if self._bits is None:
             known: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
-            self._fold(self._most if len({*known, *self._parts}) > 2**self._most else None)
+            self._fold(self._max_bits if len({*known, *self._parts}) > 2**self._max_bits else None)
         parts = in_bits(ids, None, self._bits)
         order = parts.argsort(stable=True)
         codes, counts = parts[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
@@ -94,7 +93,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of other rows; ``first`` is added to their identifiers, if they are numbers of rows."""
+        """Add the states of other rows; ``first`` is added to their identifiers, if they are positions of rows."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
@@ -106,17 +105,12 @@ class BinnedStates:
         for code, states in zip(in_bits(codes, other._bits, self._bits).tolist(), other._parts.values(), strict=True):
             ids = {IDS: [each + first for each in states[IDS]]} if self._ranks else {}
             self._join(code, {**states, **ids})
-        self._fold(self._most if len(self._parts) > 2**self._most else None)
+        self._fold(self._max_bits if len(self._parts) > 2**self._max_bits else None)
         self._limit()
 
     @property
-    def parts(self) -> list[int]:
-        """The parts that have rows, in order."""
-        return sorted(self._parts)
-
-    @property
     def numbers(self) -> int:
-        """The size of all states, without collected samples."""
+        """The number of values in all states, without collected samples."""
         states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
         return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
 
@@ -126,19 +120,19 @@ class BinnedStates:
             return self._whole
         chosen = [self._parts[part] for part in (self._parts if parts is None else parts)]
         self.metric.reset()
-        for name, join in joins_of(self.metric).items():
-            # A metric of ours takes its states from __dict__, past the checks of names.
+        for name, join in state_joins(self.metric).items():
+            # Metrics of this package check the names of attributes, but not in __dict__.
             self.metric.__dict__[name] = join([_dense(states[name]) for states in chosen])
         self.metric._update_count, self.metric._computed = 1, None
         return self.metric
 
     def leave_out(self, value_of: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
-        """Return the values without parts of the rows, as ``value_of`` computes them; none if there are few parts."""
-        parts = self.parts
+        """Return the values without parts of the rows, computed by ``value_of``; there are none if parts are few."""
+        parts = sorted(self._parts)
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
-        folds = folds_of(len(parts))
+        folds = assign_folds(len(parts))
 
         def without(codes: Tensor, *left_out: int) -> Tensor:
             kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
@@ -153,34 +147,34 @@ class BinnedStates:
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
-        """Return the interval of an area under the ROC, whose metric says how each sample is ranked."""
+        """Return the interval of an area under the ROC, whose metric has ``misranked`` and ``by_kind``."""
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
-            return "without a value, there is none"
+            return "the metric has no value"
         ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
         codes = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # shares make several rows of one
+        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # shares split a row into several
         shares, weights = metric.misranked()
         return area_interval(shares, weights, None if is_alone else metric.by_kind(codes))
 
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
         known = self._parts.get(code)
         if known is not None:
-            joins = {**joins_of(self.metric), IDS: _collected}
+            joins = {**state_joins(self.metric), IDS: _collected}
             states = {name: joins[name]([_dense(known[name]), _dense(each)]) for name, each in states.items()}
-        self._parts[code] = {name: _held(state) for name, state in states.items()}
+        self._parts[code] = {name: _stored(state) for name, state in states.items()}
 
     def _limit(self) -> None:
-        """Join parts whose states would take too much memory; with fewer than 32, none are kept apart."""
+        """Fold parts until their states fit into memory; if 32 parts do not fit, fold all into one."""
         while self._bits != 0 and self.numbers > MAX_NUMBERS:
-            bits = self._most + 1 if self._bits is None else self._bits
+            bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
                 size = max(self.numbers // len(self._parts), 1)
-                self.reason = f"states of {size} numbers for each of {2**MIN_BITS} parts of the rows take too much"
+                self.reason = f"states of {size} numbers for each of {2**MIN_BITS} parts take too much memory"
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
-        """Join parts, so that at most so many bits name them; None changes nothing."""
+        """Fold parts, so that they are numbered by at most ``bits`` bits; None changes nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
             codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
@@ -189,7 +183,7 @@ class BinnedStates:
 
 
 class OfRows(Metric):
-    """A function of rows as a Metric: it collects all of them."""
+    """A Metric that collects all rows and computes a function of them."""
 
     full_state_update = False
     probs: list[Tensor]
@@ -214,7 +208,7 @@ class OfRows(Metric):
         return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
 
     def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
-        """Refuse a function that rows change and their weights do not; where all rows are alike, nothing shows it."""
+        """Refuse a function that ignores weights: other weights do not change its value, but other rows do."""
         if weights is None or len(weights) < 2:
             return
         (probs, target), half = inputs, slice(None, None, 2)
@@ -222,9 +216,7 @@ class OfRows(Metric):
         others = weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
         of_half = self._value(probs[half], target[half], weights[half])
         if value.equal(self._value(probs, target, others)) and not value.equal(of_half):
-            raise ValueError(
-                "a function of rows that have weights must use them, rows.weights, but they change nothing."
-            )
+            raise ValueError("a function of weighted rows must use rows.weights, but they do not change its value.")
 
     def _value(self, probs: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
         value = self.function(Rows(probs, target, torch.arange(len(target)), weights=weights))
@@ -232,15 +224,15 @@ class OfRows(Metric):
 
 
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Return the states of a metric after some rows alone, and reset it.
+    """Return the states of a metric for these rows alone, and reset it.
 
-    Sums of a metric that takes no ``sample_weight`` are those of the rows with each weight, multiplied by it.
+    If the metric takes no ``sample_weight``, its sums over the rows with each weight are multiplied by the weight.
     """
 
     def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
         metric.reset()
         metric.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
-        states = {name: _held(state) for name, state in metric.metric_state.items()}
+        states = {name: _stored(state) for name, state in metric.metric_state.items()}
         metric.reset()
         return states
 
@@ -253,24 +245,24 @@ def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[st
 
 
 def takes_weights(metric: Metric) -> bool:
-    """Return whether rows may have weights: its ``update`` takes them, or all its states are sums over rows."""
+    """Return whether rows may have weights: ``update`` takes them, or all states are sums over rows."""
     return "sample_weight" in signature(metric.update).parameters or {*metric._reductions.values()} == {dim_zero_sum}
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
-    """Return whether the states of two parts of some rows, merged, have the value of all: of a metric of others.
+    """Test whether merging the states of two parts of some rows gives the value of all rows.
 
-    Fewer than three rows do not show it.
+    True for fewer than three rows, which cannot show it.
     """
     if len(inputs[0]) < 3:
         return True
     whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
-    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # of unequal sizes: means of batches differ
+    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: means of batches differ
     named = {name: each for name, each in further.items() if name != "sample_weight"}
     for measured, rows in zip((whole, *parts), rows_of, strict=True):
         measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
     merged = deepcopy(metric)
-    for name, join in joins_of(metric).items():
+    for name, join in state_joins(metric).items():
         merged.__dict__[name] = join([part.metric_state[name] for part in parts])
     merged._update_count = 1
     one, other = whole.compute(), merged.compute()
@@ -279,8 +271,8 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     return all(a.shape == b.shape and torch.allclose(a.double(), b.double(), equal_nan=True) for a, b in pairs)
 
 
-def _held(state: Any) -> Any:
-    """Return a state to keep: lists, which torchmetrics empties in place, as they are; wide tensors of zeros packed."""
+def _stored(state: Any) -> Any:
+    """Return a copy of a list, which torchmetrics empties in place, and a sparse tensor if most values are 0."""
     if isinstance(state, list):
         return list(state)
     is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
@@ -297,8 +289,8 @@ def _collected(states: Sequence[Any]) -> Any:
     return dim_zero_cat([each for state in states for each in (state if isinstance(state, list) else [state])])
 
 
-def joins_of(metric: Metric) -> dict[str, Any]:
-    """Return, by state, the function that merges several ones as torchmetrics does; None where none does."""
+def state_joins(metric: Metric) -> dict[str, Any]:
+    """Return, by state, the function that merges a list of them as torchmetrics does; None if there is none."""
     return {
         name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
         for name, join in metric._reductions.items()

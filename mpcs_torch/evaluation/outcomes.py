@@ -1,4 +1,4 @@
-"""Count what becomes of the rows of each class and group of classes: missed, referred, or decided as it."""
+"""Count the outcomes of the rows of each class and group of classes: correct, missed, or referred."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -14,7 +14,7 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.tables import in_percent
 
 EVERY, AT_RISK = "\0every", "\0at risk"
-"""Stand for all classes, and for those that are dangerous to miss; no class has such a name."""
+"""The names of two further groups: all classes, and those that are dangerous to miss. No class can have such a name."""
 DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
 FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "precision", "accuracy of the decided"
 COLUMNS = {
@@ -25,11 +25,11 @@ COLUMNS = {
     PRECISION: "precision",
     DECIDED_RIGHT: "selective_accuracy",
 }
-"""By title of a column: the rate of a class that tables show with its counts, if there is one; or a count alone."""
+"""By column title: the rate that tables show with its counts; empty for a count alone."""
 
 
 class Share(NamedTuple):
-    """A number of rows, or the sum of their weights, among others."""
+    """A number of rows, or a sum of weights, as a share of a whole."""
 
     part: float
     whole: float
@@ -38,23 +38,23 @@ class Share(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The share; NaN of no rows."""
+        """The share; NaN without rows."""
         return self.part / self.whole if self.whole else nan
 
     @property
     def counts(self) -> str:
-        """Such as ``33 of 81``."""
+        """The counts as text, such as ``33 of 81``."""
         return f"{number_text(self.part)} of {number_text(self.whole)}"
 
     @property
     def percent(self) -> str:
-        """Such as ``40.7 % [25.1, 58.8]``."""
-        between = "" if self.ends is None else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
-        return f"{in_percent(self.value)}{between}"
+        """The share and its interval as text, such as ``40.7 % [25.1, 58.8]``."""
+        interval = "" if self.ends is None else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
+        return f"{in_percent(self.value)}{interval}"
 
     @property
-    def told(self) -> str:
-        """The share for a sentence, where none of a few would be read as never."""
+    def phrase(self) -> str:
+        """The share for a sentence; the upper bound instead of 0 %, which could be read as never."""
         return f"but up to {in_percent(self.ends[1])} may be" if self.ends and not self.part else self.percent
 
     def __str__(self) -> str:
@@ -63,44 +63,44 @@ class Share(NamedTuple):
 
 
 def number_text(number: float) -> str:
-    """Return a number of rows, or a sum of weights."""
+    """Format a number of rows, or a sum of weights."""
     return f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
 
 
 class Outcomes(NamedTuple):
-    """Numbers of rows, or sums of their weights, (...): of rows, of bins, or of clusters with such a row."""
+    """Numbers of rows, or sums of weights, (...), for a class or a group of classes."""
 
     true: Tensor
-    """Rows of the class, or of a class of the group."""
+    """Rows of the class or the group."""
     right: Tensor
-    """Of these: decided as the class, or as one of the group."""
+    """Rows of the class or the group that are decided as the class, or as a class of the group."""
     predicted: Tensor
-    """Rows of any class that are decided so."""
+    """Rows of any class that are decided as the class, or as a class of the group."""
     referred: Tensor
-    """Of the true rows: referred instead of decided."""
+    """Rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """Of the true rows: decided otherwise. A coarse answer with the class, or one of the group, is no miss."""
+    """Rows of the class or the group that are decided as another class; coarse answers that contain it do not count."""
     dangerous: Tensor
-    """Of the true rows: dangerous errors."""
+    """Rows of the class or the group whose decision is a dangerous error."""
 
     def clusters(self) -> "Outcomes":
-        """Return the numbers of clusters, the bins (B, ...), with such rows."""
+        """Return the numbers of clusters with such rows, if each bin (B, ...) is a cluster."""
         return Outcomes(*((each > 0).sum(0).double() for each in self))
 
     @property
     def false_alarms(self) -> Tensor:
-        """Rows of other classes that are decided as this one."""
+        """Rows of other classes that are decided as the class, or as a class of the group."""
         return self.predicted - self.right
 
     def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:
-        """Return what each rate is a ratio of, by name; of decisions that may be referrals, or of others."""
-        others = (rows - self.true).clamp(min=0)  # shares of 1/3 and 2/3 leave a rounding error
-        rejected = torch.minimum((others - self.false_alarms).clamp(min=0), others)
+        """Return the numerator and denominator of each rate, by name; with referrals, there are other rates."""
+        negatives = (rows - self.true).clamp(min=0)  # shares of 1/3 and 2/3 leave a rounding error
+        rejected = torch.minimum((negatives - self.false_alarms).clamp(min=0), negatives)
         rates = {"precision": (self.right, self.predicted), "recall": (self.right, self.true)}
-        rates |= {"specificity": (rejected, others), "error_rate": (self.missed, self.true)}
+        rates |= {"specificity": (rejected, negatives), "error_rate": (self.missed, self.true)}
         rates |= {"dangerous_rate": (self.dangerous, self.true)}
         if refers:
-            del rates["recall"], rates["specificity"]  # which would count referrals as misses, or as right
+            del rates["recall"], rates["specificity"]  # they would count referrals as misses, or as correct
             decided = self.true - self.referred
             rates |= {"coverage": (decided, self.true), "referral_rate": (self.referred, self.true)}
             rates |= {"selective_accuracy": (self.right, decided)}
@@ -109,12 +109,12 @@ class Outcomes(NamedTuple):
 
 
 class OutcomeCounter:
-    """Count outcomes of decisions: class indices, C and above for coarse answers, and -1 for a referral."""
+    """Counts the outcomes of decisions: class indices, C and above for coarse answers, and -1 for a referral."""
 
     def __init__(self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool) -> None:
         size = len(class_names)
         self._is_whole = refers or concern is not None
-        """Whether there are referrals, or errors that are not dangerous, so that all numbers are counted."""
+        """Whether all six numbers are counted; without referrals and harmless errors, three determine them."""
         groups: list[tuple[str, tuple[int, ...]]] = []
         groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MAX_READABLE_CLASSES else []
         groups += () if concern is None else concern.class_groups
@@ -127,7 +127,7 @@ class OutcomeCounter:
         self.decisions = size + len(answers) + 1
         at_risk = members.get(AT_RISK, torch.ones(size, dtype=torch.bool))
         self.harmless = frozenset(name for name, member in members.items() if not (member & at_risk).any())
-        """The names of classes and groups of which no error is dangerous."""
+        """The classes and groups of classes without dangerous errors."""
         none = torch.zeros(1, dtype=torch.bool)
         self._groups = {
             name: (
@@ -137,15 +137,16 @@ class OutcomeCounter:
             )
             for name, member in members.items()
         }
-        """By name: which classes it has, (C,), and which decisions are for it, and for some of it, (C + A + 1,)."""
+        """By group: whether each class is in it, (C,), and whether each decision is only for classes of the group, and
+        for any class of the group, (C + A + 1,)."""
 
     @property
     def width(self) -> int:
-        """The number of columns of `flags`."""
+        """The number of columns that `flags` returns."""
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
-        """Return which rows (n,) count in each number: float64 (n, K), of the outcomes of all names in their order."""
+        """Return 1 for each number of `Outcomes` that a row counts in, else 0, group by group: (n, K), float64."""
         decisions = decisions % self.decisions  # a referral is the last one
         is_referred = decisions == self.decisions - 1
         is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
@@ -160,16 +161,16 @@ class OutcomeCounter:
             columns += [true & is_referred, missed, true & is_dangerous] if self._is_whole else []
         return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
 
-    def of(self, counts: Tensor) -> Mapping[str, Outcomes]:
-        """Return the outcomes by name of counts (..., K) of `flags`."""
+    def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
+        """Return the outcomes of each group, given sums of `flags` (..., K)."""
         parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)
         outcomes = dict[str, Outcomes]()
         for name, part in zip(self._groups, parts, strict=True):
-            true, right, predicted, *others = part.unbind(-1)
-            outcomes[name] = Outcomes(true, right, predicted, *(others or (0 * true, true - right, true - right)))
+            true, right, predicted, *further = part.unbind(-1)
+            outcomes[name] = Outcomes(true, right, predicted, *(further or (0 * true, true - right, true - right)))
         return outcomes
 
 
-def rate_of_groups(*, refers: bool) -> str:
-    """Return the rate by which groups of classes are shown and compared: recall would count referrals as misses."""
+def group_rate(*, refers: bool) -> str:
+    """Return the rate of groups of classes in tables and comparisons: recall would count referrals as misses."""
     return "error_rate" if refers else "recall"

@@ -1,4 +1,4 @@
-"""Requirements of a release: a model meets one if the interval of its value does, not the value alone."""
+"""Requirements that a model must meet to be released, tested by the bounds of its intervals."""
 
 import operator
 import re
@@ -21,20 +21,20 @@ RULE = "'dangerous_rate < 1 %', 'recall[malignant] > 0.98' or 'mpcs < MODEL + 0.
 
 @dataclass(frozen=True)
 class Requirement:
-    """Say what a value must keep for a model to be released, such as ``recall[malignant] > 0.98``.
+    """A limit that a metric must keep for a model to be released, such as ``recall[malignant] > 0.98``.
 
-    The bound of its 95 % interval must keep it, in all rows and in each group: the upper bound for ``<`` and ``<=``,
-    else the lower one. Without an interval no value passes. A model that breaks a requirement passes in at most 2.5 %
-    of evaluations, as far as intervals are valid. Several requirements, models and groups need no correction: a release
-    takes all of them (an intersection-union test; Berger, Technometrics 24, 1982). Each attempt needs new rows: of many
-    models that are tested on the same rows, one passes by luck.
+    The bound of the 95 % interval must keep the limit, on all rows and in each group: the upper bound for ``<`` and
+    ``<=``, else the lower one. A value without an interval fails. If intervals are valid, a model that violates a
+    requirement passes in at most 2.5 % of evaluations. Several requirements and groups need no correction, because a
+    release must meet all of them (an intersection-union test; Berger, Technometrics 24, 1982). Each attempt needs new
+    rows: if many models are tested on the same rows, one passes by luck.
 
     Args:
-        metric: A metric, or one by class, as `Result.value` takes it.
+        metric: A metric, or a rate by class, as in `Result.value`.
         sign: ``<``, ``<=``, ``>`` or ``>=``.
-        limit: A finite limit; with a reference, of the difference from its value.
+        limit: The limit, finite; with a reference, of the difference from its value.
         reference: A model to compare with, on all rows together. It is not itself tested.
-        is_percent: Whether limit, value and bound are shown in percent, as `parse` does for a limit in percent.
+        is_percent: Whether limit, value and bound are shown in percent; `parse` sets it for a limit in percent.
 
     Raises:
         ValueError: If the sign or the limit breaks its rule.
@@ -57,7 +57,7 @@ class Requirement:
             raise ValueError(f"sign must be one of {', '.join(SIGNS)}, and limit finite, but got {quoted(self)}.")
 
     def __str__(self) -> str:
-        """Return the requirement in words, which `parse` reads."""
+        """Return the requirement as text that `parse` reads."""
         side = "" if self.reference is None else f"{self.reference} {'-' if self.limit < 0 else '+'} "
         limit = abs(self.limit) if side else self.limit
         return f"{self.metric} {self.sign} {side}{f'{100 * limit:.10g} %' if self.is_percent else limit}"
@@ -67,7 +67,7 @@ class Requirement:
         """Read a requirement, such as ``dangerous_rate < 1 %`` or ``mpcs < MODEL + 0.001``.
 
         Raises:
-            ValueError: If the text is none.
+            ValueError: If the text is no requirement.
         """
         match = TEXT.fullmatch(text.strip())
         if match is None:
@@ -84,16 +84,16 @@ class Requirement:
 
 
 AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
-"""Beside a predictive value: a test set with more of a class has a higher precision for it."""
+"""Added to the outcome for a precision, which is higher in a test set with a larger share of the class."""
 
 
 class Outcome(NamedTuple):
-    """Whether a model meets a requirement."""
+    """The outcome of a requirement for a model, on all rows or in a group."""
 
     requirement: Requirement
     model: str
     group: str
-    """Such as ``site = north``; empty for all rows."""
+    """The group, such as ``site = north``; empty for all rows."""
     value: float
     bound: float
     """The end of the interval that must keep the limit; not finite if there is none."""
@@ -101,11 +101,11 @@ class Outcome(NamedTuple):
     reason: str
     """Why there is no bound; empty if there is one."""
     caution: str = ""
-    """A condition of the value other than the model."""
+    """A condition that the value depends on."""
 
 
 class RequirementError(MpcsError, AssertionError):
-    """A requirement is not met. The message is the table of what failed; `outcomes` has all.
+    """The error for requirements that are not met. Its message is a table of these; `outcomes` has all.
 
     Example:
         >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))
@@ -127,7 +127,7 @@ class RequirementError(MpcsError, AssertionError):
 
 
 def table_of(outcomes: Sequence[Outcome]) -> Table:
-    """Return a row for each; values and bounds of differences have a sign."""
+    """Return a table with a row for each outcome; values and bounds of differences have a sign."""
     rows = []
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:
         times, unit = (100, " %") if requirement.is_percent else (1, "")

@@ -1,4 +1,4 @@
-"""All that was measured of one or several classifiers or detectors: values, intervals, groups, comparisons."""
+"""The result of an evaluation of classifiers or detectors: values, intervals, groups and comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,53 +18,53 @@ from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning a
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
-OF_GROUPS = (
+ABOUT_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
 
 MAX_LINES = 18
-"""The most rows of the table that a notebook or a console shows at once."""
+"""The maximum number of rows of the table that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
-"""The most metrics that a plot shows unless they are named, and the most groups of a column."""
-ABOUT_RANGES = "Values are those of the middle costs. What follows is about these rows, chance aside."
+"""The maximum number of metrics of a plot by default, and of groups of a column."""
+ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
 @dataclass(frozen=True, repr=False)
 class Result(Generic[ScoresT]):
-    """The values of models on the same rows, with 95 % intervals, by group and class, and the models' comparison.
+    """The values of models on the same rows, with 95 % intervals, by group and class, and comparisons of models.
 
     It prints as tables.
     """
 
     models: Mapping[str, ScoresT]
-    """By model."""
+    """The scores of each model on all rows."""
     groups: Sequence[GroupScores] = ()
-    """One for each column and model."""
+    """The scores of groups, for each column and model."""
     comparisons: Sequence[Comparison] = ()
     has_concern: bool = False
-    """Whether a concern says which errors matter."""
+    """Whether a concern was given."""
     notes: Sequence[str] = ()
-    """Sentences about intervals and comparisons for the reader."""
+    """Sentences on intervals and comparisons."""
     cautions: Sequence[EvaluationWarning] = ()
-    """Warnings of what makes the values misleading."""
+    """Warnings that values may be misleading."""
     over_costs: OverCosts | None = None
-    """Statements for all costs, if costs are known as ranges."""
+    """Bounds of mean costs, if costs are known as ranges."""
     read: Sequence[str] = ()
-    """A line on the reading of each file."""
+    """A line on how each file was read."""
     without: Sequence[NotCompared] = ()
-    """Models that are not compared by a metric, and why; `notes` say so, too."""
+    """Pairs of models that could not be compared by a metric, and the reasons, which are also in ``notes``."""
 
     @property
     def first(self) -> ScoresT:
-        """The scores of the first model."""
+        """The scores of the first model on all rows."""
         return next(iter(self.models.values()))
 
     def scores(self, model: str | None = None, group: tuple[str, str] | None = None) -> Scores:
         """Return the scores of a model, or of a group of its rows.
 
         Args:
-            model: Its name; not needed for one model.
+            model: The name of the model; optional if there is only one.
             group: A column and one of its groups, such as ``("site", "north")``. Default: all rows.
 
         Raises:
@@ -84,7 +84,9 @@ class Result(Generic[ScoresT]):
         return groups[name]
 
     def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
-        """Return a value, also one by class, such as that of ``"recall[malignant]"``; see `scores` for the arguments.
+        """Return the value of a metric, or of a rate by class such as ``"recall[malignant]"``.
+
+        ``model`` and ``group`` are those of `scores`.
 
         Raises:
             ValueError: If there is no such metric, model or group.
@@ -92,22 +94,22 @@ class Result(Generic[ScoresT]):
         return self.find(metric, model, group)[0]
 
     def interval(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Interval | None:
-        """Return the 95 % interval of a value, (low, high), or None; the arguments and errors are those of `value`."""
+        """Return the 95 % interval of a value, (low, high), or None; arguments and errors are those of `value`."""
         return self.find(metric, model, group)[1]
 
     def find(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Measured:
-        """Return a value, its interval, and why it has none; the arguments and errors are those of `value`."""
+        """Return a value, its interval or None, and the reason for None; arguments and errors are those of `value`."""
         scores = self.scores(model, group)
-        if (found := scores.find(metric)) is not None:
-            return found
+        if (measured := scores.find(metric)) is not None:
+            return measured
         known = [*scores.values, *scores.by_class()]
         rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
         hint = self._way_to(metric) or did_you_mean(metric, known) or self._way_to(metric.partition("[")[0])
         raise ValueError(f"{rule}: {hint}" if hint else f"{rule}.")
 
     def _way_to(self, metric: str) -> str | None:
-        """Say how a metric that exists is measured, too."""
-        from mpcs_torch.metrics.register import BY_NAME, OF_CLASS  # takes seconds, so for an error alone
+        """Return how to request a registered metric; None for any other name."""
+        from mpcs_torch.metrics.register import BY_NAME, OF_CLASS  # takes seconds to import
 
         if metric not in BY_NAME and metric not in OF_CLASS:
             return None
@@ -115,11 +117,11 @@ class Result(Generic[ScoresT]):
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
     def require(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Return how requirements such as ``"recall[malignant] > 0.98"`` are met, if all are: see `Requirement`.
+        """Return the outcomes of requirements such as ``"recall[malignant] > 0.98"`` if all are met: see `Requirement`.
 
         Raises:
             RequirementError: If one is not met.
-            ValueError: If there is none, or one names what was not measured.
+            ValueError: If there are no requirements, or one names a metric that was not measured.
         """
         outcomes = self.check(*requirements)
         if not all(outcome.holds for outcome in outcomes):
@@ -127,15 +129,15 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def check(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Return how requirements are met by each model that is no reference, by all rows and by group, or are not.
+        """Return the outcome of each requirement for each model that is not a reference, on all rows and by group.
 
         Raises:
-            ValueError: If there is none, or one names what was not measured.
+            ValueError: If there are no requirements, or one names a metric that was not measured.
         """
         parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
         tested = [name for name in self.models if name not in {each.reference for each in parsed}]
         if not parsed or not tested:
-            rule = "require needs requirements, and a model that is no reference"
+            rule = "require needs requirements, and a model that is not a reference"
             raise ValueError(f"{rule}, but got {quoted(requirements)}.")
         outcomes = list[Outcome]()
         for requirement in parsed:
@@ -150,15 +152,15 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
-        """Return what is known of a model by group, or of its difference from the reference."""
+        """Return a model's value on all rows and by group, or its difference from the reference on all rows."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
             by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
             for column in (each for each in self.groups if each.model == model):
                 by_group |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
             if None in by_group.values():
-                named = "only if it is a metric that is named, as in metrics=['recall[CLASS]'] (--metrics)"
-                raise ValueError(f"a rate of a class is measured within groups {named}, but {metric} is not.")
+                rule = "rates of classes are measured by group only if they are named, as in metrics=['recall[CLASS]']"
+                raise ValueError(f"{rule} (--metrics), but {metric} is not.")
             return {group: measured for group, measured in by_group.items() if measured is not None}
         self.scores(reference)
         by = [each.by for each in self.comparisons] + [each.by for each in self.without]
@@ -182,7 +184,7 @@ class Result(Generic[ScoresT]):
         return [self.table(names) for names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
+        """Return a table with a row for each of the metrics (default: all), and a column for each of several models."""
         if len(self.models) == 1:
             return self.first.table(names)
         if names is None:
@@ -191,43 +193,38 @@ class Result(Generic[ScoresT]):
         return Table(["metric", *self.models], rows)
 
     def all_notes(self) -> list[str]:
-        """Return how rows were read, why metrics have no value or interval, and how intervals were made: sentences."""
-        remarks = dict[str, list[str]]()
+        """Return sentences on how rows were read, on metrics without value or interval, and on the intervals."""
+        models = dict[str, list[str]]()
         for name, scores in self.models.items():
             for remark in scores.remarks():
-                remarks.setdefault(remark, []).append(name)
-        added = [
+                models.setdefault(remark, []).append(name)
+        remarks = [
             f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
-            for remark, names in remarks.items()
+            for remark, names in models.items()
         ]
-        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
-        beside = self.first.table_remarks() if len(self.models) == 1 else []
-        return [*beside, *added, *self.notes, *of_groups]
+        of_groups = [ABOUT_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
+        of_table = self.first.table_remarks() if len(self.models) == 1 else []
+        return [*of_table, *remarks, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
-        """Return what makes the values misleading, with codes, and what was left out, of which model: sentences."""
-        named = [(name, note) for name, scores in self.models.items() for note in scores.notes]
-        left_out = [f"{name}: {note}" if len(self.models) > 1 else note for name, note in named]
+        """Return the warnings with their codes, and the metrics of each model that were left out, as sentences."""
+        start = "{}: " if len(self.models) > 1 else ""
+        left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
         return [*map(str, self.cautions), *left_out]
 
     def muted(self, *codes: str) -> Self:
-        """Return the result without the warnings of some codes, such as ``"E4"``."""
+        """Return the result without the warnings that have these codes, such as ``"E4"``."""
         return replace(self, cautions=[caution for caution in self.cautions if caution.code not in codes])
 
     def parts(self) -> list[Table | str]:
-        """Return the tables and sentences that say it all, in order."""
+        """Return all tables and sentences in order."""
         lines = "\n".join([*map(printable, self.read), self.first.headline()])
         parts: list[Table | str] = [lines, *self.sections()]
         if self.over_costs is not None:
             parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
         parts += map(printable, self.all_notes())
         for name, scores in self.models.items():
-            matrix, by_class = scores.confusion_table(), scores.class_table()
-            if len(self.models) > 1 and matrix is not None:
-                parts.append(printable(f"{name}, decisions by class"))
-            if len(self.models) == 1 or matrix is not None:
-                parts += [table for table in (matrix, by_class) if table is not None]
-                parts += ["\n".join(work)] if (work := scores.remarks_of_referrals()) else []
+            parts += scores.class_parts(printable(f"{name}, decisions by class") if len(self.models) > 1 else "")
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))
@@ -243,13 +240,13 @@ class Result(Generic[ScoresT]):
         return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in [*self.parts(), *warnings])
 
     def __repr__(self) -> str:
-        """Return the first lines of the text of `print`: a notebook shows `_repr_html_` instead."""
+        """Return the first lines of the printed text; a notebook shows `_repr_html_` instead."""
         lines = [*self.first.headline().splitlines(), *self.table().markdown().splitlines()]
         lines = lines[:MAX_LINES] + (["..."] if len(lines) > MAX_LINES else [])
         return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
 
     def _repr_html_(self) -> str:
-        """Return how rows were read and the values as a table, and all else folded, which a notebook shows."""
+        """Return the page for a notebook: the table of values, and all else collapsed."""
         whole = self.table()
         first, rest = Table(whole.header, whole.rows[:MAX_LINES]), Table(whole.header, whole.rows[MAX_LINES:])
         warnings = [f"warning: {warning}" for warning in self.warnings()]
@@ -264,14 +261,14 @@ class Result(Generic[ScoresT]):
         return f"{head}{first._repr_html_()}{alerts}{folded}"
 
     def plot(self, names: Sequence[str] | str | None = None) -> Any:
-        """Draw values with their intervals, of all rows and by group, and the differences of models.
+        """Plot values with their intervals, of all rows and by group, and the differences of models.
 
         Args:
-            names: Of metrics, also by class, such as ``recall[malignant]``. Default: up to 6, those by which models are
-                compared, else the first ones with intervals.
+            names: The metrics, or rates by class such as ``recall[malignant]``. Default: up to 6 metrics that models
+                are compared by, or else the first ones with intervals.
 
         Returns:
-            The figure, of pyplot, and its axes: one, or a list.
+            The pyplot figure, and its axes: one, or a list.
 
         Raises:
             ModuleNotFoundError: If matplotlib is missing.
@@ -292,13 +289,13 @@ class Result(Generic[ScoresT]):
                     for row, scores in rows.items()
                 }
                 compared = [row for row in self.comparisons if row.by.metric == name]
-                apart = {f"{row.second} - {row.first}": (*row.paired[2:5],) for row in compared}
-                panels.append(Panel(name, values, apart))
+                differences = {f"{row.second} - {row.first}": (*row.paired[2:5],) for row in compared}
+                panels.append(Panel(name, values, differences))
             figure = result_figure(panels, list(self.models), on=on)
         return figure, figure.axes[0] if len(figure.axes) == 1 else figure.axes
 
     def _main_metrics(self) -> list[str]:
-        """Return those by which models are compared, else the first ones with intervals, or of tables of groups."""
+        """Return the metrics that models are compared by, or else the first ones with intervals."""
         compared = dict.fromkeys(row.by.metric for row in self.comparisons)
         groups, whole = self.groups, GroupScores("", "", self.first, {})
         names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
@@ -306,7 +303,7 @@ class Result(Generic[ScoresT]):
         return (sure or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
-        """Return the worst groups of the first model, with the scores of each model."""
+        """Return the scores of each model for the groups that are worst for the first model."""
         rows = dict[str, list[Scores | None]]()
         columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
@@ -320,7 +317,7 @@ class Result(Generic[ScoresT]):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
+        """Return everything as dictionaries, lists, strings and numbers, for `json`."""
         plain: dict[str, Any] = {**({"read": list(self.read)} if self.read else {}), **self.first.about()}
         if len(self.models) == 1:
             plain |= self.first.to_dict()
@@ -363,10 +360,10 @@ class Result(Generic[ScoresT]):
         return plain
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame: a row for each model, group and metric, with value, low and high.
+        """Return a pandas DataFrame with a row for each model, group and metric: its value and its interval.
 
-        Rates of classes are metrics such as ``recall[malignant]``; a difference of two models has its metric, both
-        models as ``"B - A"``, the column ``difference``, and its corrected p-value.
+        Rates of classes are metrics such as ``recall[malignant]``. A difference of two models has the model
+        ``"B - A"``, the column ``difference``, and p-values.
 
         Raises:
             ModuleNotFoundError: If pandas is missing.
@@ -382,29 +379,21 @@ class Result(Generic[ScoresT]):
             for name, value in scores.values.items()
         ]
         rows += [
-            (model, column, group, name, value, *(ends or (nan, nan)), nan, nan)
+            (model, column, group, name, *_effect(measured), nan, nan)
             for model, column, group, scores in parts
-            for name, (value, ends, _) in scores.by_class().items()
+            for name, measured in scores.by_class().items()
             if name not in scores.values
         ]
-        rows += [
-            (
-                f"{each.second} - {each.first}",
-                "difference",
-                "",
-                each.by.metric,
-                *each.paired[2:],
-                each.adjusted_p_value,
-            )
-            for each in self.comparisons
-        ]
+        for each in self.comparisons:
+            place = f"{each.second} - {each.first}", "difference", "", each.by.metric
+            rows.append((*place, *each.paired[2:], each.adjusted_p_value))
         numbers = ["value", "low", "high", "p_value", "adjusted_p_value"]
         return pd.DataFrame(rows, columns=["model", "column", "group", "metric", *numbers])
 
 
-def _effect(found: Measured | None) -> tuple[float, float, float]:
-    """Return a value and the ends of its interval, NaN for what there is not."""
-    value, ends, _ = found or (nan, None, "")
+def _effect(measured: Measured | None) -> tuple[float, float, float]:
+    """Return a value and the ends of its interval; NaN if missing."""
+    value, ends, _ = measured or (nan, None, "")
     return (value, *(ends or (nan, nan)))
 
 
@@ -416,11 +405,11 @@ def _cell(scores: Scores, name: str) -> str:
 
 
 MAX_ROWS = 12
-"""Above it, a terminal shows only the rows of the first metrics."""
+"""The maximum number of comparisons in a table; of more, only those by the first metrics are shown."""
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the rows of the first metrics, as many as fit but at least those of one, and the other metrics."""
+    """Return the comparisons by the first metrics that fit a table (at least one), and the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)
@@ -432,7 +421,7 @@ def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[s
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return a row for each metric and pair of systems."""
+    """Return a table with a row for each metric and pair of systems."""
     rows = []
     for row in comparisons:
         paired, systems = row.paired, [row.measure, row.first, row.second]

@@ -1,4 +1,4 @@
-"""The risks of rows, which reports need beside sums: that a decision is a dangerous error, by its probabilities."""
+"""Keep the estimated risk of each row for reports: the probability that its decision is a dangerous error."""
 
 import torch
 from torch import Tensor
@@ -10,29 +10,29 @@ from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
 MAX_CLASSES = 1000
-"""With more, pairs of classes would take much memory."""
+"""The maximum number of classes, because pairs of classes take memory."""
 
 
 class RowRisks:
-    """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
+    """The risk of each row that its decision is a dangerous error, by its own probabilities.
 
-    Held for a row are 5 bytes, and 9 more for two classes, or 8 for a weight. Nothing is held for soft labels, or for
-    more classes than `MAX_CLASSES`, of which the pairs would take much memory.
+    A row takes 5 bytes, and 9 more for two classes, or 8 more for a weight. Rows with soft labels or decisions, or with
+    more classes than `MAX_CLASSES`, are not kept.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks, whether decisions are dangerous, and weights, or for two classes scores and labels of the second."""
+        """Risks and whether decisions are dangerous errors; then weights, or for two classes scores and labels."""
         self._pairs: Tensor | None = None
         self.is_weighted = False
 
     def begin(self, chosen: ChosenMetrics) -> None:
-        """Learn which errors are dangerous, before the first row."""
+        """Set the dangerous errors, before the first row is added."""
         if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MAX_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
 
     def add(self, rows: Rows) -> None:
-        """Add the next rows."""
+        """Add rows."""
         self.is_weighted = rows.weights is not None
         if self._pairs is None:
             return
@@ -45,12 +45,12 @@ class RowRisks:
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return the risks, float32 (N,), which decisions are dangerous errors, bool, and weights; None if not held."""
+        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), and weights; None if not kept."""
         columns = self._columns()
         return tuple(columns if len(columns) == 3 else columns[:2]) or None
 
     def trials(self) -> tuple[Tensor, Tensor] | None:
-        """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
+        """Return the probability of the second of two classes, (N,), float64, and whether it is true, (N,).
 
         Returns:
             None for more classes, or if one of the two is absent.

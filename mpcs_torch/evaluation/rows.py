@@ -1,4 +1,4 @@
-"""Rows of a model."""
+"""Rows of predictions and labels."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -12,37 +12,38 @@ from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 REPEATED = 2**17
-"""The scores of a part of rows that are repeated."""
+"""The number of scores of a part of repeated rows."""
 
 
 class Rows(NamedTuple):
-    """Rows of a model."""
+    """The predictions of a model for some rows, and their labels."""
 
     probs: Tensor
     """(n, C) probabilities, or (n, 1), int64, decisions."""
     target: Tensor
-    """(n,), or (n, C) soft labels: degrees of truth, or shares with the sum 1."""
+    """(n,), int64, classes; or (n, C) soft labels: degrees of truth, or shares that sum to 1."""
     ids: Tensor
-    """(n,), int64: identifiers of what is independent, a row or its cluster, by which models are paired."""
+    """(n,), int64: identifiers of rows, or of clusters if rows have them, by which models are paired."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
-    """(n,), int64 codes by column."""
+    """(n,), int64: the code of the group of each row, by column."""
     weights: Tensor | None = None
-    """(n,), float64, at least 0; None if all rows count alike."""
+    """(n,), float64, at least 0; None if rows have none."""
     costs: Tensor | None = None
-    """(n, C), float64: what each decision costs; None if no metric takes them."""
+    """(n, C), float64: the cost of each decision; None if no metric takes costs."""
     frequencies: Tensor | None = None
-    """(n,), int64, at least 1: how often each row is repeated; None for once."""
+    """(n,), int64, at least 1: the number of independent rows that each stands for; None for 1."""
 
     def at(self, places: Tensor | slice) -> "Rows":
-        """Return some of the rows."""
+        """Return the rows at some places, or with True in a mask (n,)."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
         numbers = (None if each is None else each[places] for each in self[4:])
         return Rows(self.probs[places], self.target[places], self.ids[places], groups, *numbers)
 
     def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
-        """Return rows of one class each: (m,) places of these rows, (m,) their classes, and (m,) weights.
+        """Split rows with shares of several classes into one weighted row per class.
 
-        A row with shares of several classes is one of each of them, weighted by its share.
+        Returns:
+            The place of the original row, the class, and the weight of each new row: (m,) each.
         """
         if self.target.ndim == 1:
             return slice(None), self.target, self.weights
@@ -51,9 +52,9 @@ class Rows(NamedTuple):
         return places, classes, shares if self.weights is None else shares * self.weights[places]
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
-        """Yield the rows as often as their frequencies say, in parts of `REPEATED` scores.
+        """Yield each row as often as its frequency, in parts of `REPEATED` scores.
 
-        Repeats are independent rows, whose identifiers count on from that of the row, unless these are of clusters.
+        Repeats are independent, so their identifiers continue from that of the row, unless it is that of a cluster.
         """
         if self.frequencies is None:
             yield self
@@ -68,13 +69,13 @@ class Rows(NamedTuple):
             yield part if is_clustered else part._replace(ids=part.ids + numbers - first)
 
     def weighted_by(self, of_classes: Tensor) -> "Rows":
-        """Return the rows with weights that are multiplied by that of their class, (C,)."""
+        """Multiply the weights of the rows by those of their classes, (C,)."""
         weights = of_classes[self.target]
         return self._replace(weights=weights if self.weights is None else weights * self.weights)
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
-        """Return the rows of one or more parts with the same columns."""
+        """Concatenate one or more parts with the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
         optional = zip(*(each[4:] for each in parts), strict=True)
@@ -83,14 +84,14 @@ class Rows(NamedTuple):
 
 
 def names_in(values: Any) -> list[Any]:
-    """Return the values of labels or decisions that are names; empty if they are numbers."""
+    """Return labels or decisions as a list if they are names; an empty list if they are numbers."""
     values = values.to_numpy() if hasattr(values, "to_numpy") else values  # a frame of pandas lists its columns
     plain = [] if isinstance(values, Tensor) else values.tolist() if hasattr(values, "tolist") else values
     return list(plain) if any(isinstance(each, str) for each in plain) else []
 
 
-def numbers_of(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor:
-    """Return labels or decisions as a tensor; names are looked up."""
+def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor:
+    """Return labels or decisions as a tensor; names become their ``numbers``."""
     if not (names := names_in(values)):
         return as_tensor(values, argument)
     if unknown := [name for name in names if name not in numbers]:
@@ -101,23 +102,24 @@ def numbers_of(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor
 
 def is_decisions(preds: Any) -> bool:
     """Return whether predictions are decisions: names, or integers (N,)."""
-    return bool(names_in(preds)) or (
-        (numbers := as_tensor(preds, "preds")).ndim == 1 and not numbers.is_floating_point()
-    )
+    if names_in(preds):
+        return True
+    numbers = as_tensor(preds, "preds")
+    return numbers.ndim == 1 and not numbers.is_floating_point()
 
 
 def check_order(preds: Any, target: Any) -> None:
-    """Refuse predictions and labels that are given in the order of scikit-learn, where that can be seen."""
+    """Refuse predictions and labels in scikit-learn's order, target before preds, if they show it."""
     preds_first = "preds come first, evaluate(preds, target)"
     if isinstance(target, Mapping):
         raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
     if not is_decisions(preds):
-        given = as_tensor(preds, "preds")
-        if given.ndim != 2 or not given.is_floating_point():
+        scores = as_tensor(preds, "preds")
+        if scores.ndim != 2 or not scores.is_floating_point():
             rule = "preds must be probabilities (N, C), also of two classes, or decisions (N,), as integers or names"
-            ways = "torch.stack([1 - p, p], 1) of the probability of class 1, or evaluate_detectors for other scores"
-            way = ways if given.ndim == 1 and given.is_floating_point() else preds_first
-            raise ValueError(f"{rule}, but got {given.dtype} {tuple(given.shape)}: {way}.")
+            of_one = "torch.stack([1 - p, p], 1) of the probability of class 1, or evaluate_detectors for other scores"
+            way = of_one if scores.ndim == 1 and scores.is_floating_point() else preds_first
+            raise ValueError(f"{rule}, but got {scores.dtype} {tuple(scores.shape)}: {way}.")
     elif not names_in(target) and ((labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()):
         rule = "target must hold one class for each row where preds are decisions"
         raise ValueError(f"{rule}, but is {labels.dtype} {tuple(labels.shape)}: {preds_first}.")
@@ -127,22 +129,23 @@ Prevalence = Mapping[str, float] | Sequence[float] | Tensor
 
 
 def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Sequence[str]) -> Tensor:
-    """Return the weight of each class, (C,), by which classes have other shares, and all weights the mean 1.
+    """Return class weights, (C,), that give each class the requested share; the mean weight of all rows is 1.
 
     Args:
-        rows: All rows, in parts, without frequencies. Weights that they have are multiplied by these.
+        rows: All rows, in parts, without frequencies. Their own weights are taken into account.
         prevalence: ``(C,)``, or by name: the share of each class, with the sum 1.
         class_names: C names.
 
     Raises:
-        ValueError: If the shares do not name the classes, or do not sum to 1, or a class with a share has no rows.
+        ValueError: If the names differ from those of the classes, the shares do not sum to 1, or a class with a share
+            has no rows.
     """
     names = class_names
     if isinstance(prevalence, Mapping):
-        if {*map(str, prevalence)} != {*names}:
-            rule = f"prevalence must name all classes, {quoted(names)}"
-            raise ValueError(f"{rule}, but names {quoted(list(prevalence))}.")
-        prevalence = [{str(name): share for name, share in prevalence.items()}[name] for name in names]
+        by_name = {str(name): share for name, share in prevalence.items()}
+        if by_name.keys() != {*names}:
+            raise ValueError(f"prevalence must name all classes, {quoted(names)}, but names {quoted(list(by_name))}.")
+        prevalence = [by_name[name] for name in names]
     shares = as_tensor(prevalence, "prevalence").double()
     if shares.shape != (len(names),) or not (shares >= 0).all() or not sums_to_1(shares):
         rule = f"prevalence must be {len(names)} shares with the sum 1"

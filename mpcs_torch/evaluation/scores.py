@@ -1,5 +1,6 @@
-"""The values of the rows of a model, with their intervals, and those of each group of rows."""
+"""The values of a model on some rows, with intervals, and by group."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, isinf, isnan, nan
@@ -16,17 +17,17 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 
 
 Measured = tuple[float, Interval | None, str]
-"""A value, with its interval or the reason why it has none."""
+"""A value, its interval (or None), and the reason if it has none."""
 ALL_IN_ONE = 12
-"""Up to this number of metrics, such as those that were named, one table shows them in their order."""
+"""The maximum number of metrics that one table shows in the requested order; more are split into sections."""
 
 
 class DetectorMetric(NamedTuple):
-    """A metric of a detector, as tables show it; the fields mean what they mean in `MetricEntry`."""
+    """A metric of a detector, with the fields of `MetricEntry` that tables use."""
 
     name: str
     title: str
-    """As a sentence says it."""
+    """Its name in sentences."""
     direction: Direction = "min"
     in_group_tables: bool = False
     group_rank: int | None = None
@@ -36,175 +37,164 @@ class DetectorMetric(NamedTuple):
 
 
 def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return the names of metrics, in any order, in the sections that show them, none empty.
+    """Return the names of metrics by section of the tables; empty sections are left out.
 
-    Without a concern that says which errors matter, metrics of concern repeat the error rate, so only MPCS comes first.
+    Without a concern, metrics of concern repeat the error rate, so they come last.
     """
     if len(entries) <= ALL_IN_ONE:
         return [[entry.name for entry in entries]]
     leading = ("main", "concern") if has_concern else ("main",)
-    first = [entry.name for entry in entries if entry.section in leading]
-    others = [entry.name for entry in entries if entry.section not in leading]
-    return [names for names in (first, others) if names]
+    first, last = ([entry.name for entry in entries if (entry.section in leading) == is_in] for is_in in (True, False))
+    return [names for names in (first, last) if names]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The values of some rows."""
+    """The values of a model on some rows."""
 
     rows: int
     entries: "Sequence[MetricEntry | DetectorMetric]"
-    """The metrics, in the order in which they are shown."""
+    """The metrics, in the order of tables."""
     values: Mapping[str, float]
-    """By metric."""
+    """The value of each metric."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
-    """By metric: 95 % intervals, of those that have one."""
+    """The 95 % interval of each metric that has one."""
     without_interval: Mapping[str, str] = field(default_factory=dict)
-    """Why other metrics have none, by metric; empty without intervals."""
+    """The reason why other metrics have no interval, by metric; empty if intervals were not requested."""
     notes: Sequence[str] = ()
     """Metrics that were left out, and the reasons."""
     file_notes: Sequence[str] = ()
-    """Remarks on how a file was read: columns that were left out, rounded probabilities."""
+    """Notes on how a file was read: columns that were left out, rounded probabilities."""
 
     def by_class(self) -> dict[str, Measured]:
-        """Return the rates of classes, such as ``recall[malignant]``."""
+        """Return the rates of classes, such as ``recall[malignant]``; empty for detectors."""
         return {}
 
     @property
     def is_weighted(self) -> bool:
-        """Whether rows of classifiers count by weights, in all that is counted by class."""
+        """Whether counts of classes are sums of weights."""
         return False
 
     @property
-    def of_class_groups(self) -> dict[str, Direction]:
-        """The rates of groups of classes in tables of metrics, and which values are better."""
+    def class_group_rates(self) -> dict[str, Direction]:
+        """The rates of groups of classes in tables of metrics, and their better directions."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
-        """Return what is known of a metric, or of a rate by class; None if it was not measured."""
+        """Return a metric, or a rate by class; None if it was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
         reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
         return self.values[metric], self.intervals.get(metric), reason
 
     def headline(self) -> str:
-        """Say how many rows there are."""
+        """Return the number of rows as text."""
         return f"{self.rows} rows"
 
     def sizes(self) -> dict[str, int]:
-        """Return the numbers of rows, by what they are called."""
+        """Return the numbers of rows, by kind of row."""
         return {"rows": self.rows}
 
     def about(self) -> dict[str, Any]:
-        """Return what all models have in common, for `to_dict`."""
+        """Return the facts that all models share, for `to_dict`."""
         return dict(self.sizes())
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a row for each metric, or for some; with a column of intervals if there are any."""
+        """Return a table with a row for each of the metrics (default: all), and their intervals if any has one."""
         rows = [[name, in_table(self.values[name])] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
-    def class_table(self) -> Table | None:
-        """Return a row for each class; None if there are none to show."""
-        return None
-
-    def confusion_table(self) -> Table | None:
-        """Return how classes were decided where rows may be referred; None elsewhere."""
-        return None
-
-    def remarks_of_referrals(self) -> list[str]:
-        """Return the work that referrals make, in sentences."""
+    def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
+        """Return tables and sentences by class; of several models, under a title, only those that may refer rows."""
         return []
 
     def interval(self, name: str) -> str:
-        """Return the interval of a metric as text, empty if it has none."""
+        """Return the interval of a metric as text; empty if it has none."""
         return interval_text(self.intervals[name]) if name in self.intervals else ""
 
     def undefined(self) -> dict[str, str]:
-        """Return why metrics are NaN or infinite, by metric."""
-        return {name: reason_of(value) for name, value in self.values.items() if not isfinite(value)}
+        """Return the reasons why metrics are NaN or infinite, by metric."""
+        return {name: undefined_reason(value) for name, value in self.values.items() if not isfinite(value)}
 
     def remarks(self) -> list[str]:
-        """Return how the file was read, and why metrics have no value or no interval, in sentences."""
-        valueless, bare = dict[str, list[str]](), dict[str, list[str]]()
+        """Return sentences on how the file was read, and why metrics have no value or no interval."""
+        by_reason = defaultdict[tuple[str, str], list[str]](list)
         for name, reason in self.undefined().items():
-            valueless.setdefault(reason, []).append(f"{name} is {self.values[name]:g}")
+            by_reason["", reason].append(f"{name} is {self.values[name]:g}")
         for name, reason in self.without_interval.items():
-            bare.setdefault(reason, []).append(name)
-        return [
-            *self.file_notes,
-            *(f"{', '.join(names)}: {reason}." for reason, names in valueless.items()),
-            *(f"No interval for {', '.join(names)}: {reason}." for reason, names in bare.items()),
-        ]
+            by_reason["No interval for ", reason].append(name)
+        missing = (f"{start}{', '.join(names)}: {reason}." for (start, reason), names in by_reason.items())
+        return [*self.file_notes, *missing]
 
     def table_remarks(self) -> list[str]:
-        """Return the notes for the table, in sentences."""
+        """Return sentences that explain the table of values."""
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """Return values and intervals as dictionaries, lists, texts and numbers."""
+        """Return values and intervals as dictionaries, lists, strings and numbers."""
         plain: dict[str, Any] = {"metrics": dict(self.values)}
         if self.intervals:
             plain |= {"intervals": dict(self.intervals), "without_interval": dict(self.without_interval)}
         return plain
 
 
-def reason_of(value: float) -> str:
-    """Return why a value is infinite or NaN, if no more is known."""
+def undefined_reason(value: float) -> str:
+    """Return the general reason why a value is infinite or NaN."""
     return "it is infinite on these rows" if isinf(value) else "it is 0 / 0 on these rows"
 
 
 def interval_text(interval: Interval, digits: int = 4) -> str:
-    """Return an interval as text."""
+    """Format an interval."""
     return f"{interval[0]:.{digits}g} to {interval[1]:.{digits}g}"
 
 
 SELECTED = " (selected as worst)"
-"""Said of the group that is picked for its value, of at least `SELECTS`: its interval has less than its confidence."""
+"""Marks the worst of at least `SELECTS` groups, because its interval covers less often than 95 %."""
 SELECTS = 5
 MAX_SHOWN = 40
-"""The number of groups above which a table shows only the worst ones."""
+"""The maximum number of groups in a table; of more, only the worst are shown."""
 MAX_COLUMNS = 6
-"""The number of metrics above which a table, for a terminal, shows only the main ones."""
+"""The maximum number of metrics in a table of groups, which must fit a terminal; of more, only the main ones are shown.
+"""
 
 
 class GroupScores(NamedTuple):
-    """The metrics of a model for each group of a column."""
+    """The scores of a model for each group of a column."""
 
     model: str
     column: str
     pooled: Scores
-    """Of all rows."""
+    """The scores of all rows."""
     groups: Mapping[str, Scores]
-    """By group."""
+    """The scores of each group."""
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """By metric: which values are better. Counts, which grow with a group, are left out, unless all are counts."""
+        """The better direction of each metric; counts, which grow with a group, are left out unless all are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
     @property
     def has_intervals(self) -> bool:
-        """Whether a group has any."""
+        """Whether a group has intervals."""
         return any(scores.intervals for scores in self.groups.values())
 
     @property
     def ranked_by(self) -> str:
-        """The metric by which groups are ranked."""
+        """The metric that groups are ranked by."""
         return self._ranking[0]
 
     @property
     def _ranking(self) -> list[str]:
-        """The metrics by which groups are ranked: each where those before are equal."""
+        """The metrics that groups are ranked by; each one breaks ties of those before."""
         ranks = [(entry.group_rank, entry.name) for entry in self.pooled.entries if entry.group_rank is not None]
         directed = (name for name, direction in self.directions.items() if direction is not None)
         return [name for _, name in sorted(ranks)] or [next(directed, next(iter(self.directions)))]
 
     def order(self) -> str:
-        """Say how the groups are ordered."""
+        """Return the order of the groups as text."""
         return f"the worst {self.ranked_by} first"
 
     def worst_first(self) -> list[str]:
@@ -220,15 +210,14 @@ class GroupScores(NamedTuple):
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
 
-        Groups without a value are left out, such as those without samples of a class. Counts, which grow with a group,
-        have no summaries, and metrics of which neither high nor low values are better have no worst value. A single
-        group has none either.
+        Groups without a value, such as those without samples of a class, are left out. Counts, which grow with a group,
+        have no summaries, metrics without a better direction have no worst value, and a single group has no summaries.
         """
         if len(self.groups) < 2:
             return {}
         summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
-        for name, direction in (self.directions | self.pooled.of_class_groups).items():
-            values = (found[0] for scores in self.groups.values() if (found := scores.find(name)))
+        for name, direction in (self.directions | self.pooled.class_group_rates).items():
+            values = (each[0] for scores in self.groups.values() if (each := scores.find(name)))
             finite = [value for value in values if isfinite(value)] or [nan]
             worst = {"min": max(finite), "max": min(finite), None: nan}[direction]
             spread = max(finite) - min(finite)
@@ -237,16 +226,16 @@ class GroupScores(NamedTuple):
         return summary
 
     def main_metrics(self) -> list[str]:
-        """Return the metrics of tables: all if they are few."""
+        """Return the metrics of tables: all, or the main ones if they are many."""
         metrics = list(self.directions)
         if len(metrics) > MAX_COLUMNS:
             metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
-        return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.of_class_groups]
+        return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.class_group_rates]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
-        """Return a row for each group, the worst first, then `summaries`, and all rows.
+        """Return a table with a row for each group, the worst first, for `summaries`, and for all rows.
 
-        There is a column for each of the metrics (default: the main ones), with the intervals of groups and all rows.
+        It has a column for each of the metrics (default: `main_metrics`), with intervals.
         """
         metrics = self.main_metrics() if metrics is None else metrics
         groups, sizes = self.worst_first(), self.pooled.sizes()
@@ -267,9 +256,9 @@ class GroupScores(NamedTuple):
 
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
-    """Return the value of each metric with its interval, such as ``0.0475 (0.029 to 0.073)``."""
-    known = (scores.find(metric) or (nan, None, "") for metric in metrics)
-    return [_cell(value) + ("" if ends is None else f" ({interval_text(ends, 3)})") for value, ends, _ in known]
+    """Format the value of each metric with its interval, such as ``0.0475 (0.029 to 0.073)``."""
+    measured = (scores.find(metric) or (nan, None, "") for metric in metrics)
+    return [_cell(value) + ("" if ends is None else f" ({interval_text(ends, 3)})") for value, ends, _ in measured]
 
 
 def _cell(value: float) -> str:

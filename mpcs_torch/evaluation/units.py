@@ -1,4 +1,4 @@
-"""Combine the rows of each unit of decision, such as a patient, into one row, before anything is evaluated."""
+"""Combine the rows of each unit of decision, such as a patient, to one row."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Self
@@ -15,22 +15,21 @@ from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE, sums_to_1
 
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
-"""A rule by which rows of a unit become one.
+"""The rule that combines the rows of a unit; see ``combine`` of `mpcs_torch.evaluate`.
 
-``"mean"``: the mean of their probabilities. ``"worst"``: each class or a worse one is as probable as in the row where
-that is most probable; differences of these are probabilities again, and decisions or labels become the worst of them.
-A function of the probabilities of a unit, (n, C) -> (C,), is another rule.
+``"worst"`` takes, for each class, the highest probability of "this class or a worse one" of any row. The differences
+between classes are probabilities again.
 """
 
 
 def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: int) -> Tensor:
     """Return the classes from the least to the most severe: (C,), int64.
 
-    A class is worse than another one if mistaking it for that costs more than the reverse; where both cost the same, or
-    there is no concern, if it comes later.
+    Class A is worse than B if mistaking A for B costs more than the reverse. If both cost the same, or without a
+    concern, the later class is worse.
 
     Raises:
-        ValueError: If that is no order.
+        ValueError: If these comparisons contain a cycle.
     """
     places = torch.arange(num_classes)
     if concern is None:
@@ -39,20 +38,20 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
     is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
     severity = is_worse.sum(1).argsort()
     if not is_worse.sum(1)[severity].equal(places):
-        rule = "combine='worst' needs classes in an order of severity, but the costs of concern go round in a circle"
-        raise ValueError(f"{rule} with the order of classes: put the worst class last, or combine by a function.")
+        rule = "combine='worst' needs classes in an order of severity, but by the costs of concern some form a cycle"
+        raise ValueError(f"{rule}: put the worst class last, or combine by a function.")
     return severity
 
 
 class DecisionUnits(NamedTuple):
-    """Say which rows belong to each unit of decision, and how they are combined."""
+    """The unit of decision of each row, and the rule that combines rows."""
 
     units: Groups
     combine: Combine = "mean"
     severity: Tensor | None = None
     """(C,): the classes from the least to the most severe, for ``"worst"``."""
     column: str = ""
-    """The name of the units, such as patients, if it is known."""
+    """The column of units, such as patients; empty if unknown."""
 
     @classmethod
     def of(
@@ -64,14 +63,14 @@ class DecisionUnits(NamedTuple):
         rows: int,
         column: str = "",
     ) -> Self:
-        """Return the units of rows by their names, (N,) or `Groups`; refuse another rule, or classes without order."""
+        """Return the units of rows, given their names (N,) or `Groups`; refuse unknown rules and unordered classes."""
         if not callable(combine) and combine not in ("mean", "worst"):
             raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
         severity = order_of_severity(concern, num_classes) if combine == "worst" else None
         return cls(group_codes("unit", units, rows), combine, severity, column)
 
     def note(self, class_names: Sequence[str]) -> str:
-        """Say how many rows became how many units, and how."""
+        """Return a sentence on the number of rows and units, and on the rule."""
         how = str(self.combine) if isinstance(self.combine, str) else "a function"
         order = [] if self.severity is None else self.severity.tolist()
         names = [class_names[label] for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])]
@@ -81,27 +80,27 @@ class DecisionUnits(NamedTuple):
         return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
 
     def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
-        """Return a row for each unit, with its number as identifier unless rows have clusters.
+        """Return a row for each unit; its identifier is its number, unless rows have clusters.
 
         Raises:
-            ValueError: If rows of a unit differ in groups, clusters or numbers, or the rule does not combine them.
+            ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or the rule cannot
+                combine their labels or decisions.
         """
-        is_decided = not rows.probs.is_floating_point()
         columns = {"weights": rows.weights, "costs": rows.costs, "frequencies": rows.frequencies}
-        numbers = {name: None if each is None else self.same(each, name) for name, each in columns.items()}
-        groups = {column: self.same(codes, f"groups[{column!r}]") for column, codes in rows.groups.items()}
+        if rows.probs.is_floating_point():
+            probs = self.probabilities(rows.probs)
+        else:
+            probs = self.classes(rows.probs[:, 0], num_classes, "decisions").unsqueeze(1)
         return Rows(
-            self.classes(rows.probs[:, 0], num_classes, "decisions").unsqueeze(1)
-            if is_decided
-            else self.probabilities(rows.probs),
+            probs,
             self.classes(rows.target, num_classes) if rows.target.ndim == 1 else self.probabilities(rows.target),
             self.same(rows.ids, "clusters") if is_clustered else torch.arange(len(self.units.names)),
-            groups,
-            **numbers,
+            {column: self.same(codes, f"groups[{column!r}]") for column, codes in rows.groups.items()},
+            **{name: None if each is None else self.same(each, name) for name, each in columns.items()},
         )
 
     def probabilities(self, probs: Tensor) -> Tensor:
-        """Combine probabilities of rows (N, C), or degrees of truth: (U, C)."""
+        """Combine probabilities or degrees of truth (N, C): (U, C)."""
         if self.combine == "mean":
             return self.mean(probs)
         if self.severity is not None:
@@ -112,12 +111,12 @@ class DecisionUnits(NamedTuple):
             return by_class
         order, ends = self.units.codes.argsort(stable=True), self.units.codes.bincount().cumsum(0)[:-1]
         parts = probs[order].tensor_split(ends)
-        return torch.stack([self._called(part, name) for part, name in zip(parts, self.units.names, strict=True)])
+        return torch.stack([self._by_function(part, name) for part, name in zip(parts, self.units.names, strict=True)])
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
-        """Combine the classes of rows (N,) by the rule of probabilities, as if they were certain: (U,).
+        """Combine classes (N,) as one-hot probabilities: (U,).
 
-        The mean needs rows of a unit to agree, and so do referrals and coarse answers.
+        With ``"mean"``, the rows of a unit must agree. Referrals and coarse answers must always agree.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):
@@ -130,20 +129,20 @@ class DecisionUnits(NamedTuple):
         return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
-        """Return the value that all rows of each unit have: (U,)."""
+        """Return the value of each unit, which its rows must share: (U, ...)."""
         low, high = (self._reduced(values, end) for end in ("amin", "amax"))
         self._refuse(low != high, what)
         return low
 
     def trials(self, scores: Tensor, is_target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the score of each unit of trials, the mean or the highest, and whether all, or one, are targets."""
+        """Return the mean or the highest score of each unit of trials, and whether it is a target: (U,) each."""
         if callable(self.combine):
             raise ValueError("combine must be 'mean' or 'worst' for scores of detectors, but is a function.")
         reduced = self.mean if self.combine == "mean" else self.highest
         return reduced(scores), self.classes(is_target.long(), 2) == 1
 
     def combined_groups(self, groups: Groups, what: str) -> Groups:
-        """Return the group that all rows of each unit have."""
+        """Return the group of each unit, which its rows must share."""
         return Groups(groups.names, self.same(groups.codes, what))
 
     def mean(self, values: Tensor) -> Tensor:
@@ -164,14 +163,12 @@ class DecisionUnits(NamedTuple):
     def _refuse(self, is_wrong: Tensor, what: str) -> None:
         if is_wrong.any():
             name = quoted(self.units.names[int(is_wrong.nonzero()[0, 0])])
-            way = {
-                "decisions": "; referrals have no order, so combine scores first (mpcs decide --unit)",
-                "costs": "; combine them first",
-            }.get(what, "")
+            ways = {"decisions": "; referrals have no order, so combine scores first (mpcs decide --unit)"}
+            way = (ways | {"costs": "; combine them first"}).get(what, "")
             raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")
 
-    def _called(self, rows: Tensor, name: str) -> Tensor:
-        """Return what the user's function makes of the rows of a unit, (n, C); refuse what are no probabilities."""
+    def _by_function(self, rows: Tensor, name: str) -> Tensor:
+        """Combine the rows of a unit, (n, C), by the user's function: (C,); refuse other results than probabilities."""
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())

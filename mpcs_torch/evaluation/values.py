@@ -1,6 +1,7 @@
-"""From sums in bins to values, intervals and comparisons."""
+"""Compute values, intervals and comparisons from binned sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import combinations, product
 from math import isnan
 
@@ -16,14 +17,14 @@ from mpcs_torch.evaluation.intervals import (
     Reason,
     Units,
     adjusted,
-    difference_of,
-    interval_of,
-    rate_interval,
-    whole_of,
+    metric_difference,
+    metric_interval,
+    rate_ends,
+    total_sums,
 )
-from mpcs_torch.evaluation.left_out import LeftOut, difference_of_left_out
-from mpcs_torch.evaluation.model_sums import ALL, OF_ROWS, ModelSums, SumLayout
-from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, rate_of_groups
+from mpcs_torch.evaluation.left_out import jackknife_difference
+from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
+from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
@@ -33,120 +34,123 @@ from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.metrics.one_class import ClassRate
 
 
-def scores_of(
+def binned_scores(
     layout: SumLayout,
     numbers: Tensor,
     units: Units,
     class_names: list[str],
-    others: Mapping[str, tuple[float, Interval | str]],
+    without_sums: Mapping[str, tuple[float, Interval | Reason]],
     *,
     confusion: Tensor | None = None,
     intervals: bool,
 ) -> ClassifierScores:
-    """Return the values of the rows in bins, and their intervals.
+    """Compute the values of binned rows, and their intervals.
 
     Args:
-        layout: The metrics, and where their sums are.
+        layout: The metrics, and the columns of their sums.
         numbers: ``(B, K)`` the sums of each bin.
         units: The bins.
         class_names: C names.
-        others: The values of the metrics that no sums determine, with intervals or why they have none.
-        confusion: ``(C, C)`` or ``(C, C + A + 1)``, rows true classes: adds the rates of classes.
-        intervals: Whether values get intervals.
+        without_sums: The values of metrics that are no functions of sums, each with its interval or the reason why it
+            has none.
+        confusion: ``(C, C)`` or ``(C, C + A + 1)``, rows true classes: adds the rates of each class.
+        intervals: Whether to compute intervals.
     """
-    entries = {entry.name: entry for entry in layout.chosen.entries}
-    outcomes, rows = layout.outcomes_of(numbers), numbers[:, OF_ROWS - 1]
-    of_groups = dict(layout.chosen.concern.class_groups) if layout.chosen.concern is not None else {}
-    counted = {name: of for name, of in outcomes.items() if confusion is not None or name in of_groups}
-    summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in counted.items()}
-    if confusion is not None and class_names[0] not in outcomes:
-        summed = {**_outcomes_of(confusion, layout.chosen), **summed}
-    values = {name: value for name, (value, _) in others.items()}
-    intervals_or_reasons = {name: interval for name, (_, interval) in others.items()}
-    for name, metric, bins in layout.of_metrics(numbers):
-        value = metric.value_of(whole_of(bins, units)).item()
+    chosen, rows = layout.chosen, numbers[:, LEADING - 1]
+    entries = {entry.name: entry for entry in chosen.entries}
+    outcomes = layout.binned_outcomes(numbers)
+    class_groups = dict(chosen.concern.class_groups) if chosen.concern is not None else {}
+    binned = {name: each for name, each in outcomes.items() if confusion is not None or name in class_groups}
+    summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in binned.items()}
+    if confusion is not None and class_names[0] not in outcomes:  # too many classes to be counted in bins
+        summed = {**_outcomes_from(confusion, chosen), **summed}
+    values = {name: value for name, (value, _) in without_sums.items()}
+    ends = {name: interval for name, (_, interval) in without_sums.items()}
+    for name, metric, bins in layout.metric_sums(numbers):
+        value = metric.value_of(total_sums(bins, units)).item()
         values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
-            intervals_or_reasons[name] = interval_of(metric, bins, units)
-    if intervals and "destructive_rate" in values and layout.chosen.concern is None:
-        intervals_or_reasons["destructive_rate"] = "without a concern, every error is dangerous"
-    by_metric = {
-        name: intervals_or_reasons.get(name, entry.no_interval) for name, entry in entries.items() if intervals
-    }
+            ends[name] = metric_interval(metric, bins, units)
+    if "destructive_rate" in values and chosen.concern is None:
+        ends["destructive_rate"] = "without a concern, every error is dangerous"
+    ends = {name: ends.get(name, entry.no_interval) for name, entry in entries.items() if intervals}
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
-        entries=layout.chosen.entries,
+        entries=chosen.entries,
         values={name: values[name] for name in entries},
-        intervals={name: ends for name, ends in by_metric.items() if not isinstance(ends, str)},
-        without_interval={
-            name: why for name, why in by_metric.items() if isinstance(why, str) and not isnan(values[name])
-        },
+        intervals={name: each for name, each in ends.items() if not isinstance(each, str)},
+        without_interval={name: why for name, why in ends.items() if isinstance(why, str) and not isnan(values[name])},
         class_names=class_names,
         confusion=confusion,
-        constant=None if confusion is None else _best_constant(layout.chosen, confusion, class_names),
-        class_intervals=_class_intervals(layout, numbers, units, counted, summed) if intervals else {},
+        constant=None if confusion is None else _best_constant(chosen, confusion, class_names),
+        class_intervals=_class_intervals(layout, rows, units, binned, summed) if intervals else {},
         outcomes=summed,
         harmless=() if layout.outcomes is None else layout.outcomes.harmless,
-        clusters={name: of.clusters() for name, of in counted.items() if units.cluster is not None},
-        refers=layout.chosen.refers,
-        decision_names=layout.chosen.decision_names,
+        clusters={name: each.clusters() for name, each in binned.items() if units.cluster is not None},
+        refers=chosen.refers,
+        decision_names=chosen.decision_names,
         weight=(units.counts @ rows).item(),
     )
 
 
 def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequence[str]) -> tuple[str, float] | None:
-    """Return the class that costs least if it is always decided, and the cost per row; None if no metric needs it."""
+    """Return the cheapest class to decide always, and its cost per row; None if no metric is relative to it."""
     if not any(entry.undefined == "constant" for entry in chosen.entries):
         return None
-    per_row = (confusion.sum(1).double() / confusion.sum()) @ constant_classes(
-        cost_matrix(chosen.concern, len(confusion))
-    )
-    return class_names[int(per_row.argmin())], per_row.min().item()
+    shares = confusion.sum(1).double() / confusion.sum()
+    costs = shares @ constant_classes(cost_matrix(chosen.concern, len(confusion)))
+    return class_names[int(costs.argmin())], costs.min().item()
 
 
-def _outcomes_of(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
-    """Return the outcomes of classes that are too many to be counted in bins."""
+def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
+    """Return the outcomes of each class by a confusion matrix."""
     size, counts = len(confusion), confusion.double()
     severity = severity_of(chosen.concern, size)[:, : counts.shape[1]]
-    true, right, columns = counts.sum(1), counts.diagonal(), counts.sum(0)[:size]
-    referred = counts[:, -1] if chosen.refers else 0 * true
-    missed, dangerous = ((counts * is_counted).sum(1) for is_counted in (severity > 0, severity == DANGEROUS))
-    parts = zip(*(each.unbind() for each in (true, right, columns, referred, missed, dangerous)), strict=True)
-    return {name: Outcomes(*of) for name, of in zip(chosen.class_names, parts, strict=True)}
+    true = counts.sum(1)
+    columns = Outcomes(
+        true=true,
+        right=counts.diagonal(),
+        predicted=counts.sum(0)[:size],
+        referred=counts[:, -1] if chosen.refers else 0 * true,
+        missed=(counts * (severity > 0)).sum(1),
+        dangerous=(counts * (severity == DANGEROUS)).sum(1),
+    )
+    by_class = zip(*(column.unbind() for column in columns), strict=True)
+    return {name: Outcomes(*numbers) for name, numbers in zip(chosen.class_names, by_class, strict=True)}
 
 
 def _class_intervals(
-    layout: SumLayout, numbers: Tensor, units: Units, counted: Mapping[str, Outcomes], summed: Mapping[str, Outcomes]
+    layout: SumLayout, rows: Tensor, units: Units, binned: Mapping[str, Outcomes], summed: Mapping[str, Outcomes]
 ) -> dict[str, dict[str, Interval]]:
-    """Return the intervals of the rates of each class, and of each group of classes, by its name and rate.
+    """Return the intervals of rates, by class or group of classes, then by rate.
 
-    Classes that are not counted in bins have some if rows are independent.
+    Independent rows need the sums alone; clusters need the outcomes in bins, which are counted for few classes.
     """
-    by_class, rows, refers = dict[str, dict[str, Interval]](), numbers[:, OF_ROWS - 1], layout.chosen.refers
-    one = units._replace(counts=torch.ones(1, dtype=torch.float64))
-    for name, of in summed.items():
-        if name in counted:
-            rates = counted[name].rates(rows, refers=refers)
-        else:
-            rates = Outcomes(*(each.unsqueeze(0) for each in of)).rates(
-                (units.counts @ rows).unsqueeze(0), refers=refers
-            )
-        if name not in (EVERY, AT_RISK) and (name in counted or units.are_rows):
-            at = units if name in counted else one
-            ends = {rate: rate_interval(part, whole, at) for rate, (part, whole) in rates.items()}
-            by_class[name] = {rate: interval for rate, interval in ends.items() if interval is not None}
-    return by_class
+    counted = summed if units.are_rows else binned
+    outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
+    if not outcomes:
+        return {}
+    if units.are_rows:
+        rows, units = (units.counts @ rows).unsqueeze(0), units._replace(counts=units.counts.new_ones(1))
+        outcomes = {name: Outcomes(*(number.unsqueeze(0) for number in each)) for name, each in outcomes.items()}
+    stacked = Outcomes(*(torch.stack(numbers, dim=1) for numbers in zip(*outcomes.values(), strict=True)))
+    rates = stacked.rates(rows.unsqueeze(1), refers=layout.chosen.refers)
+    parts, totals = (torch.stack(each, dim=2) for each in zip(*rates.values(), strict=True))
+    ends = rate_ends(parts, totals.expand_as(parts), units).tolist()
+    return {
+        name: {rate: (low, high) for rate, (low, high) in zip(rates, of_class, strict=True) if not isnan(low)}
+        for name, of_class in zip(outcomes, ends, strict=True)
+    }
 
 
 def compare(
     models: Mapping[str, ModelSums], cluster: str | None, *, is_default: bool
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of models by the metrics that were named, and say why there are no others.
+    """Compare each pair of models by the requested metrics; return the comparisons, and the pairs without one.
 
-    Of the default metrics, by those that the register names for it, and by groups of classes.
-
-    Without a concern, dangerous errors and expected concern say what wrong decisions say, so they are left out: more
-    comparisons would need lower p-values.
+    By default, models are compared by the metrics that the register marks for it, and by the rates of groups of
+    classes. Without a concern, dangerous errors and expected concern repeat the error rate, so they are left out:
+    each further comparison makes the corrected p-values higher.
 
     Raises:
         ValueError: If models have different rows.
@@ -155,7 +159,7 @@ def compare(
     layout = next(iter(models.values())).layout
     chosen, units = layout.chosen, layout.units(tables[0].sums, cluster)
     by_model = {
-        name: {metric: (made, bins) for metric, made, bins in models[name].layout.of_metrics(table.sums)}
+        name: {metric: (made, bins) for metric, made, bins in layout.metric_sums(table.sums)}
         for name, table in zip(models, tables, strict=True)
     }
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
@@ -168,55 +172,46 @@ def compare(
             continue
         measure = Measure(entry.compared_as or entry.name, entry.direction == "min", metric=entry.name)
         for a, b in combinations(by_model, 2):
-            if entry.name not in by_model[a]:
-                one, other = (models[name].left_out(entry.name) for name in (a, b))
-                if not isinstance(one, LeftOut) or not isinstance(other, LeftOut):
-                    rows.append(
-                        (a, b, measure, next(each[1] for each in (one, other) if not isinstance(each, LeftOut)))
-                    )
-                else:
-                    rows.append((a, b, measure, difference_of_left_out(one, other, units.name)))
-                continue
-            (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
-            measure = measure._replace(is_rate=list(metric.row_ratios(whole_of(one, units))) == RATE)
-            difference = entry.no_interval or difference_of(metric, one, other, units)
+            if entry.name in by_model[a]:
+                (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
+                measure = measure._replace(is_rate=list(metric.row_ratios(total_sums(one, units))) == RATE)
+                difference = entry.no_interval or metric_difference(metric, one, other, units)
+            else:
+                first, second = (models[name].left_out(entry.name) for name in (a, b))
+                difference = jackknife_difference(first, second, units.name)
             rows.append((a, b, measure, difference))
-    rows += _rates_of_groups(models, tables, units) if is_default else []
+    rows += _group_differences(layout, dict(zip(models, tables, strict=True)), units) if is_default else []
     return adjusted(rows)
 
 
-def _rates_of_groups(
-    models: Mapping[str, ModelSums], tables: Sequence[BinnedSums], units: Units
+def _group_differences(
+    layout: SumLayout, tables: Mapping[str, BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
-    """Compare the recall of each group of classes, or what is missed where rows may be referred, if no metric does."""
-    chosen = next(iter(models.values())).layout.chosen
-    groups = dict[str, object]() if chosen.concern is None else dict(chosen.concern.class_groups)
-    rate = rate_of_groups(refers=chosen.refers)
-    known = {entry.of for entry in chosen.entries if entry.settings.get("rate") == rate}
-    outcomes = {
-        name: sums.layout.outcomes_of(table.sums) for (name, sums), table in zip(models.items(), tables, strict=True)
-    }
-    for group, (a, b) in product(groups, combinations(models, 2)):
+    """Compare models by the recall of each group of classes, or by its misses if rows may be referred.
+
+    Groups whose rate is a metric are left out: `compare` has them.
+    """
+    chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
+    groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
+    measured = {entry.of for entry in chosen.entries if entry.settings.get("rate") == rate}
+    outcomes = {name: layout.binned_outcomes(table.sums) for name, table in tables.items()}
+    for group, (a, b) in product(groups, combinations(tables, 2)):
         rates = (outcomes[name][group].rates(units.rows, refers=chosen.refers)[rate] for name in (a, b))
         one, other = (WeightedSum(*counts) for counts in rates)
-        if one.weight.any() and group not in known:
+        if one.weight.any() and group not in measured:
             name = f"{rate}[{group}]"
             measure = Measure(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
-            yield a, b, measure, difference_of(ClassRate(2, [1]), one, other, units)
+            yield a, b, measure, metric_difference(ClassRate(2, [1]), one, other, units)
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
-    """Return copies that are folded to the same bins."""
+    """Return copies of the tables, folded to the same bins."""
     bits = min(table.bits or BITS for table in tables)
-    copies = []
-    for table in tables:
-        copy = BinnedSums()
-        copy.merge(table)
-        if bits < BITS:
-            copy.fold(bits)
-        copies.append(copy)
-    first = copies[0]
-    for other in copies[1:]:
+    first, *others = copies = [deepcopy(table) for table in tables]
+    if bits < BITS:
+        for table in copies:
+            table.fold(bits)
+    for other in others:
         if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, [0, 2, 3]], other.sums[:, [0, 2, 3]]):
             raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
     return copies

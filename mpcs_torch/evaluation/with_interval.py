@@ -1,4 +1,4 @@
-"""WithInterval: a Metric that gives another one an interval, in a training loop too."""
+"""`WithInterval`, a Metric that adds an interval to another Metric, also in a training loop."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -12,9 +12,9 @@ from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
-from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
-from mpcs_torch.evaluation.left_out import interval_of_left_out
-from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, joins_of, merges, states_of_rows, takes_weights
+from mpcs_torch.evaluation.intervals import Units, metric_interval, total_sums
+from mpcs_torch.evaluation.left_out import jackknife_interval
+from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, merges, state_joins, states_of_rows, takes_weights
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -25,26 +25,26 @@ from mpcs_torch.metrics.base import SumMetric, fingerprint
 
 NO_CLUSTER = -1
 PARTS, MAX_UPDATES = 2**BITS, 16
-"""Parts of the rows with states of their own, and the most among which a batch of independent rows is divided."""
+"""The number of parts of the rows, and the maximum number of parts that a batch of independent rows is split into."""
 
 
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    Of a metric of this package that is one value of sums, such as `MetaPatternConcernScore`, it keeps the sums for each
-    row while that takes less than 16 MiB, then of rows together; with clusters, for each of them. Of any other metric
+    For a metric of this package that is a function of sums, such as `MetaPatternConcernScore`, it keeps the sums of
+    each row, or of each cluster. If they take more than 16 MiB, it adds up those of pairs of rows. For any other metric
     whose states are sums, minima, maxima or collected samples, as most of torchmetrics are, it keeps the states of up
-    to 128 parts of the rows; each `update` is then up to 16 updates of the metric, with clusters one for each part.
+    to 128 parts of the rows. An `update` then updates the metric up to 16 times, with clusters once per part.
 
     Args:
-        metric: The metric. Its settings count; samples are added to the wrapper alone.
-        prefix: How the keys begin that `compute` returns, such as ``"val_accuracy"``: in logs they must differ.
-            Default: the class of the metric in lower case, as torchmetrics' ``ClasswiseWrapper`` has it.
+        metric: The metric, for its settings. It stays empty: samples are added to the wrapper.
+        prefix: The start of the keys that `compute` returns, such as ``"val_accuracy"``; keys must differ in logs.
+            Default: the class name of the metric in lower case, as in torchmetrics' ``ClasswiseWrapper``.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: If the states of the metric do not merge; as the metric's `update` does; from `update`, if
-            ``clusters`` are given for some batches alone; and from `compute`, if no batch was seen.
+        ValueError: If the states of the metric do not merge; from `update`, for the reasons of the metric, or if only
+            some batches have ``clusters``; from `compute`, before the first batch.
 
     Example:
         >>> import torch
@@ -64,16 +64,15 @@ class WithInterval(Metric):
     is_differentiable = False
 
     settings: Tensor
-    """(16,), int64: a fingerprint, without which a MetricCollection shares states that are equal by chance."""
+    """(16,), int64: a fingerprint, so that a MetricCollection does not share states that are equal by chance."""
     rows: Tensor
-    """(P,), int64: the number of rows of each part, for a metric that is not made of sums."""
+    """(P,), int64: the number of rows of each part, for a metric that is no function of sums."""
     clustered_rows: Tensor
-    """Scalar, int64: how many of them have a cluster."""
+    """Scalar, int64: the number of these rows with a cluster."""
     clusters: list[Tensor]
-    """(B,), int64, for each part: identifiers of clusters, -1 where rows are independent."""
+    """(B,), int64, for each batch: identifiers of clusters, -1 for independent rows."""
     sums: list[Tensor]
-    """(B, K) for each part: the numbers of rows and of wrong decisions (NaN for soft labels), the sum of weights,
-    and the sums of the metric."""
+    """(B, K) for each batch: rows, wrong decisions (NaN for soft labels), weights, and the sums of the metric."""
 
     def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,8 +86,8 @@ class WithInterval(Metric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
             return
-        self.metric = deepcopy(metric)  # which measures one part of the rows after another
-        self.metric.sync_on_compute = False  # states are here already when it computes
+        self.metric = deepcopy(metric)  # updates and computes one part of the rows after another
+        self.metric.sync_on_compute = False  # the wrapper has synchronised its states
         if reason := BinnedStates(metric).reason:
             raise ValueError(f"metric must have states that merge, but {type(metric).__name__} has none: {reason}.")
         self.add_state("rows", torch.zeros(PARTS, dtype=torch.int64), dist_reduce_fx="sum")
@@ -113,7 +112,7 @@ class WithInterval(Metric):
         Args:
             preds: ``(N, ...)``, as the metric takes them.
             target: ``(N, ...)``, as the metric takes it; None if it takes no target.
-            clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
+            clusters: ``(N,)`` names of the patient or the like that rows share: such rows are not independent.
             **further: ``(N, ...)`` further arguments of the metric, such as ``sample_weight`` or ``indexes``.
         """
         if isinstance(self.metric, AdditiveMetric):
@@ -125,15 +124,15 @@ class WithInterval(Metric):
                 f"sample_weight needs a metric of sums, but {type(self.metric).__name__} has other states."
             )
         number, first = len(preds), int(self.rows.sum())
-        is_known = first or number < 2 or isinstance(self.metric, SumMetric)
-        if not is_known and not merges(self.metric, *inputs, **further):
+        is_tested = first or number < 2 or isinstance(self.metric, SumMetric)
+        if not is_tested and not merges(self.metric, *inputs, **further):
             raise ValueError(f"metric must have states that merge, but those of {type(self.metric).__name__} do not.")
         places = (first + torch.arange(number) % MAX_UPDATES) % PARTS
         if clusters is not None:
             places = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
         if first and bool(self.clustered_rows) != (clusters is not None):
             raise ValueError("clusters must be given for every batch or for none.")
-        added, joins = dict[str, Any](self.metric_state), joins_of(self.metric)
+        added, joins = dict[str, Any](self.metric_state), state_joins(self.metric)
         for part in places.unique().tolist():
             rows = (places == part).nonzero().squeeze(1).to(inputs[0].device)
             named = {name: each[rows] for name, each in further.items()}
@@ -173,10 +172,10 @@ class WithInterval(Metric):
         has_classes = not target.is_floating_point() and target.numel() == len(counted)
         wrong = counted & _wrong(preds, target) if has_classes else torch.zeros_like(counted)
         of_rows = torch.stack([counted, wrong, counted * weights], 1).to(sums[0].dtype)
-        if not has_classes:  # soft labels, and costs, do not say which decisions are wrong
+        if not has_classes:  # wrong decisions are unknown for soft labels and costs
             of_rows[:, 1] = nan
         rows = torch.cat([bins.sum(of_rows), self.metric.packed(sums)], dim=1)
-        is_counted = rows[:, 2] > 0  # ignored rows, and those of weight 0, say nothing
+        is_counted = rows[:, 2] > 0  # not ignored rows, and those of weight 0
         if not bool(is_counted.any()):
             return
         self.clusters.append(ids.to(target.device)[is_counted])
@@ -185,40 +184,39 @@ class WithInterval(Metric):
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the value and the ends of its interval, float64, of the metric's shape; NaN without an interval.
+        """Return the value and the ends of its interval: float64, of the metric's shape, NaN without an interval.
 
-        Their keys are the ``prefix``, and this with ``_low`` and ``_high``.
+        The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
         if not (len(self.sums) if isinstance(self.metric, AdditiveMetric) else self.rows.sum()):
             raise ValueError("WithInterval.compute needs at least one batch: call update first.")
         if not isinstance(self.metric, AdditiveMetric):
-            return self._named(*self._of_parts())
+            return self._named(*self._from_parts())
         clusters, numbers = self._joined()
         numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
         weights = None if numbers[:, 0].equal(numbers[:, 2]) else numbers[:, 2]
         units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None, weights)
         bins = self.metric.unpacked(numbers[:, 3:])
-        interval = interval_of(self.metric, bins, units)
+        interval = metric_interval(self.metric, bins, units)
         ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
-        return self._named(self.metric.value_of(whole_of(bins, units)), low, high)
+        return self._named(self.metric.value_of(total_sums(bins, units)), low, high)
 
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
 
-    def _of_parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the value and its interval from the states of parts."""
+    def _from_parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute the value and its interval from the states of parts."""
         collected: dict[str, Any] = dict(self.metric_state)
-        parts = dict[int, dict[str, Any]]()
-        for part in self.rows.nonzero().squeeze(1).tolist():
-            parts[part] = {name: collected[f"of_parts_{name}"] for name in self.metric._defaults}
-            for name, default in self.metric._defaults.items():
-                if isinstance(default, list):
-                    values, codes = (dim_zero_cat(collected[f"{of}_{name}"]) for of in ("of_parts", "parts_of"))
-                    parts[part][name] = [values[codes == part]]
-                else:
-                    parts[part][name] = collected[f"of_parts_{name}"][part]
+        parts: dict[int, dict[str, Any]] = {part: {} for part in self.rows.nonzero().squeeze(1).tolist()}
+        for name, default in self.metric._defaults.items():
+            values = collected[f"of_parts_{name}"]
+            if isinstance(default, list):
+                samples, codes = dim_zero_cat(values), dim_zero_cat(collected[f"parts_of_{name}"])
+                values = {part: [samples[codes == part]] for part in parts}
+            for part, states_of_part in parts.items():
+                states_of_part[name] = values[part]
         states = BinnedStates(self.metric, parts=parts)
 
         def value_of(metric: Any) -> Tensor:
@@ -232,17 +230,15 @@ class WithInterval(Metric):
         self.metric.reset()
         limits = getattr(self.metric, "plot_lower_bound", None), getattr(self.metric, "plot_upper_bound", None)
         unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()
+        flat = left.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
         for place in range(whole.numel()):
-            one = left.mapped(
-                lambda each, at=place: each.flatten(each.ndim - whole.ndim)[..., at] if whole.ndim else each
-            )
-            interval = interval_of_left_out(one, limits, unit)
+            interval = jackknife_interval(flat.mapped(lambda each, at=place: each[..., at]), limits, unit)
             ends.append((nan, nan) if isinstance(interval, str) else interval)
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high
 
     def _joined(self) -> tuple[Tensor, Tensor]:
-        """Return the clusters of all bins, (B,), -1 for independent rows, and their sums, (B, K)."""
+        """Return the cluster of each bin, (B,), -1 for independent rows, and its sums, (B, K)."""
         clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
         if bool((clusters == NO_CLUSTER).all()):
             return clusters, sums
@@ -250,7 +246,7 @@ class WithInterval(Metric):
         return distinct, Bins(places, len(distinct)).sum(sums)
 
     def _join(self) -> None:
-        """Hold fewer bins: one for each cluster, or one for two rows that are far from each other."""
+        """Reduce the bins to one per cluster, or to one per pair of rows, which are far from each other."""
         clusters, sums = self._joined()
         if bool((clusters == NO_CLUSTER).all()):
             half = (len(sums) + 1) // 2
@@ -260,6 +256,6 @@ class WithInterval(Metric):
 
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
-    """Return which decisions are wrong, one for each flat sample."""
+    """Return whether the decision for each flat sample is wrong."""
     decided = highest_class(preds)[1] if preds.is_floating_point() and preds.ndim > target.ndim else preds
     return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)

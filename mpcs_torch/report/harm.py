@@ -90,12 +90,12 @@ def count_and_share(
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
     if clusters is None:
-        return [f"{share.counts} {what}", share.told]
+        return [f"{share.counts} {what}", share.phrase]
     part, whole = int(getattr(clusters, field)), int(clusters.true)
     units = Share(part, whole, clopper_pearson(part, whole) if ends is not None and whole else None)
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
-    of_units = "" if scores.is_weighted else f"{units.told}; "  # the share of weighted patients is not known
-    return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.told}"]
+    of_units = "" if scores.is_weighted else f"{units.phrase}; "  # the share of weighted patients is not known
+    return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.phrase}"]
 
 
 def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mpcs_torch import OperatingPoint
-from mpcs_torch.evaluation.fixed_thresholds import key_of
+from mpcs_torch.evaluation.fixed_thresholds import point_key
 from mpcs_torch.functional import min_detection_cost_details
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
@@ -65,12 +65,12 @@ def test_the_command_gives_every_expectation(
     if math.isfinite(found["cllr"]):
         assert found["calibration_loss"] == near(found["cllr"] - found["min_cllr"])
     for point, row in rows.items():
-        assert found[f"min_cost[{key_of(point)}]"] == near(row["normalized"])
+        assert found[f"min_cost[{point_key(point)}]"] == near(row["normalized"])
         minimum = min_detection_cost_details(*scores_of(case), points=point)
-        threshold = found[f"min_cost[{key_of(point)}], threshold"]
+        threshold = found[f"min_cost[{point_key(point)}], threshold"]
         assert threshold == minimum.threshold or math.isinf(minimum.threshold), "JSON has no infinite numbers"
     for point, row in points_of(expected["act_dcf_bayes"]):
-        name = f"actual_cost[{key_of(point)}]"
+        name = f"actual_cost[{point_key(point)}]"
         assert found[name] == near(row["normalized"])
         assert (found[f"{name}, miss rate"], found[f"{name}, false-alarm rate"]) == (
             near(row["p_miss"]),
@@ -88,7 +88,7 @@ def test_thresholds_of_development_trials(
     evaluation = written(tmp_path / "s.csv", case["target"], case["nontarget"])
     found = measured(capsys, evaluation, "--development", development, *options)
     for point, row in rows.items():
-        name, middle = f"cost[development,{key_of(point)}]", row["with_midpoint_threshold"]
+        name, middle = f"cost[development,{point_key(point)}]", row["with_midpoint_threshold"]
         assert found[f"{name}, threshold"] == near(middle["threshold"])
         assert found[name] == near(middle["eval_act_dcf_norm"])
     half = case["expected"]["hter_at_dev_eer_threshold"]

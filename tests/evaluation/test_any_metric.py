@@ -131,7 +131,7 @@ def test_halves_merge(clusters: list[str] | None) -> None:
 @pytest.mark.parametrize(
     ("metric", "reason"),
     [
-        (lambda rows: rows.probs.max(), "few rows make the value"),
+        (lambda rows: rows.probs.max(), "few rows dominate the value"),
         (lambda rows: rows.probs[:, 0].median(), "it changes in steps as rows are left out"),
         (MulticlassCalibrationError(3), "it changes in steps|it depends on the number of rows"),
         (lambda rows: len(rows.target) > 0, "all rows agree"),

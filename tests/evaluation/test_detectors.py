@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
-from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, key_of, learned_thresholds
+from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds, point_key
 from mpcs_torch.functional import OperatingPoint, bounded_mean_interval, clopper_pearson, cost_interval, mcnemar_test
 
 EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
@@ -55,8 +55,8 @@ def test_values_are_those_of_the_functions() -> None:
             "half_total_error_rate[threshold=0.7]": functional.half_total_error_rate(each, labels, threshold=0.7),
         }
         for point in POINTS:
-            wanted[f"min_cost[{key_of(point)}]"] = functional.min_detection_cost(each, labels, points=point)
-            wanted[f"cost[threshold=0.7,{key_of(point)}]"] = functional.actual_detection_cost(
+            wanted[f"min_cost[{point_key(point)}]"] = functional.min_detection_cost(each, labels, points=point)
+            wanted[f"cost[threshold=0.7,{point_key(point)}]"] = functional.actual_detection_cost(
                 each, labels, points=point, threshold=0.7
             )
         if name == "A":
@@ -64,7 +64,7 @@ def test_values_are_those_of_the_functions() -> None:
             wanted["calibration_loss"] = wanted[CLLR] - wanted["min_cllr"]
             for point in POINTS:
                 cost = functional.actual_detection_cost(each, labels, points=point)
-                wanted[f"actual_cost[{key_of(point)}]"] = cost
+                wanted[f"actual_cost[{point_key(point)}]"] = cost
         assert result.models[name].values == pytest.approx({metric: value.item() for metric, value in wanted.items()})
 
 
@@ -76,7 +76,7 @@ def test_rates_and_costs_at_thresholds_have_exact_intervals() -> None:
     misses, alarms = int((scores["A"][labels] < 0.7).sum()), int((scores["A"][~labels] >= 0.7).sum())
     exact = clopper_pearson(misses, 100), clopper_pearson(alarms, 200)
     for point in POINTS:
-        name = f"cost[threshold=0.7,{key_of(point)}]"
+        name = f"cost[threshold=0.7,{point_key(point)}]"
         assert found.intervals[name] == pytest.approx(cost_interval(misses, 100, alarms, 200, point=point))
         assert (found.errors[name].miss_rate, found.errors[name].false_alarm_rate) == tuple(map(pytest.approx, exact))
     assert [found.intervals[each.name] for each in rates] == list(map(pytest.approx, exact))
@@ -219,7 +219,7 @@ def test_minima_have_no_interval_and_say_why() -> None:
     scores, labels = trials()
     found = evaluate_detectors(scores["A"], labels, llr=True, points=POINTS).first
     chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why}
-    minima = {*(f"min_cost[{key_of(point)}]" for point in POINTS), "min_cllr", "calibration_loss"}
+    minima = {*(f"min_cost[{point_key(point)}]" for point in POINTS), "min_cllr", "calibration_loss"}
     assert chosen == minima | {f"false_alarm_rate[p_miss={rate}]" for rate in (0.01, 0.05)}
     few = evaluate_detectors(scores["A"] + 2, labels, llr=True, points=POINTS).first
     assert "fewer than 10 trials have targets with ratios on the wrong side of 0" in few.without_interval[CLLR]
@@ -432,7 +432,8 @@ def test_a_difference_without_an_interval_is_a_note_and_no_comparison_to_correct
     others["B"][:3] += 1.0  # 3 trials differ, and Cllr has no bound
     result = evaluate_detectors(others, labels, llr=True)
     assert (
-        "No difference between A and B by Cllr: few trials make it, so rare ones may be missing here." in result.notes
+        "No difference between A and B by Cllr: few trials dominate it, so rare ones may be missing here."
+        in result.notes
     )
     rows = {row.by.metric: row for row in result.comparisons}
     assert rows.keys() >= {AREA, INTERPOLATED}

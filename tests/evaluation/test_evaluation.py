@@ -72,7 +72,7 @@ def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
         whole.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
     halves[0].merge(halves[1])
     for name, sums in whole._models.items():
-        sums.measure()
+        sums.flush()
         for column, table in sums.tables.items():
             merged = halves[0]._models[name].tables[column]
             assert merged.ids.equal(table.ids)
@@ -183,7 +183,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         evaluation.merge(Evaluation(4, metrics=["mpcs"]))
     clustered = Evaluation(4)
     clustered.update(FIRST, TARGET, clusters=PATIENTS)
-    with pytest.raises(ValueError, match="other must have clusters where this one has them"):
+    with pytest.raises(ValueError, match="other must have clusters if and only if"):
         evaluation.merge(clustered)
     grouped = Evaluation(4)
     grouped.update(FIRST, TARGET, groups={"site": SITES})
@@ -240,9 +240,7 @@ def test_models_of_merged_parts_need_identifiers() -> None:
         return whole
 
     first, second = merged("A", [0, 1], are_named=False), merged("B", [1, 0], are_named=False)
-    with pytest.raises(
-        ValueError, match=r"no further models, but has \['B'\]: rows of merged parts have no identifiers"
-    ):
+    with pytest.raises(ValueError, match=r"no further models, but has \['B'\]: merged rows have no identifiers"):
         first.merge(second)
     first, second = merged("A", [0, 1], are_named=True), merged("B", [1, 0], are_named=True)
     first.merge(second)

@@ -15,7 +15,7 @@ from torchmetrics.classification import (
 
 from mpcs_torch import Evaluation, evaluate
 from mpcs_torch.evaluation import Result
-from mpcs_torch.evaluation.chosen import entries_of
+from mpcs_torch.evaluation.chosen import as_entries
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.metrics.register import ENTRIES, find_entry
 from tests.evaluation.means import MEANS
@@ -36,7 +36,7 @@ OF_TORCHMETRICS = {
 }
 KINDS = {"decisions", "probabilities", "log_probabilities"}
 METRICS: list[Any] = [find_entry(entry.name) for entry in ENTRIES if entry.takes in KINDS]
-METRICS += entries_of(OF_TORCHMETRICS)
+METRICS += as_entries(OF_TORCHMETRICS)
 WEIGHTED = [entry.name for entry in METRICS if takes_weights(entry.make(5))]
 BY_PARTS = {*OF_TORCHMETRICS, "risk_coverage_area", "quadratic_weighted_kappa"}
 NEAR = 0.15

@@ -119,7 +119,7 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80)  # 5 cells at a time
     large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
     assert large.first.values == pytest.approx(found.first.values)
-    assert large.notes == ["No intervals: too many pairs of classes occur."]
+    assert large.notes == ["No intervals: the matrix has too many pairs of classes."]
 
 
 RIGHT = OTHER.argmax(1) == TARGET
@@ -130,7 +130,7 @@ SURE = torch.eye(4, dtype=torch.float64)
     ("preds", "target", "name", "reason"),
     [
         (PROBS[:9], TARGET[:9], "mcc", "a standard error needs at least 10 rows"),
-        (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "without a value, there is none"),
+        (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "the metric has no value"),
         (SURE[TARGET], TARGET, "mcc", "fewer than 5 rows have a wrong decision"),
         (OTHER[RIGHT][:20], TARGET[RIGHT][:20], "cross_entropy", "fewer than 10 rows"),
         (PROBS, TARGET, "calibration_slope", "bins of probabilities"),

@@ -133,9 +133,7 @@ def test_every_group_must_hold_too() -> None:
         result.require(f"misclassification_rate < {(pooled + bounds[0]) / 2}")
     assert "site = north" in {row.group for row in failure.value.outcomes if not row.holds}
     assert len(result.require(f"misclassification_rate <= {max(bounds)}")) == 6
-    with pytest.raises(
-        ValueError, match=r"measured within groups only if it is a metric that is named.*recall\[red\] is"
-    ):
+    with pytest.raises(ValueError, match=r"measured by group only if they are named.*recall\[red\] is"):
         result.require("recall[red] > 0")
     named = drawn(groups=True, metrics=["misclassification_rate", "recall[red]"])
     assert len(named.require("recall[red] > 0")) == 6
@@ -155,7 +153,7 @@ def test_a_difference_is_tested_in_either_direction(model: str, reference: str) 
 
 def test_a_reference_keeps_no_requirement_itself() -> None:
     assert {row.model for row in RESULT.require("mpcs < 0.3", "misclassification_rate < old + 0.1")} == {"new"}
-    with pytest.raises(ValueError, match="a model that is no reference"):
+    with pytest.raises(ValueError, match="a model that is not a reference"):
         RESULT.require("mpcs < old", "mpcs < new")
 
 

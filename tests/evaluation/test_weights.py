@@ -100,7 +100,7 @@ def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
 
     found = measured(weights=WEIGHTS, metrics={"off": off, "misclassification_rate": "misclassification_rate"})
     assert found.value("off") == pytest.approx(found.value("misclassification_rate"))
-    with pytest.raises(ValueError, match=r"must use them, rows\.weights, but they change nothing"):
+    with pytest.raises(ValueError, match=r"must use rows\.weights, but they do not change"):
         measured(weights=WEIGHTS, metrics={"off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()})
     is_right = ["right" if right else "wrong" for right in PROBS.argmax(1) == TARGET]  # where weights change nothing
     by_group = measured(weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right})
@@ -179,7 +179,7 @@ def test_shares_of_classes_weight_an_enriched_set_back() -> None:
     recall = [found.value(f"recall[{name}]") for name in "abc"]
     assert found.value("accuracy") == pytest.approx(sum(a * b for a, b in zip(shares.values(), recall, strict=True)))
     assert found.first.confusion.sum(1) / 300 == pytest.approx(torch.tensor([0.9, 0.08, 0.02]))
-    assert "say as much as" in "".join(found.all_notes())
+    assert "effective sample size" in "".join(found.all_notes())
     both = measured(prevalence=[0.9, 0.08, 0.02], weights=WEIGHTS)
     assert both.first.confusion.sum(1) / 300 == pytest.approx(torch.tensor([0.9, 0.08, 0.02]))
 
@@ -308,7 +308,7 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
             assert found["models"][model]["intervals"][name] == pytest.approx(expected.interval(name, model))
     assert "weights w" in found["read"][0]
     assert run("score", one, "--weight", "w", "--require", "accuracy > 0.2") == 0
-    assert "say as much as" in capsys.readouterr().out
+    assert "effective sample size" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("by_id", [False, True])

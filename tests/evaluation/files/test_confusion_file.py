@@ -85,7 +85,7 @@ def test_what_needs_scores_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert run("score", "--confusion", DIALECTS, "--k", 3) == 2
     assert "--k: is for scores, which a confusion matrix does not have" in one_line(capsys.readouterr().err)
     assert run("score", "--confusion", DIALECTS, "--metrics", "accuracy,mpcs") == 2
-    assert "holds decisions alone, but mpcs must have more" in one_line(capsys.readouterr().err)
+    assert "holds decisions alone, but mpcs must have probabilities" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_p
         assert found.confusion is None
         (note,) = found.notes
         assert note == "more than 10000 classes: metrics of pairs of classes, such as accuracy, are left out"
-    with pytest.raises(PredictionsError, match="must have at most 10000 classes for expected_concern, but has 20000"):
+    with pytest.raises(PredictionsError, match="has too many classes, but expected_concern must have at most 10000"):
         score(file, None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
 
 
