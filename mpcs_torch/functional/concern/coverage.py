@@ -17,11 +17,20 @@ def coverage(
 ) -> Tensor:
     """Compute the share of samples that are decided instead of referred; higher is better, 1 refers none.
 
-    ``concern`` is a `ConcernSpec`, needed only for its coarse answers. The other arguments and errors are those of
-    `dangerous_errors`; floating point scores decide every sample.
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred and C, C + 1, ... for the
+            coarse answers of the spec, or ``(N, C, ...)`` floating point scores, which decide every sample.
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        concern: A `ConcernSpec`, if it has coarse answers.
+        ignore_index: Label of samples to leave out.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         El-Yaniv, Wiener: On the Foundations of Noise-free Selective Classification, JMLR 11, 2010, Definition 1.

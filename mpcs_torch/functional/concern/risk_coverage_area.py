@@ -38,10 +38,20 @@ def risk_coverage_area(
     N of the share of dangerous errors among the n samples of the lowest estimated risk. It is small if the estimated
     risk ranks dangerous errors last.
 
-    ``concern`` is that of `dangerous_errors`; the other arguments and errors are those of `geometric_accuracy`.
+    Args:
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+        num_classes: C, at least 2.
+        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
+            dangerous, as in `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        ignore_index: Label of samples to leave out.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).

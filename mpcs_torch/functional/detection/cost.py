@@ -49,12 +49,27 @@ def min_detection_cost(
     The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
     decision. A normalised cost of 1 is no better than ignoring the scores.
 
-    ``points`` is an `OperatingPoint`, or several: p_target in (0, 1), and costs above 0. ``normalize`` chooses between
-    the normalised and the raw cost. The other arguments, errors and warnings are those of `equal_error_rate`, without
-    its method.
+    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+
+    Args:
+        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
+        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
+            targets and non-targets must occur, with classes for each class.
+        points: An `OperatingPoint`, or several: p_target in (0, 1), and costs above 0.
+        num_classes: None, or C to evaluate each class against the rest.
+        normalize: Whether to return the normalised cost instead of the raw cost.
+        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
+            ``"none"`` for one cost per class.
+        ignore_index: Label of trials to ignore.
 
     Returns:
         Float64: a scalar, or ``(P,)`` for P > 1 points; with ``average="none"`` the classes are a last dimension.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The

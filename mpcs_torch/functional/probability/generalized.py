@@ -238,10 +238,20 @@ def generalized_mean_loss(
     focus on hard samples, and powers above 0 down-weight them, which helps with label noise. The mean is over the
     batch, so powers far from 0 give noisy losses on small batches.
 
-    ``power`` is r, finite. The other arguments and errors are those of `concern_loss`.
+    Args:
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
+        target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
+            of each class, >= 0, floating point in the shape of ``logits``.
+        sample_weight: The shape of a target of indices: weights >= 0 of samples. Default: 1.
+        power: r, finite.
+        weight: ``(C,)`` weights >= 0 of the true classes.
+        ignore_index: Label of samples to leave out.
 
     Returns:
         A scalar: float32, or float64 for float64 logits; NaN if every sample is ignored, as in torch.
+
+    Raises:
+        ValueError: If a setting, a shape or a dtype breaks its rule above.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,

@@ -64,14 +64,24 @@ def measured_probabilities(
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
-    ``epsilon`` is the floor of the rates, in [0, 1). There are at most ``n_bins`` bins, and never more than samples.
-    ``delta`` is 1 divided by a whole number, or None for no singularities. The span ``"data"`` leaves out probabilities
-    of wrong classes outside the range of those of true classes; ``"unit"`` extends the outer bins to 0 and 1, but not
-    the cells of singularities. The other arguments and errors are those of `geometric_accuracy`.
+    Args:
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+        num_classes: C, at least 2.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        epsilon: Floor of the rates, in [0, 1).
+        n_bins: The maximum number of bins, which is never more than the number of samples.
+        delta: The width of a cell, 1 divided by a whole number; None for no singularities.
+        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
+            ``"unit"`` extends the outer bins to 0 and 1; cells of singularities are not extended.
+        ignore_index: Label of samples to leave out.
 
     Returns:
         The means, NaN without samples, and the bins. Bins of equal population count samples, so there is no
         ``sample_weight``.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Section 4. The paper does not specify the bin of ties (here the upper

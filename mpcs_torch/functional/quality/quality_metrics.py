@@ -31,14 +31,24 @@ def multiclass_quality_metrics(
       mean of the classes' F that scikit-learn and torchmetrics call macro F (`macro_f1`);
     - ``weighted_error_rate``: 1 minus the share of right decisions; ``balanced_error_rate``: 1 minus macro recall.
 
-    ``beta`` is the weight > 0 of recall against precision in F. ``zero_division`` is the precision of a class that is
-    never predicted, and the recall of an absent class: NaN (oneDAL's, which makes the means NaN), 0 or 1. F of a
-    precision and a recall of 0 is NaN with NaN, else 0. The other arguments and errors are those of
-    `class_error_rates`.
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
+            highest is the prediction (ties go to the lower class index); or, without ``target``, a ``(C, C)`` confusion
+            matrix of counts or weights, rows true classes.
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        beta: Weight > 0 of recall against precision in F.
+        zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN
+            (oneDAL's, which makes the means NaN), 0 or 1. F of a precision and a recall of 0 is NaN with NaN, else 0.
+        ignore_index: Label of samples to leave out.
 
     Returns:
         Float64 scalars in [0, 1] by name (float32 on MPS); without samples ``zero_division``, or NaN. Error rates are
         better lower, the others higher.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Intel oneDAL developer guide, "Quality Metrics for Multi-class Classification Algorithms"; Sokolova, Lapalme:
