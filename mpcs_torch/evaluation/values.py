@@ -22,9 +22,9 @@ from mpcs_torch.evaluation.intervals import (
     rate_ends,
     total_sums,
 )
-from mpcs_torch.evaluation.left_out import jackknife_difference
 from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
+from mpcs_torch.evaluation.parts_jackknife import jackknife_difference
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure

@@ -19,7 +19,7 @@ from mpcs_torch.learning.loss_modules import (
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.recommended import Recipe, Recommendation, recommended, with_averages
 from mpcs_torch.learning.rule_limit import Limit, RuleReport
-from mpcs_torch.learning.rule_plan import LimitPlan, PilotPlan, plan_like, plan_limit
+from mpcs_torch.learning.sample_size import LimitPlan, PilotPlan, plan_like, plan_limit
 from mpcs_torch.learning.selection import SelectionRule
 
 __all__ = [

@@ -32,8 +32,8 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule
+from mpcs_torch.learning.rule_fit import draw_calibration_units
 from mpcs_torch.learning.rule_limit import Limit
-from mpcs_torch.learning.rule_samples import draw_calibration_units
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The candidate costs of a harmless error in decisions; the worst error costs 1. With 1, the most probable class is the

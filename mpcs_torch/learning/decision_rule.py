@@ -22,8 +22,7 @@ from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_ro
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes, row_weights
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
-from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
-from mpcs_torch.learning.rule_samples import (
+from mpcs_torch.learning.rule_fit import (
     FitSamples,
     checked_logits,
     choose_thresholds,
@@ -31,6 +30,7 @@ from mpcs_torch.learning.rule_samples import (
     draw_calibration_units,
     needs_path,
 )
+from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
 KIND = "mpcs_torch decision rule"
 """The value of the field ``kind`` in files."""

@@ -19,7 +19,7 @@ from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended, with_averages
 from mpcs_torch.learning.choice import calibration_for, choose_referring, harm_of
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
-from mpcs_torch.learning.rule_samples import draw_calibration_units
+from mpcs_torch.learning.rule_fit import draw_calibration_units
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 LOGITS, TARGET = torch.randn(20, 3, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 3

@@ -17,8 +17,8 @@ from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.groups import codes_by_column, group_codes
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
+from mpcs_torch.learning.rule_fit import calibration_units, checked_logits, total_units
 from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit
-from mpcs_torch.learning.rule_samples import calibration_units, checked_logits, total_units
 from mpcs_torch.tables import in_percent
 
 Array = NDArray[np.float64]
