@@ -14,7 +14,7 @@ from torch import Tensor
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.limited_rate import BETS, LimitedRate, UnattainableLimitError
 from mpcs_torch.functional.inputs.confidence import check_confidence
-from mpcs_torch.functional.inputs.groups import codes_by_column, group_codes
+from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
 from mpcs_torch.learning.rule_fit import calibration_units, checked_logits, total_units
@@ -196,8 +196,10 @@ def plan_like(
     ends, pilot = sizes.cumsum(0), len(sizes)
 
     def share_of_fits(units: int, fits: int, seed: int) -> float:
-        attained, generator = 0, torch.Generator().manual_seed(seed)
+        attained, failures, generator = 0, 0, torch.Generator().manual_seed(seed)
         for fit in range(fits):
+            if (fits - failures) / fits < chance:  # whatever the remaining fits do
+                return attained / fit
             drawn = torch.randint(pilot, (units,), generator=generator)
             unit_of_row = torch.arange(units).repeat_interleave(sizes[drawn])
             rank = torch.arange(len(unit_of_row)) - (sizes[drawn].cumsum(0) - sizes[drawn])[unit_of_row]
@@ -205,13 +207,15 @@ def plan_like(
             settings: Any = {"calibration": rule.calibration_method, "priors": rule.priors, "seed": fit}
             one = DecisionRule(rule.concern, rule.limits, **settings)
             by = {column: code[rows] for column, code in columns.items()}
+            of_rows = None if clusters is None else Groups(list(map(str, range(units))), unit_of_row)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # rare classes; fits that refer all samples count as failures
                 try:
-                    one.fit(preds[rows], target[rows], clusters=None if clusters is None else unit_of_row, groups=by)
+                    one.fit(preds[rows], target[rows], clusters=of_rows, groups=by)
+                    is_attained = (one.assess(preds).reason < IS_LIMITED).double().mean().item() >= coverage
                 except UnattainableLimitError:
-                    continue
-            attained += (one.assess(preds).reason < IS_LIMITED).double().mean().item() >= coverage
+                    is_attained = False
+            attained, failures = attained + is_attained, failures + (not is_attained)
         return attained / fits
 
     low, high = 0, pilot
