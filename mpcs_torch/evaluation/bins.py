@@ -17,7 +17,7 @@ BITS = 62
 MIN_BITS = 5
 """The minimum number of bits that number bins: fewer than 32 bins would give a poor estimate of the variance."""
 MIN_PENDING = 2**17
-"""The number of values that are collected, at least, before they are added to the bins."""
+"""The minimum number of values to collect before they are added to the bins."""
 
 
 class BinnedSums:
@@ -82,7 +82,7 @@ class BinnedSums:
             self.fold(max(MIN_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
-        """Join bins whose hashed identifiers agree in the leading ``bits`` bits, unless these are already so short."""
+        """Keep at most ``bits`` bits of hashed identifiers, and join the bins whose identifiers become equal."""
         self._join_pending()
         if self.bits is None or bits < self.bits:
             self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)

@@ -55,7 +55,7 @@ class Repeats:
         self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
 
     def add(self, scores: Tensor, target: Tensor) -> None:
-        """Add rows, given scores (N, C) and classes (N,); skip rows with multiples of 1/1000, such as votes."""
+        """Add rows, given scores (N, C) and classes (N,); skip rows with a top score in 1/1000 steps, as of votes."""
         largest = 1000 * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
@@ -67,7 +67,7 @@ class Repeats:
         self._join(other._hashes, other._counts)
 
     def warnings(self) -> list[EvaluationWarning]:
-        """Return a warning if many rows repeat others, except for many copies of few rows, as of a decision tree."""
+        """Return a warning if many rows repeat others, unless they are many copies of few, as from a decision tree."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
         if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
@@ -114,7 +114,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 
 
 def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
-    """Return a warning if decisions by cost cost more than the most probable class: a sign of miscalibration.
+    """Return a warning if decisions by cost, due to miscalibration, cost more than the most probable class.
 
     Args:
         by_cost: The interval of the expected concern of decisions by cost.
@@ -128,7 +128,7 @@ def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) ->
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if the share of correct classes in a bin of probabilities is outside the bin not just by chance.
+    """Return a warning if the share of correct classes in a bin of probabilities is outside the bin, beyond chance.
 
     Args:
         measured: The bins of probabilities, with the numbers of correct and incorrect classes.

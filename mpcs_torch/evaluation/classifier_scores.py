@@ -106,7 +106,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return remarks as sentences, with the constant decision that costs are relative to."""
+        """Return remarks as sentences, among them one on the constant decision to which relative costs refer."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -144,7 +144,7 @@ class ClassifierScores(Scores):
         }
 
     def outcome_cells(self, name: str) -> dict[str, str]:
-        """Return, by column title, a table's cells with the outcomes of the rows of a class or group of classes."""
+        """Return a row of the table of outcomes, by column title, for a class or a group of classes."""
         shares, of = self.rate_shares(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
@@ -180,7 +180,7 @@ class ClassifierScores(Scores):
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def class_parts(self, title: str = "") -> list[Table | str]:
-        """Return tables and sentences by class; with a title (one of several models), only if rows may be referred.
+        """Return tables and sentences by class; if there is a ``title``, return none unless rows may be referred.
 
         The confusion matrix is among the tables only if rows may be referred.
         """

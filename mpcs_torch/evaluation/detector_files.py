@@ -64,8 +64,8 @@ def score_detectors(
     """Evaluate detectors from files as `evaluate_detectors` does; arguments with the same names have the same meaning.
 
     Decisions at a ``threshold`` are measured, too. If there are development trials, the thresholds that limit error
-    rates are learned from these (`learned_thresholds`). Scores with a ``calibration``, and if ``is_fused`` the fusion
-    of the detectors, are learned from these, measured and compared, too. ``advance`` is called with numbers of rows.
+    rates are learned from these (`learned_thresholds`). A ``calibration`` of each detector, and if ``is_fused`` the
+    fusion of all, are fitted to these trials, measured and compared. ``advance`` is called with numbers of rows.
     """
     options = files.options
     tables = _matched(files.paths, options, advance, named=len(files.paths) > 1)
@@ -142,7 +142,7 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
 
 
 def _combine(table: TrialTable, units: DecisionUnits) -> TrialTable:
-    """Combine the trials of each unit: it has their mean, or highest, score, and is a target if all, or any, are."""
+    """Combine the trials of each unit into one trial, as ``combine`` of `evaluate_detectors` does."""
     groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
     read = f"{table.read}; {units.note(('non-target', 'target'))}"
     return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)

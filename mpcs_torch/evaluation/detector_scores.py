@@ -247,7 +247,7 @@ class Detector:
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
-        """Yield the measures by which detectors are compared, with values; ``costs`` names fixed thresholds."""
+        """Yield the measures by which detectors are compared, with values; ``costs`` are keys of ``fixed``."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)

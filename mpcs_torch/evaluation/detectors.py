@@ -56,7 +56,7 @@ def evaluate_detectors(
     """Evaluate one or several detectors on the same trials.
 
     The equal error rate and the area under the ROC have intervals. So have error rates and costs at thresholds that
-    were not chosen on these trials. Each combines the intervals of two bounded means, over targets and over non-targets
+    were not chosen on these trials. Each interval combines those of two bounded means, over targets and non-targets
     (`mpcs_torch.functional.bounded_mean_interval`, which for rates equals `clopper_pearson`), as `cost_interval` does.
     `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
     to the difference of two detectors in each trial. With clusters, the independent units are clusters.

@@ -1,4 +1,4 @@
-"""Evaluate classifiers batch by batch, from sums that merge."""
+"""Evaluate classifiers batch by batch, from sums that can be merged."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -364,7 +364,7 @@ def _clusters(column: str) -> str:
 
 
 def _miscalibrated(scores: ClassifierScores, independent: float, model: str) -> list[EvaluationWarning]:
-    """Warn if probabilities are miscalibrated, or else if decisions by cost cost more than the most probable class."""
+    """Return a warning if probabilities are miscalibrated; if not, one if decisions by cost raise the mean cost."""
     cautions = [] if scores.measured is None else uncalibrated(scores.measured, independent, model)
     by_cost, by_probability = (scores.intervals.get(name) for name in ("least_concern_cost", "expected_concern"))
     if cautions or by_cost is None or by_probability is None:

@@ -35,7 +35,7 @@ the jackknife are too narrow."""
 
 
 class Influences(NamedTuple):
-    """A value and the influence of each trial. To first order, the value is a sum of means: of influences, by kind."""
+    """A value and the influence of each trial. To first order, the value is the sum of the kinds' mean influences."""
 
     value: float
     kinds: Sequence[Tensor]
@@ -49,9 +49,9 @@ class Influences(NamedTuple):
     """
 
     def units(self, centres: Sequence[Tensor | float] = ()) -> list[Tensor]:
-        """Return the sum of deviations of each independent unit from ``centres``, by default the means of the kinds.
+        """Return the deviation of each independent unit from ``centres``, by default the means of the kinds.
 
-        Units are the trials of each kind; or with clusters, the clusters of the trials of both kinds together.
+        Deviations of trials are divided by the size of their kind; with clusters, a unit sums those of its trials.
         """
         centres = centres or [part.mean() for part in self.kinds]
         parts = [(part - centre) / len(part) for part, centre in zip(self.kinds, centres, strict=True)]
@@ -74,7 +74,7 @@ class Influences(NamedTuple):
         return min(numbers)
 
     def bounds(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return the interval by Gaffke's bounds, clipped to `limits`."""
+        """Return the interval by Gaffke's bounds, clipped to ``limits``."""
         return combined(self.value, self._means(), self.limits, confidence)
 
     def jackknife(self, scale: "Scale") -> Interval | Reason:
@@ -157,7 +157,7 @@ def roc_area(
 ) -> Influences:
     """Compute the area under the ROC from `misranked_shares`, with weights (N_k,) of the trials of each kind.
 
-    The influence of a trial on a weighted mean is its deviation from the mean, times its weight / the mean weight.
+    The influence of a trial on a weighted mean is its deviation from the mean, times its weight over the mean weight.
     """
     kinds, possible = list[Tensor](), list[Interval]()
     for place, shares in enumerate(misranked):

@@ -33,14 +33,14 @@ MIN_UNITS = 10
 MIN_WRONG = {"mean": 10, "smooth": 5}
 """By rule: the minimum number of bins with a wrong decision; with fewer, the jackknife's intervals are too narrow."""
 MIN_OF_CLASS = 5
-"""The minimum number of bins that have samples of a class; an average over classes needs as many of each class."""
+"""The minimum number of bins with samples of each class that an average over classes needs."""
 MIN_OF_RATE = 10
 """The minimum number of bins with correct decisions, and with misses, that the jackknife of an average needs by class.
 
 With fewer, the interval of the average is combined from the intervals of the rates of each class.
 """
 MIN_HEAVY = 5
-"""The jackknife of a mean needs at least this number of bins to make up half of the squared deviations from it."""
+"""The minimum number of bins that make up half of the squared deviations from a mean; with fewer, no jackknife."""
 MAX_BIAS = 0.1
 """The maximum bias of an average over classes, as the jackknife estimates it, relative to the width of its interval."""
 MAX_CLASS_BOUNDS = 100
@@ -184,7 +184,7 @@ class NotCompared(NamedTuple):
     reason: Reason
 
     def __str__(self) -> str:
-        """Return a sentence."""
+        """Return the pair, the metric and the reason as a sentence."""
         return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
 
 

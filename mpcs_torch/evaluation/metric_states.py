@@ -165,7 +165,7 @@ class BinnedStates:
         self._parts[code] = {name: _stored(state) for name, state in states.items()}
 
     def _limit(self) -> None:
-        """Fold parts until their states have at most `MAX_NUMBERS` values; if 32 parts have more, fold all into one."""
+        """Join parts until their states have at most ``MAX_NUMBERS`` values; if 32 parts have more, join all to one."""
         while self._bits != 0 and self.numbers > MAX_NUMBERS:
             bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
@@ -174,7 +174,7 @@ class BinnedStates:
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
-        """Fold parts together until they are numbered by at most ``bits`` bits; None changes nothing."""
+        """Number parts by at most ``bits`` bits of hashes, and join parts of equal number; None changes nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
             codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
@@ -257,7 +257,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     if len(inputs[0]) < 3:
         return True
     whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
-    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts, as their means differ
+    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
     named = {name: each for name, each in further.items() if name != "sample_weight"}
     for measured, rows in zip((whole, *parts), rows_of, strict=True):
         measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})

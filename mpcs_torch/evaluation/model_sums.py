@@ -24,7 +24,7 @@ from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccur
 
 PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
 """The number of scores, and of rows, that are collected and then summed together; and the number of scores (16 MiB) for
-one update of the states of other metrics. Small batches and small parts of rows would be slow."""
+one update of the states of other metrics. Smaller batches and parts of rows would be slow."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of values in the bins of all groups of a column (128 MiB)."""
 MAX_NUMBERS = 2**27
@@ -99,7 +99,7 @@ class SumLayout:
         return self.outcomes.named(numbers[:, -self.outcomes.width :])
 
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
-        """Return the sizes, errors and weights of bins, given their numbers (B, K)."""
+        """Return the sizes, errors and weights of bins, given their sums ``numbers``, (B, K)."""
         rows, errors, _, weights = numbers[:, :LEADING].unbind(1)
         has_weights = self.chosen.has_shares or (self.chosen.weighs and not weights.equal(rows))
         return Units(rows, errors, torch.ones_like(rows), cluster, weights if has_weights else None)
@@ -114,7 +114,7 @@ class ModelSums:
     def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
-        """By column of groups: the sums of bins; the first key, `ALL`, is for all rows."""
+        """By column of groups: the sums of bins; the first key, ``ALL``, is for all rows."""
         self._states = {column: dict[int, list[BinnedStates]]() for column in self.tables}
         """By column, then by code of the group of rows: the states of metrics that are not functions of sums."""
         self._pending: list[Rows] = []
@@ -233,7 +233,7 @@ class ModelSums:
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
-        """Return a metric's values without parts of a group's rows; or its value, and why parts cannot be left out."""
+        """Return a metric's values without parts of a group's rows; or its value, and why no part can be left out."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
             group = next(each for each in self._others.groups if name in each.metrics)

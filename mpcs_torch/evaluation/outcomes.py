@@ -79,7 +79,7 @@ class Outcomes(NamedTuple):
     referred: Tensor
     """Rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """Rows of the class or the group that are decided as another class; coarse answers that contain it do not count."""
+    """Rows of the class or the group that are decided as another; a coarse answer that contains it is no miss."""
     dangerous: Tensor
     """Rows of the class or the group whose decision is a dangerous error."""
 
@@ -146,7 +146,7 @@ class OutcomeCounter:
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
-        """Return 1 where a row counts in a number of `Outcomes`, else 0, one group after another: (n, K), float64."""
+        """Return 1 for each number of `Outcomes` in which a row counts, else 0, group after group: (n, K), float64."""
         decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
         is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
@@ -172,5 +172,5 @@ class OutcomeCounter:
 
 
 def group_rate(*, refers: bool) -> str:
-    """Return the rate of groups of classes in tables and comparisons: no recall with referrals, which are no misses."""
+    """Return the rate for groups of classes: recall, or with referrals, which it counts as misses, the error rate."""
     return "error_rate" if refers else "recall"

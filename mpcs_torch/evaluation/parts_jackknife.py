@@ -2,7 +2,7 @@
 
 The rows are divided into independent parts. The spread of the values without each part estimates the standard error of
 the value (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17, 1989). The method
-fails for some metrics, which then get no interval. For the checks, parts are joined to fewer folds. The method fails if
+fails for some metrics, which then get no interval. To detect this, parts are joined into folds. The method fails if
 
 - few folds make up the whole spread, as for a maximum;
 - the effect of leaving out two folds is not the sum of both effects, as for quantiles and values at a threshold;

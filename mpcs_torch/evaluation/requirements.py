@@ -77,7 +77,7 @@ class Requirement:
         return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
 
     def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
-        """Test a value or a difference, given the ends of its interval: ``*WithInterval(...).compute().values()``."""
+        """Test a value or a difference with its interval, as in ``check(*WithInterval(...).compute().values())``."""
         bound = float(high if self.sign[0] == "<" else low)
         reason = "" if isfinite(bound) else reason or "it has no interval"
         return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)

@@ -129,7 +129,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def check(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Test each requirement on all rows and in each group, for each model that no requirement has as reference.
+        """Test each requirement on all rows and in each group, for each model that is no requirement's reference.
 
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
@@ -152,7 +152,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
-        """Return a model's value on all rows and by group, or with a reference, the difference on all rows alone."""
+        """Return a model's values on all rows and in each group; with a reference, its difference on all rows only."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
             by_group: dict[str, Measured | None] = {"": self.find(metric, model)}

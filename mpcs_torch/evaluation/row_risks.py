@@ -10,7 +10,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
 MAX_CLASSES = 1000
-"""The maximum number of classes, because pairs of classes take memory."""
+"""The maximum number of classes for which risks are kept, because pairs of classes take memory."""
 
 
 class RowRisks:

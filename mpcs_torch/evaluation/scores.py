@@ -1,4 +1,4 @@
-"""The values of a model on some rows, with intervals, and by group."""
+"""The values of a model on some rows, with intervals, for all rows and for groups of rows."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ class Scores:
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """By rate of a group of classes in tables of metrics: its better direction."""
+        """The better direction of the rate of each group of classes in tables, by name of the rate."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
@@ -107,7 +107,7 @@ class Scores:
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
-        """Return tables and sentences by class; with a title (one of several models), only if rows may be referred."""
+        """Return tables and sentences by class; if there is a ``title``, return none unless rows may be referred."""
         return []
 
     def interval(self, name: str) -> str:
@@ -172,7 +172,7 @@ class GroupScores(NamedTuple):
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """The better direction of each metric. Counts grow with a group, so they are left out among other metrics."""
+        """The better direction of each metric; counts, as they grow with groups, are left out unless all are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 

@@ -1,4 +1,4 @@
-"""Compute values, intervals and comparisons from binned sums."""
+"""Compute values, intervals and comparisons from the sums of bins of rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -124,7 +124,7 @@ def _class_intervals(
 ) -> dict[str, dict[str, Interval]]:
     """Return the intervals of rates, by class or group of classes, then by rate.
 
-    For independent rows, the sums are enough. Clusters need outcomes in bins, which exist if there are few classes.
+    For independent rows, ``summed`` is enough. Clusters need ``binned``, which lacks classes if there are many.
     """
     counted = summed if units.are_rows else binned
     outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
@@ -205,7 +205,7 @@ def _group_differences(
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
-    """Return copies of the tables whose bins are folded until all have the same bins."""
+    """Return copies of the tables, with bins joined so that all tables have the same bins."""
     bits = min(table.bits or BITS for table in tables)
     first, *others = copies = [deepcopy(table) for table in tables]
     if bits < BITS:

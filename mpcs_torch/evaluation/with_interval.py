@@ -37,7 +37,7 @@ class WithInterval(Metric):
     states of up to 128 parts of the rows. Each `update` updates the metric up to 16 times, with clusters up to 128.
 
     Args:
-        metric: The metric to wrap, from which the settings are taken. Samples are added to the wrapper instead of it.
+        metric: The metric to wrap, which defines the settings. Samples are added to the wrapper, not to this metric.
         prefix: The start of the keys that `compute` returns, such as ``"val_accuracy"``, because keys must differ in
             logs. Default: the class name of the metric in lower case, as in torchmetrics' ``ClasswiseWrapper``.
         **kwargs: Arguments of `torchmetrics.Metric`.
@@ -246,7 +246,7 @@ class WithInterval(Metric):
         return distinct, Bins(places, len(distinct)).sum(sums)
 
     def _join(self) -> None:
-        """Join bins to one per cluster; or if rows are independent, to one for each two bins, which are far apart."""
+        """Join bins: those of each cluster, or if rows are independent, pairs of bins that are far from each other."""
         clusters, sums = self._joined()
         if bool((clusters == NO_CLUSTER).all()):
             half = (len(sums) + 1) // 2
