@@ -1,6 +1,6 @@
-"""Values, intervals, groups and comparisons of classifiers and detectors, from tensors or streams.
+"""Evaluate classifiers and detectors, from tensors or in batches: values, intervals, groups and comparisons.
 
-Names are imported when they are first used: the tables of comparisons need no torchmetrics.
+Each name is imported when it is first used, so that tables of comparisons can be read without torchmetrics.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ _FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion", "ev
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Import a public name."""
+        """Import a public name when it is first used."""
         from importlib import import_module
 
         if name not in __all__:

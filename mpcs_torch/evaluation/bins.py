@@ -1,4 +1,4 @@
-"""Binned sums of rows, from which values, intervals, groups and comparisons are computed."""
+"""Sums of rows in bins, from which values, intervals, groups and comparisons are computed."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -13,18 +13,18 @@ from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 BUDGET = 2**21
 """The maximum number of values in the bins of all rows (16 MiB)."""
 BITS = 62
-"""The number of bits of a hashed identifier. Dropping bits folds bins together."""
+"""The number of bits of a hashed identifier. If bits are dropped, bins are folded together."""
 MIN_BITS = 5
-"""The minimum number of bits of a bin: fewer than 32 bins would give a poor estimate of the variance."""
+"""The minimum number of bits that number bins: fewer than 32 bins would give a poor estimate of the variance."""
 MIN_PENDING = 2**17
-"""The minimum number of pending values before they are added to the bins."""
+"""The minimum number of values to collect before they are added to the bins."""
 
 
 class BinnedSums:
     """The sums of the rows in each bin of each group.
 
     A bin is a row, or a cluster of rows that are not independent. If there are more than ``budget`` values, bins are
-    folded by the hashes of their identifiers, so that several models have the same bins.
+    joined (folded) by the hashes of their identifiers, so that all models have the same bins.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
@@ -55,7 +55,7 @@ class BinnedSums:
         return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
-        """Add sums (n, K) to bins (n,) with `bits` bits, of groups (n,); pairs of bin and group may repeat."""
+        """Add sums (n, K) to bins (n,), numbered by `bits` bits, of groups (n,); pairs of bin and group may repeat."""
         if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
             places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(bins):  # true for most batches after folding
@@ -77,12 +77,12 @@ class BinnedSums:
         self._pending, self._pending_values = [], 0
         self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
         while self._sums.numel() > self._budget and self.bits != MIN_BITS:
-            # To a quarter of the bins, so that they are not folded again soon.
+            # Fold to a quarter of the bins, so that they are not folded again soon.
             distinct = len(self._ids.unique())  # type: ignore[no-untyped-call]
             self.fold(max(MIN_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
-        """Fold bins by keeping at most ``bits`` bits of their hashed identifiers."""
+        """Keep at most ``bits`` bits of hashed identifiers, and join the bins whose identifiers become equal."""
         self._join_pending()
         if self.bits is None or bits < self.bits:
             self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)
@@ -93,10 +93,10 @@ class BinnedSums:
 
         Args:
             other: The sums of the other rows.
-            groups: The new code of each group of ``other``, by its code there. Default: the same code.
-            first: The number that is added to its identifiers, if they are positions of rows.
+            groups: The code here of each group of ``other``, by its code there. Default: the same code.
+            first: The number to add to the identifiers of ``other``, if these are positions of rows.
         """
-        for each in (self, other):  # which may fold them
+        for each in (self, other):  # this may fold bins
             each._join_pending()
         added = copy(other)
         if added.bits is None:
@@ -108,14 +108,14 @@ class BinnedSums:
         self.add(added.groups if groups is None else groups[added.groups], added.ids, added.sums)
 
     def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Yield the code of each group, and the identifiers (B,), ascending, and sums (B, K) of its bins."""
+        """Yield each group's code, and the identifiers, (B,), ascending, and the sums, (B, K), of its bins."""
         order = self.groups.argsort(stable=True)
         codes, counts = self.groups[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
         for code, places in zip(codes.tolist(), order.tensor_split(counts.cumsum(0)[:-1]), strict=True):
             yield code, self.ids[places], self.sums[places]
 
     def _join(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
-        """Add up the sums with the same bin and group, and order them by identifier, then by group."""
+        """Add up sums of the same bin and group, and order the results by identifier, then by group."""
         order = groups.argsort(stable=True)
         order = order[ids[order].argsort(stable=True)]
         groups, ids = groups[order], ids[order]
@@ -128,13 +128,13 @@ class BinnedSums:
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
-    """Reduce identifiers (n,) from a number of bits to a smaller one; None stands for identifiers without a hash."""
+    """Reduce identifiers (n,) from ``bits`` to ``wanted`` bits; None stands for identifiers that are not hashed."""
     if bits == wanted or wanted is None:
         return ids
     return hashed(ids) >> (BITS - wanted) if bits is None else ids >> (bits - wanted)
 
 
 def ids_of_names(names: Sequence[str]) -> Tensor:
-    """Return an identifier for each name, the same in every process: (n,), int64."""
+    """Return an identifier for each name, which is the same in every process: (n,), int64."""
     digests = (hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest() for name in names)
     return torch.tensor([int.from_bytes(digest, "little") >> 2 for digest in digests], dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""Fit calibrations to files of predictions and of trials, save them, and apply them."""
+"""Fit calibrations to files of predictions or trials, save calibrations, and apply them to files."""
 
 import json
 import warnings
@@ -31,11 +31,11 @@ Method = Literal[ClassMethod, TrialMethod]
 Calibration = TemperatureScaling | VectorScaling | LogisticCalibration | PAVCalibration
 
 KIND = "mpcs_torch calibration"
-"""Names the kind of the file in its field ``kind``."""
+"""The value of the field ``kind`` in a file of a calibration, which tells such files from others."""
 
 
 class CalibrationFileError(MpcsError, ValueError):
-    """A file that does not hold a calibration."""
+    """The error for a file that does not contain a calibration."""
 
 
 class SavedCalibration(NamedTuple):
@@ -44,11 +44,11 @@ class SavedCalibration(NamedTuple):
     method: Method
     module: Calibration
     class_names: tuple[str, ...] = ()
-    """In index order; empty for detection scores."""
+    """The names of the classes in index order; empty for detection scores."""
     from_logits: bool = False
-    """Whether it was fitted to logits rather than to logarithms of probabilities."""
+    """Whether the calibration was fitted to logits rather than to logarithms of probabilities."""
     lower_is_target: bool = False
-    """Of detection scores: whether low ones are those of targets."""
+    """Whether low scores are those of targets; only for detection scores."""
 
 
 def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> Calibration:
@@ -61,7 +61,7 @@ def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> 
 
 
 def save_calibration(saved: SavedCalibration, path: Path) -> None:
-    """Write a calibration to a file, in one step."""
+    """Write a calibration to a file, which is replaced in one step."""
     content = saved._asdict() | {"kind": KIND, "class_names": [*saved.class_names]}
     content["state"] = dict(content.pop("module").state_dict())
     replace_whole(path, lambda file: torch.save(content, file))
@@ -71,7 +71,7 @@ def load_calibration(path: Path) -> SavedCalibration:
     """Read the calibration that `save_calibration` wrote.
 
     Raises:
-        CalibrationFileError: If the file cannot be read or holds something else.
+        CalibrationFileError: If the file cannot be read, or contains something else.
     """
     source, subject = "`mpcs calibrate fit`", "its calibration"
     return load_fitted(path, KIND, _restored, source=source, subject=subject, error=CalibrationFileError)
@@ -97,7 +97,7 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
 
 
 class FittedCalibration(NamedTuple):
-    """A calibration, with its loss on the rows of the fit before and after."""
+    """A calibration, and the loss on the rows to which it was fitted, before and after calibration."""
 
     saved: SavedCalibration
     rows: int
@@ -111,7 +111,7 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     """Fit temperature or vector scaling to the rows of a file.
 
     Warns:
-        CalibrationWarning: If there is no finite optimum.
+        CalibrationWarning: If the fit has no finite optimum.
     """
     rows, names = predictions.logits(), tuple(predictions.class_names)
     advance(len(rows.scores))
@@ -123,9 +123,9 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
 def fit_to_trials(
     path: Path, trials: Trials, method: TrialMethod, p_target: float, *, lower_is_target: bool = False
 ) -> FittedCalibration:
-    """Fit logistic or PAV calibration to the trials of a file; ``p_target``, in (0, 1), is for logistic calibration.
+    """Fit logistic or PAV calibration to the trials of a file; only the logistic one uses ``p_target``, in (0, 1).
 
-    Where low scores are those of targets (``lower_is_target``), the scores are negated already.
+    If low scores are those of targets (``lower_is_target``), ``trials`` must already contain negated scores.
 
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
@@ -137,7 +137,7 @@ def fit_to_trials(
 def _fitted(
     path: Path, saved: SavedCalibration, scores: Tensor, target: Tensor, measure: str, loss: Callable[..., Tensor]
 ) -> FittedCalibration:
-    """Fit a calibration to the rows of a file, and measure their loss before and after."""
+    """Fit a calibration to the rows of a file, and measure the loss on these rows before and after calibration."""
     with naming_file(path):
         saved.module.fit(scores, target)
     before, after = (loss(values, target).item() for values in (scores, saved.module(scores)))
@@ -145,19 +145,19 @@ def _fitted(
 
 
 def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions) -> Predictions:
-    """Open predictions, which need no labels: logits, if the calibration was fitted to logits, or probabilities."""
+    """Open predictions to calibrate, labelled or not; they are logits if the calibration was fitted to logits."""
     return _open_unlabelled(path, reading._replace(from_logits=saved.from_logits), saved.class_names)
 
 
 def open_unlabelled(like: Predictions, path: Path) -> Predictions:
-    """Open predictions of the same classes as others, which need no labels."""
+    """Open predictions, labelled or not, for the same classes as those of ``like``."""
     label = like.reading.label_column
     label = label if label in open_table(path).names else None
     return _open_unlabelled(path, like.reading._replace(label_column=label, labels=None), like.class_names)
 
 
 def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str]) -> Predictions:
-    """Open predictions of some classes; numbers may have other names in the file."""
+    """Open predictions for ``class_names``; if these are numbers, classes may have other names in the file."""
     is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
     predictions = Predictions(path, reading, class_names=None if is_numbered else class_names, needs_labels=False)
     if (number := len(predictions.class_names)) != len(class_names):
@@ -166,7 +166,7 @@ def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str
 
 
 def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out: Path, advance: Advance) -> None:
-    """Copy a file with the scores that a calibration changes; they stay logits or probabilities."""
+    """Copy a file of predictions with calibrated scores; logits stay logits, and probabilities stay probabilities."""
     check_copy(predictions.table, out)
     rows = predictions.logits()
     advance(len(rows.scores))
@@ -186,10 +186,10 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
 def estimate_file_priors(
     validation: Predictions, unlabelled: Predictions, class_groups: Mapping[str, Sequence[int]], advance: Advance
 ) -> PriorEstimate:
-    """Estimate the class frequencies of another file, by its clusters if there are any, and those of some groups.
+    """Estimate the frequencies of classes and ``class_groups`` in an unlabelled file, by clusters if there are any.
 
     Warns:
-        EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
+        EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
     """
     known, others = validation.logits(), unlabelled.logits()
     advance(len(known.scores) + len(others.scores))
@@ -207,7 +207,7 @@ def estimate_file_priors(
 
 
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
-    """Return an estimate for a file that `load_priors` reads: by its fields, with the names of the classes."""
+    """Return an estimate as a dictionary, with the names of the classes, for a file that `load_priors` reads."""
     plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in estimate._asdict().items()}
     apart = {" or ".join(names[label] for label in part): share for part, share in estimate.told_apart.items()}
     shares = {"class_groups": estimate.class_groups, "told_apart": apart}
@@ -216,10 +216,10 @@ def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any
 
 
 def load_priors(path: Path, class_names: Sequence[str]) -> list[float]:
-    """Read the priors of `mpcs calibrate priors --json`, in the order of the classes.
+    """Read the priors that `mpcs calibrate priors --json` wrote, in the order of ``class_names``.
 
     Raises:
-        CalibrationFileError: If the file holds something else, or says that its priors must not be used.
+        CalibrationFileError: If the file contains something else, or says that its priors must not be used.
     """
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))

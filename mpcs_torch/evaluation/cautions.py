@@ -25,22 +25,22 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
 MIN_UNITS, MIN_UNNAMED = 5, 10
-"""The minimum number of units in a column with a name of units, and in any other column of text."""
+"""The minimum number of distinct values in a column whose name is that of units, and in any other column of text."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
-"""The limits of the number of distinct values by rows: with more, they hardly repeat; with fewer, they are categories.
-"""
+"""The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
+below the second, they are categories."""
 MAX_EQUAL, MAX_COPIES = 0.05, 8
-"""The maximum share of rows that are equal to others by chance, and the maximum mean number of copies of a sample."""
+"""The maximum share of rows that equal others by chance, and the maximum mean number of copies of a sample."""
 BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
 """The probability of a false warning of miscalibration, and the smallest gap that matters."""
 
 
 def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
-    """Warn of columns that name units, such as patients.
+    """Return a warning if columns seem to name units whose rows are not independent, such as patients.
 
     Args:
-        columns: By name of the column: its distinct values, and the number of rows with a value.
-        option: The option that takes clusters.
+        columns: By name of the column: the distinct values in it, and the number of rows with a value.
+        option: The option that takes clusters, for the text of the warning.
     """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
@@ -49,13 +49,13 @@ def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = 
 
 
 class Repeats:
-    """Counts the rows with the scores and the label of another row, in a sample of at most 4096 distinct rows."""
+    """Count rows whose scores and label equal those of another row, in a sample of at most 4096 distinct rows."""
 
     def __init__(self) -> None:
         self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
 
     def add(self, scores: Tensor, target: Tensor) -> None:
-        """Add rows, given scores (N, C) and classes (N,); rows with multiples of 1/1000, such as votes, are skipped."""
+        """Add rows, given scores (N, C) and classes (N,); skip rows with a top score in 1/1000 steps, as of votes."""
         largest = 1000 * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
@@ -67,7 +67,7 @@ class Repeats:
         self._join(other._hashes, other._counts)
 
     def warnings(self) -> list[EvaluationWarning]:
-        """Return a warning if many rows repeat others; many copies of few rows, as of a decision tree, do not count."""
+        """Return a warning if many rows repeat others, unless they are many copies of few, as from a decision tree."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
         if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
@@ -86,7 +86,7 @@ class Repeats:
 
 
 def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> list[EvaluationWarning]:
-    """Warn of unused columns of a file of predictions that name units, if it is read without clusters."""
+    """Return a warning if a file is read without clusters, but unused columns seem to name units (see `repeating`)."""
     unread = predictions.roles.unused if predictions.reading.cluster is None else ()
     return shared_in_table(predictions.table, unread, predictions.class_names, option)
 
@@ -94,9 +94,9 @@ def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> lis
 def shared_in_table(
     table: FileTable, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
 ) -> list[EvaluationWarning]:
-    """Warn of unused columns of a file that name units (see `repeating`), by its first rows.
+    """Return a warning if, in the first rows of a file, unused columns seem to name units (see `repeating`).
 
-    Columns of class names are skipped.
+    Columns that contain only class names are skipped.
     """
     values = table.peek(10_000) if unread else {}
     texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
@@ -114,12 +114,12 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 
 
 def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
-    """Warn if decisions by cost are more expensive than the most probable class, which shows miscalibration.
+    """Return a warning if decisions by cost, due to miscalibration, cost more than the most probable class.
 
     Args:
         by_cost: The interval of the expected concern of decisions by cost.
         by_probability: The interval of the expected concern of the most probable class.
-        model: The start of the sentence.
+        model: The start of the sentence, which names the model if there are several.
     """
     if not by_cost[0] > by_probability[1]:
         return []
@@ -128,12 +128,12 @@ def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) ->
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Warn if the share of correct classes in a bin of probabilities is outside the bin by more than chance.
+    """Return a warning if the share of correct classes in a bin of probabilities is outside the bin, beyond chance.
 
     Args:
-        measured: The bins.
-        independent: The number of independent rows or clusters per row.
-        model: The start of the sentence.
+        measured: The bins of probabilities, with the numbers of correct and incorrect classes.
+        independent: The number of independent rows or clusters, divided by the number of rows.
+        model: The start of the sentence, which names the model if there are several.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):

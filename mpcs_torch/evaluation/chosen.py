@@ -1,4 +1,4 @@
-"""Choose the metrics of classifiers that fit the labels and predictions."""
+"""Choose the metrics of classifiers that suit the labels and predictions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ DEGREES = (
 
 
 class ChosenMetrics(NamedTuple):
-    """The chosen metrics, and the kinds of labels and predictions that they are for."""
+    """The chosen metrics, and the kinds of labels and predictions for which they were chosen."""
 
     entries: tuple[MetricEntry, ...]
     num_classes: int
@@ -57,29 +57,29 @@ class ChosenMetrics(NamedTuple):
     is_weighted: bool
     """Whether rows have weights."""
     has_costs: bool
-    """Whether rows have costs of decisions."""
+    """Whether each row has costs of decisions."""
     ranges: ConcernRange | None
-    """The set of costs whose middle is the concern; None if costs are known, or referrals have none."""
+    """The ranges of costs, with the concern in the middle; None if costs are known, or if referrals have no cost."""
     class_names: Sequence[str]
 
     @property
     def decision_names(self) -> list[str]:
-        """The names of the classes, and if rows may be referred, of the coarse answers and of a referral."""
+        """The names of the classes; if rows may be referred, also those of the coarse answers and of a referral."""
         answers = () if self.concern is None else self.concern.answers
         return [*self.class_names, *([*(name for name, _ in answers), "referred"] if self.refers else [])]
 
     @property
     def further(self) -> int:
-        """The number of decisions other than the classes."""
+        """The number of possible decisions that are not classes."""
         return len(self.decision_names) - len(self.class_names)
 
     @property
     def weighs(self) -> bool:
-        """Whether metrics take weights: those of rows, or shares."""
+        """Whether metrics take weights, which are those of rows or the shares of annotators."""
         return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Make the metrics that are functions of sums (``additive``), or all others; refuse invalid settings."""
+        """Create the metrics that are functions of sums (``additive``), or all others; refuse invalid settings."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
@@ -108,13 +108,13 @@ class ChosenMetrics(NamedTuple):
         )
         try:
             raise_first(samples.find_faults())
-        except ValueError as error:  # names arguments that evaluate does not have
+        except ValueError as error:  # it names arguments that evaluate does not have
             message = str(error).replace("pass from_logits=True", "take logits.softmax(1)")
             raise ValueError(message.replace(" (or ignore_index)", "")) from None
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 
     def notes(self, *, is_default: bool) -> list[str]:
-        """Return the metrics that were left out, and the reasons; none if metrics were named."""
+        """Return sentences on the metrics that were left out, with reasons; none if the user named the metrics."""
         if not is_default:
             return []
         notes = []
@@ -143,10 +143,10 @@ def choose_metrics(
     is_weighted: bool = False,
     has_costs: bool = False,
 ) -> ChosenMetrics:
-    """Choose the requested metrics, or by default all that fit; the arguments are those of `Evaluation`.
+    """Choose the requested metrics, or by default all suitable ones; the arguments are those of `Evaluation`.
 
     Raises:
-        ValueError: If a requested metric does not fit.
+        ValueError: If a requested metric does not suit the labels and predictions.
     """
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
@@ -195,7 +195,7 @@ NO_REFERRALS = (
 
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None:
-    """Return why a metric does not fit, as the property of the rows and what the metric needs; None if it fits."""
+    """Return why a metric is unsuitable: a property of the rows, and a need of the metric; None if it is suitable."""
     takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
     cases = {
         ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
@@ -215,12 +215,12 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
 
 
 def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
-    """Return whether a metric is measured if none are named."""
+    """Return whether a metric is measured if the user names no metrics."""
     if entry.takes == "costs":
         return chosen.has_costs
     if not entry.is_default or _misfit(chosen, entry):
         return False
-    if chosen.refers:  # costs are those of the concern (mean_concern), not relative to a constant decision
+    if chosen.refers:  # costs are then absolute (mean_concern), not relative to a constant decision
         is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.metric, "needs_referral_cost", False)
         return entry.undefined != "constant" and is_priced
     if chosen.is_soft and not chosen.has_shares:
@@ -231,9 +231,9 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
 
 
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:
-    """Return whether metrics count classes, so that soft labels are the shares of annotators for each class.
+    """Return whether any metric counts classes; soft labels are then the shares of annotators for each class.
 
-    Other metrics, such as those of torchmetrics.regression, take soft labels as they are.
+    Other metrics, such as those of torchmetrics.regression, take soft labels unchanged.
     """
     if entries is None:
         return concern is not None
@@ -241,7 +241,7 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
 
 
 def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
-    """Add the class indices to the settings of a metric whose name has a class or group of classes in brackets."""
+    """Add class indices to the settings of a metric that names a class, or a group of classes, in brackets."""
     classes = {name: (label,) for label, name in enumerate(class_names)}
     known = {**classes, **dict(concern.class_groups if concern is not None else ())}
     if entry.of not in known:
@@ -261,20 +261,20 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
 
 
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
-    """Return metrics in the order of the sections that show them."""
+    """Return metrics in the order in which the sections of tables show them."""
     by_name = {entry.name: entry for entry in entries}
     return [by_name[name] for names in sections_of(entries, has_concern=has_concern) for name in names]
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:
     """Return whether an error costs nothing: MPCS, which divides by costs, is then undefined."""
-    if concern is None or concern.weights is None:  # a factor is above 0
+    if concern is None or concern.weights is None:  # without weights, errors cost a factor above 0
         return False
     return bool((concern.matrix() == 0).any())
 
 
 class MetricInputs:
-    """The inputs of metrics for some rows: predictions in the form of each metric, labels and weights."""
+    """The inputs of metrics for some rows: labels, weights, and predictions in each form that metrics take."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
         self.rows, self._inputs = rows, inputs_of(rows.probs, takes)
@@ -289,7 +289,7 @@ class MetricInputs:
         return self.rows.by_class()
 
     def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
-        """Return the places of the rows, some repeatedly, and their predictions, labels and weights: (m, ...) each."""
+        """Return the places of rows (a split row repeats), and their predictions, labels and weights: (m, ...) each."""
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
             assert labels is not None
@@ -299,7 +299,7 @@ class MetricInputs:
 
 
 def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
-    """Return the forms of probabilities (n, C), or of decisions (n, 1), that metrics take."""
+    """Convert probabilities (n, C), or decisions (n, 1), to each form that metrics take."""
     if not probs.is_floating_point():
         return {"decisions": probs[:, 0], "costs": probs[:, 0]}
     inputs = dict.fromkeys(takes, probs)
@@ -315,7 +315,7 @@ def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
 
 
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
-    """Return the entries of metrics in any form that `Evaluation` takes."""
+    """Return entries of the register for metrics, which may have any form that `Evaluation` takes."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]

@@ -1,4 +1,4 @@
-"""Evaluate the files of predictions of one or several classifiers."""
+"""Evaluate files with the predictions of one or several classifiers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 def open_models(
     paths: Sequence[Path], reading: ReadOptions, concern: ConcernSpec | None = None
 ) -> dict[str, Predictions]:
-    """Open the file of each model, by its name.
+    """Open the file of each model; return the opened files by the name of the model.
 
-    If one of several files has predicted labels instead of scores, models are compared by decisions: those of files
-    of scores are the most probable classes.
+    If one of several files has predicted labels instead of scores, models are compared by decisions; for files of
+    scores, the decisions are the most probable classes.
 
     Args:
         paths: The files.
-        reading: How to read them. Columns of groups and clusters are those of the first file.
-        concern: Names the classes in index order, and the answers of files of decisions. Default: the classes are those
-            of the first file that names them.
+        reading: The options for reading files. Columns of groups and clusters are taken from the first file.
+        concern: The concern that names the classes in index order, and the coarse answers in files of decisions.
+            Default: the classes are those of the first file that names them.
 
     Raises:
-        PredictionsError: If a file cannot be read, or has other classes.
+        PredictionsError: If a file cannot be read, or has classes other than these.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
     numbers = None if concern is None else decision_numbers(concern.classes, concern.answers)
     is_in_order = len(paths) > 1 and reading.id_column is None
-    ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # which must be equal
+    ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # these must be equal in all files
     several = [reading, *[reading.alone()] * (len(paths) - 1)]
     known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
 
@@ -71,7 +71,7 @@ def open_models(
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
-    """Return hard F at the threshold of each class that is best on development data."""
+    """Return entries for hard F, measured with the threshold of each class that is best on development data."""
     from mpcs_torch.metrics.register import MetricEntry
     from mpcs_torch.metrics.soft.scores import HardF1
 
@@ -97,12 +97,12 @@ def score_models(
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
     check: "Callable[[Result[ClassifierScores]], object] | None" = None,
 ) -> "Result[ClassifierScores]":
-    """Evaluate files with the same rows, which are read one after the other.
+    """Evaluate files with the same rows; the files are read one after the other.
 
-    The files are ``opened`` by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which are
-    metrics, are arguments of `Evaluation`. Hard F is also measured at the thresholds that are best on ``development``,
-    a file of soft labels. The ``risks`` of a model, which figures of certainty show, are filled from its rows.
-    ``check`` is called with the result of one row, before all are measured: its ValueError refuses names early.
+    The files were ``opened`` by `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries``, which are the
+    metrics, are arguments of `Evaluation`. If ``development``, a file of soft labels, is given, hard F is also measured
+    at the thresholds that are best on it. The rows of a model are added to its ``risks``, for figures of certainty.
+    ``check`` is called early with the result of a single row, so that its ValueError can refuse unknown names.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
@@ -172,6 +172,6 @@ def score_models(
 
 
 def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarning]:
-    """Warn (E1) if rows of a file that is scored have the scores of rows of another file."""
+    """Return the warning E1 if rows of the file ``scored`` have the same scores as rows of the file ``seen``."""
     hashes, others = (hash_rows(file.rows().scores) for file in (scored, seen))
     return warn_of_known(known_rows(others), hashes, seen.path.name)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
 
 CLASS_RATES = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
-"""The rates of classes in tables without referrals, and their titles."""
+"""By rate of a class in tables without referrals: its title."""
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 NAMED = 3
-"""The maximum number of classes that a reason names."""
+"""The maximum number of classes that are named in the reason why a value is missing."""
 
 
 @dataclass(frozen=True)
@@ -46,29 +46,29 @@ class ClassifierScores(Scores):
     entries: "tuple[MetricEntry, ...]"
     class_names: list[str] = field(default_factory=list)
     confusion: Tensor | None = None
-    """(C, C), int64, rows true classes; None for soft labels and for groups.
+    """The confusion matrix, (C, C), int64, with a row for each true class; None for soft labels and for groups.
 
-    If rows may be referred, (C, C + A + 1), with coarse answers and referrals in the last columns.
+    If rows may be referred, (C, C + A + 1): the last columns are the A coarse answers, and the referrals.
     """
     decision_names: Sequence[str] = ()
     """The names of the columns of the confusion matrix."""
     refers: bool = False
     """Whether decisions may be referrals or coarse answers."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
-    """The 95 % intervals of rates, by class or group of classes, then by rate."""
+    """By class or group of classes, then by rate: the 95 % interval."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
-    """The outcomes by class, by group of classes, of all rows (`EVERY`), and of classes dangerous to miss (`AT_RISK`).
-    """
+    """The outcomes by class, by group of classes, of all rows (`EVERY`), and of the classes that are dangerous to miss
+    (`AT_RISK`)."""
     harmless: Collection[str] = ()
-    """The classes and groups of classes without dangerous errors."""
+    """The classes and groups of classes for which no error is dangerous."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
-    """As ``outcomes``, but numbers of clusters with such rows; empty without clusters, or if they are too many."""
+    """As ``outcomes``, but numbers of clusters with such rows; empty if there are no clusters, or too many."""
     cluster_name: str = ""
-    """The name of clusters, such as "patients"."""
+    """The word for clusters, such as "patients"."""
     weight: float = 0.0
     """The sum of the weights of all rows; without weights, the number of rows."""
     constant: tuple[str, float] | None = None
-    """The cheapest class to decide always, and its cost per row; None if no metric is relative to it."""
+    """The cheapest constant decision, and its cost per row; None if no metric is relative to this cost."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
 
@@ -90,7 +90,7 @@ class ClassifierScores(Scores):
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """Return the rate of each group of classes in tables, recall or error rate, and its better direction."""
+        """The better direction of the recall or error rate of each group of classes in tables, by name of the rate."""
         rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
@@ -106,7 +106,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return the reference of relative costs, and the other remarks, as sentences."""
+        """Return remarks as sentences, among them one on the constant decision to which relative costs refer."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -115,7 +115,7 @@ class ClassifierScores(Scores):
         return [f"{', '.join(relative)}: {units}.", *super().remarks()]
 
     def undefined(self) -> dict[str, str]:
-        """Return the reasons why metrics are NaN or infinite, by metric."""
+        """Return the reason why a value is NaN or infinite, for each metric with such a value."""
         undefined = [entry for entry in self.entries if not math.isfinite(self.values[entry.name])]
         unpredicted = absent = ""
         if undefined and self.confusion is not None:
@@ -134,7 +134,7 @@ class ClassifierScores(Scores):
         return {rate: Share(part.item(), whole.item(), ends.get(rate)) for rate, (part, whole) in rates.items()}
 
     def per_class(self) -> dict[str, dict[str, float]]:
-        """Return the samples and the rates of each class, and of each group of classes; empty for soft labels."""
+        """Return the number of samples and the rates of each class and group of classes; empty for soft labels."""
         return {
             name: {
                 "samples": of.true.item() if self.is_weighted else int(of.true),
@@ -144,7 +144,7 @@ class ClassifierScores(Scores):
         }
 
     def outcome_cells(self, name: str) -> dict[str, str]:
-        """Return the outcomes of the rows of a class, or of a group of classes, by column title."""
+        """Return a row of the table of outcomes, by column title, for a class or a group of classes."""
         shares, of = self.rate_shares(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
@@ -156,7 +156,7 @@ class ClassifierScores(Scores):
     def class_table(self) -> Table | None:
         """Return a table with a row for each class; None for soft labels, or for more than `MAX_READABLE_CLASSES`.
 
-        If rows may be referred, rates have their counts.
+        If rows may be referred, the table shows the counts behind each rate, too.
         """
         if not self.confusion_is_shown:
             return None
@@ -180,9 +180,9 @@ class ClassifierScores(Scores):
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def class_parts(self, title: str = "") -> list[Table | str]:
-        """Return tables and sentences by class; of several models, under a title, only those that may refer rows.
+        """Return tables and sentences by class; if there is a ``title``, return none unless rows may be referred.
 
-        The confusion matrix is a table only if rows may be referred.
+        The confusion matrix is among the tables only if rows may be referred.
         """
         parts, by_class = list[Table | str](), self.class_table()
         if self.refers and self.confusion is not None and self.confusion_is_shown:
@@ -195,7 +195,7 @@ class ClassifierScores(Scores):
         return [*parts, "\n".join(work)] if (work := self.remarks_of_referrals()) else parts
 
     def remarks_of_referrals(self) -> list[str]:
-        """Return the workload of referrals in sentences: by cluster if there are clusters, and by row."""
+        """Return sentences on how many rows are referred; if there are clusters, also on how many clusters."""
         if not self.refers or EVERY not in self.outcomes:
             return []
         counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
@@ -213,7 +213,7 @@ class ClassifierScores(Scores):
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, strings and numbers."""
+        """Return all values as dictionaries, lists, strings and numbers."""
         plain = super().to_dict()
         if undefined := self.undefined():
             plain["undefined"] = undefined
@@ -233,7 +233,7 @@ class ClassifierScores(Scores):
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:
-        """Return a sentence that names the classes with a count of 0; empty if there are none."""
+        """Return a sentence that names the classes with a count of 0; empty if no class has."""
         empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
         if not empty:
             return ""

@@ -29,9 +29,9 @@ from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import ENTRIES, MetricEntry
 
 MAX_OF_CELLS = 2**25
-"""The maximum number of values (256 MiB) for the pairs of classes of a confusion matrix."""
+"""The maximum number of values (256 MiB) that are computed at once for the pairs of classes of a matrix."""
 MAX_SAMPLES = 2**53
-"""The maximum sum of all counts: whole numbers are exact in float64 up to here."""
+"""The maximum sum of all counts: float64 represents all whole numbers up to this one exactly."""
 
 
 def evaluate_confusion(
@@ -43,11 +43,11 @@ def evaluate_confusion(
     metrics: Sequence[MetricEntry] | None = None,
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
-    """Evaluate the decisions for independent rows, given their confusion matrix.
+    """Evaluate the decisions for independent rows, given only their confusion matrix.
 
     Args:
-        confusion: ``(C, C)``, int64, rows true classes.
-        class_names: C names.
+        confusion: ``(C, C)``, int64, with a row for each true class.
+        class_names: The names of the C classes.
         model: The name of the model.
         concern: The cost of each kind of error.
         metrics: Registered metrics that take decisions. Default: all of them.
@@ -83,17 +83,17 @@ def evaluate_confusion(
 
 
 CORNERS = frozenset(("", "class", "classes", "label", "labels", "index", "name"))
-"""Corners of a matrix, in lower case, that do not name rows and columns."""
+"""Texts in the corner of a matrix, in lower case, that do not say what its rows and columns are."""
 TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
-    """Read a confusion matrix, with class names in the header and at the start of each row, and optionally sums.
+    """Read a confusion matrix, with class names in the header and first in each row; there may also be sums.
 
-    Rows are true classes, unless the corner or the names say that they are predicted classes.
+    Rows are true classes, unless the text in the corner, or the names, say that they are predicted classes.
 
     Returns:
-        The class names; the counts, (C, C), int64, rows true classes; and a line on how the file was read.
+        The class names; the counts, (C, C), int64, with a row for each true class; and a line on how the file was read.
 
     Raises:
         PredictionsError: If the header is missing, or a count is invalid.
@@ -154,13 +154,13 @@ def _count(path: Path, cell: str, row: str, column: str) -> int:
 
 
 def _kind_of_name(name: str) -> bool | None:
-    """Return whether the first word of a name marks a predicted class (True) or a true one; None if neither."""
+    """Return True if the first word of a name marks a predicted class, False if a true class, None if neither."""
     word = plain(SEPARATOR.split(name.strip())[0])
     return word in DECISIONS if word in (*DECISIONS, *LABELS) else None
 
 
 def _without_kind(names: Sequence[str]) -> list[str]:
-    """Return names without their first word, if it marks all of them as true classes, or all as predicted ones."""
+    """Remove the first word of each name if these words mark all names as true classes, or all as predicted classes."""
     parts = [SEPARATOR.split(name, maxsplit=1) for name in names]
     kinds = {_kind_of_name(part[0]) if len(part) == 2 else None for part in parts}
     return [
@@ -170,7 +170,7 @@ def _without_kind(names: Sequence[str]) -> list[str]:
 
 
 def _rows_are_predicted(path: Path, corner: str, rows: Sequence[str], columns: Sequence[str]) -> bool:
-    """Return whether the corner or the names mark rows as predicted classes."""
+    """Return whether the corner, or the names of rows and columns, mark the rows as predicted classes."""
     words = [_kind_of_name(part) for part in re.split(r"[\\/|]", corner)]
     marked = [{_kind_of_name(name) for name in names if len(SEPARATOR.split(name)) > 1} for names in (rows, columns)]
     if words[0] is not None and words[-1] is not (words[0] if len(words) > 1 else None):
@@ -194,7 +194,7 @@ def score_confusion(
     if concern is not None and {*concern.classes} != {*names}:
         problem = f"must have the classes of the concern, {listed(concern.classes)}, but has {listed(names)}"
         raise PredictionsError(path, problem)
-    if concern is not None:  # whose order of classes is used
+    if concern is not None:  # its order of classes is used
         order = torch.tensor([names.index(name) for name in concern.classes])
         names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]

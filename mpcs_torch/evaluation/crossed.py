@@ -1,9 +1,9 @@
 """Combine intervals for crossed clusters, such as cases that were all read by the same readers.
 
-Intervals by patient do not allow for other readers, and those by reader do not allow for other patients. With both, the
-variance is that by patient, plus that by reader, minus that by pair (Cameron, Gelbach and Miller: Robust inference with
-multiway clustering, Journal of Business and Economic Statistics 29, 2011). So the squared distances from the value to
-the ends of its intervals are added and subtracted; the result is at least the larger one by a single column.
+Intervals by patient do not allow for other readers, and intervals by reader do not allow for other patients. For both,
+the variance is that by patient, plus that by reader, minus that by pair (Cameron, Gelbach and Miller: Robust inference
+with multiway clustering, Journal of Business and Economic Statistics 29, 2011). The squared distances from a value to
+the ends of its intervals are combined likewise; the result is at least as wide as the interval by either column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,10 +26,10 @@ Classified = Result[ClassifierScores]
 
 
 def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the clusters of rows by the first column, by the second, and by both, (N,) each.
+    """Return the cluster of each row by the first column, by the second, and by both, (N,) each.
 
     Raises:
-        ValueError: If there are not two columns with names for the same rows.
+        ValueError: If there are not exactly two columns, with names for the same rows.
     """
     if len(clusters) != 2:
         raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
@@ -38,7 +38,7 @@ def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
-    """Return the result with crossed clusters, given the results by each column and by both."""
+    """Combine the results for clusters by each of two columns, and by both, into the result for crossed clusters."""
     first, second, both = results
     models = {name: _crossed(first.models[name], second.models[name], both.models[name]) for name in first.models}
     groups = list[GroupScores]()
@@ -78,7 +78,7 @@ def _crossed(*scores: Scores) -> ClassifierScores:
 
 
 def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return the intervals of the values that have one by each column."""
+    """Return the intervals of all values that have an interval by each of the two columns."""
     first, second, both = intervals
     ends = dict[str, Interval]()
     for name in (name for name in first if name in second):
@@ -90,7 +90,7 @@ def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval
 
 
 def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
-    """Return the interval around a value, given those by each column and by both."""
+    """Return the interval around a value, given its intervals by each column and by both columns."""
     distances = list[float]()
     for end in (0, 1):
         one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
@@ -111,7 +111,7 @@ def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]
 
 
 def _difference(paired: PairedDifference, low: float, high: float) -> PairedDifference:
-    """Return a difference with a new interval, and the p-value that is at most 0.05 where the interval excludes 0."""
+    """Give a difference a new interval, and the matching p-value, at most 0.05 exactly if the interval excludes 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
     change = paired.difference

@@ -1,4 +1,4 @@
-"""Fit decision rules to files of predictions, and decide or refer the rows of further files."""
+"""Fit decision rules to files of predictions; apply them to further files, whose rows are decided or referred."""
 
 import warnings
 from collections.abc import Iterable
@@ -48,28 +48,28 @@ class FileDecisions(NamedTuple):
     decisions: int
     referrals: int
     result: Result[ClassifierScores] | None
-    """The evaluation of the rows with labels, as by `mpcs score` of the file of decisions."""
+    """The evaluation of the rows with labels, as `mpcs score` evaluates the file of decisions."""
     units: str = ""
-    """A sentence on how rows were combined into units of decision."""
+    """A sentence on how rows were combined into units of decision; empty if they were not."""
 
 
 class UnitRows(NamedTuple):
-    """The rows of a file, or its units of decision."""
+    """The M rows of a file, or its M units of decision if rows are combined."""
 
     logits: Tensor
     """(M, C), float64."""
     target: Tensor
-    """(M,), int64, `NO_LABEL` where there is none, or one of the rows of a unit has none."""
+    """(M,), int64: labels; `NO_LABEL` for a row without a label, or a unit in which a row has none."""
     texts: dict[str, list[str]]
-    """By column, (M,)."""
+    """By column of texts: the text of each row, (M,)."""
     units: Tensor
-    """(N,): the place of each row of the file among these rows."""
+    """(N,): the index, among these M rows, of each of the N rows of the file."""
     note: str
     """A sentence on how rows were combined into units of decision; empty if they were not."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
-        """Combine the rows of a file, with some columns of text, if it has units of decision."""
+        """Return the rows of a file, with texts of ``columns``, combined if the file has units of decision."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if predictions.is_labelled else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
@@ -87,7 +87,7 @@ class UnitRows(NamedTuple):
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
-    """Open predictions with labels, and with the groups of the limits of a rule."""
+    """Open predictions with labels, and with the columns of groups to which the limits of a rule apply."""
     _refuse_name(rule, path)
     groups = [limit.by for limit in rule.limits if limit.by is not None]
     predictions = Predictions(path, reading, class_names=rule.concern.classes, texts=groups)
@@ -96,7 +96,7 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
 
 
 class RowsToFit(NamedTuple):
-    """The rows of a file, or its units of decision, as arguments of `DecisionRule.fit`."""
+    """The rows of a file, or its units of decision, in the form of the arguments of `DecisionRule.fit`."""
 
     logits: Tensor
     target: Tensor
@@ -108,7 +108,7 @@ class RowsToFit(NamedTuple):
 
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> RowsToFit:
-    """Read the rows of a file that `open_to_fit` opened."""
+    """Read the rows of a file that was opened by `open_to_fit`."""
     read, cluster, weight = predictions.logits(), predictions.reading.cluster, predictions.reading.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
@@ -121,12 +121,12 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
-    """Fit a rule to the rows of a file that `open_to_fit` opened; return a sentence on their units, if any.
+    """Fit a rule to the rows of a file opened by `open_to_fit`; return a sentence on units of decision, or "".
 
-    Rows that cannot guarantee the limits are refused.
+    Rows with which the limits of the rule cannot be guaranteed are refused.
 
     Warns:
-        EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
+        EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
     """
     rows = rows_to_fit(rule, predictions, advance)
     with naming_file(predictions.path):
@@ -137,7 +137,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
 
 
 def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
-    """Open predictions, which need no labels; refuse columns that decisions are written to."""
+    """Open predictions, labelled or not; refuse a file with a column that `apply_rule` would write."""
     _refuse_name(rule, path)
     table = open_table(path)
     clash = next((name for name in WRITTEN if name in table.names), None)
@@ -147,14 +147,14 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
-    """Copy a file with the decision for each row: a class, a coarse answer or a referral.
+    """Copy a file and add the decision for each row: a class, a coarse answer or a referral.
 
-    The columns that are added are the decision, the estimated risk that the best class is a dangerous error, its
-    expected cost, the reason why it is not the decision, and the best class. Scores in arrays (N, C) are not copied to
-    text.
+    The added columns are the decision, the estimated risk that deciding for the best class is a dangerous error, the
+    expected cost of the best class, the reason why it is not the decision, and the best class. Scores in arrays (N, C)
+    are not copied to files of text.
 
     Warns:
-        EvaluationWarning: If rows have labels, but were in the fit.
+        EvaluationWarning: If rows have labels, but the rule was fitted to them.
     """
     check_copy(predictions.table, out)
     read, cluster = predictions.logits(), predictions.reading.cluster
@@ -184,7 +184,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
 def _evaluated(
     rule: DecisionRule, rows: UnitRows, decisions: Tensor, predictions: Predictions, name: str
 ) -> Result[ClassifierScores] | None:
-    """Evaluate the decisions (M,) of rows with a label; None if there are none."""
+    """Evaluate those of the decisions (M,) whose rows have a label; None if no row has a label."""
     is_labelled, cluster = rows.target != NO_LABEL, predictions.reading.cluster
     decided, target = decisions[is_labelled].unsqueeze(1), rows.target[is_labelled]
     if not len(target):

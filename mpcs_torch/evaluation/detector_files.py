@@ -1,4 +1,4 @@
-"""Score files of detectors: read, matched by the names of trials, calibrated, fused, and evaluated."""
+"""Score files of detectors: read them, match trials by name, calibrate, fuse, and evaluate."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,24 +26,24 @@ from mpcs_torch.functional import OperatingPoint
 
 
 class DetectorTrials(NamedTuple):
-    """A detector, with its scores of the trials to be measured."""
+    """A detector, with its scores for the trials to be measured."""
 
     name: str
     trials: Trials
     is_llr: bool
     development: Trials | None = None
-    """Other trials, from which thresholds, calibrations and fusions are learned."""
+    """Other trials of the detector, from which thresholds, calibrations and fusions are learned."""
 
 
 class DetectorFiles(NamedTuple):
-    """The files of detectors and how to read them."""
+    """The files of detectors, and the options for reading these files."""
 
     paths: Sequence[Path]
     options: ReadOptions
     development: Sequence[Path] = ()
-    """None, or one for each of ``paths``."""
+    """The files of development trials: either no file, or one for each of ``paths``."""
     development_labels: Path | None = None
-    """The list of trials of these, if they have no labels."""
+    """The list of development trials with their labels, if the development files have no labels."""
 
 
 def score_detectors(
@@ -61,11 +61,11 @@ def score_detectors(
     is_fused: bool = False,
     intervals: bool = True,
 ) -> Result[DetectorScores]:
-    """Evaluate detectors by their files, as `evaluate_detectors` does, whose arguments have the same names.
+    """Evaluate detectors from files as `evaluate_detectors` does; arguments with the same names have the same meaning.
 
-    Decisions at a ``threshold`` are measured too. With development trials, error rates are limited by thresholds that
-    are learned from them (`learned_thresholds`); scores that are calibrated on them, and the fusion of the detectors if
-    ``is_fused``, are measured and compared too. ``advance`` is called with the number of rows of each file.
+    Decisions at a ``threshold`` are measured, too. If there are development trials, the thresholds that limit error
+    rates are learned from these (`learned_thresholds`). A ``calibration`` of each detector, and if ``is_fused`` the
+    fusion of all, are fitted to these trials, measured and compared. ``advance`` is called with numbers of rows.
     """
     options = files.options
     tables = _matched(files.paths, options, advance, named=len(files.paths) > 1)
@@ -111,9 +111,9 @@ def score_detectors(
 def _learned(
     name: str, module: Calibration | LogisticFusion, path: Path, detectors: Sequence[DetectorTrials]
 ) -> DetectorTrials:
-    """Return a detector with the log-likelihood ratios of a calibration or fusion of others.
+    """Return a detector whose log-likelihood ratios are a calibration or fusion of the scores of ``detectors``.
 
-    It is fitted to their development trials; an error of the fit names ``path``, the file of these.
+    The ``module`` is fitted to their development trials. An error in the fit names ``path``, the file of these trials.
     """
 
     def joined(trials: Sequence[Trials]) -> Tensor:
@@ -129,7 +129,7 @@ def _learned(
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
-    """Read files of the same trials, in the order of the first file, which alone has the groups."""
+    """Read files of the same trials, in the order of the first file; only the first file has groups."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
     tables = [first, *(_align(first, *other) for other in others)]
@@ -142,16 +142,16 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
 
 
 def _combine(table: TrialTable, units: DecisionUnits) -> TrialTable:
-    """Return one trial for each unit: its mean or highest score; a target if all, or any, of its trials are."""
+    """Combine the trials of each unit into one trial, as ``combine`` of `evaluate_detectors` does."""
     groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
     read = f"{table.read}; {units.note(('non-target', 'target'))}"
     return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)
 
 
 def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
-    """Return the trials of another detector in the order of the first: matched by name, or row by row without names.
+    """Return the trials of ``other`` in the order of ``first``, matched by name; without names, row by row.
 
-    A trial that is missing in one of the files, or has another label there, is refused.
+    A trial that is missing in one of the files, or has another label in the other file, is refused.
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:

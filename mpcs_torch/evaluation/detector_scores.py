@@ -1,4 +1,4 @@
-"""The values of a detector, with thresholds and error rates."""
+"""The values of a detector on some trials, with the error rates at thresholds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ CHOSEN_HERE = (
 UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
 FURTHER_BITS = -0.5 * log2(1e-12)
-"""The cost in Cllr of the further trial that its interval allows for: one whose kind has the probability 1e-12."""
+"""The cost in Cllr of one further trial, whose kind has the probability 1e-12: the interval of Cllr allows for it."""
 BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
 
 
@@ -48,15 +48,15 @@ class ErrorsAt(NamedTuple):
     """The errors at a threshold."""
 
     cost: DetectionCost
-    """Cost and rates; for the equal error rate, at the threshold with the smallest difference of rates."""
+    """The cost and the rates; for the equal error rate, at the threshold where the two rates differ least."""
     miss_rate: Interval | None = None
     """The interval of the miss rate; None without intervals, or if the threshold was chosen on these trials."""
     false_alarm_rate: Interval | None = None
-    """The interval of the false-alarm rate, or None."""
+    """The interval of the false-alarm rate; None in the same cases."""
 
 
 MetricRow = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
-"""A metric, its value, its interval or the reason for none, and the errors at its threshold if it has one."""
+"""A metric, its value, a function for its interval or the reason for none, and the errors at its threshold or None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class DetectorScores(Scores):
     is_llr: bool
     entries: Sequence[DetectorMetric]
     errors: Mapping[str, ErrorsAt] = field(default_factory=dict)
-    """The errors of each metric that has a threshold."""
+    """By metric that has a threshold: the errors at this threshold."""
 
     def headline(self) -> str:
         """Return the numbers of trials as text."""
@@ -79,14 +79,14 @@ class DetectorScores(Scores):
         return {"targets": int(self.summary.counts.targets), "non-targets": int(self.summary.counts.nontargets)}
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each metric; an asterisk marks rates based on fewer than 30 errors."""
+        """Return a table with a row for each metric; an asterisk marks rates that are based on fewer than 30 errors."""
         header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate, %", "false-alarm rate, %"]
         names = list(self.values) if names is None else names
         rows = [[name, f"{self.values[name]:.5g}", self.interval(name), *self._cost_cells(name)] for name in names]
         return Table(header, rows)
 
     def remarks(self) -> list[str]:
-        """Return sentences on the meaning of costs, and on metrics without value or interval."""
+        """Return sentences on the meaning of costs, and on metrics that have no value or no interval."""
         about_costs = "Costs are divided by that of the better constant decision (accept all or reject all)."
         return [about_costs, *super().remarks()]
 
@@ -104,7 +104,7 @@ class DetectorScores(Scores):
         return remarks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return values, intervals, titles, errors at thresholds and the convex hull of the ROC."""
+        """Return values, intervals, titles, errors at thresholds, and the convex hull of the ROC, as plain types."""
         hull = self.summary.hull.rates()
         errors = {
             name: {
@@ -173,7 +173,7 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
-        """Yield all metrics."""
+        """Yield all metrics with values, in the order of tables."""
         counts, summary = self.summary.counts, self.summary
         hull, at = summary.equal_error.rate, cost_at(counts, EVEN, self._equal_error[1])
         yield EQUAL_ERROR, hull, lambda: (min(self._ends[0][0], hull.item()), self._ends[0][1]), ErrorsAt(at)
@@ -205,24 +205,24 @@ class Detector:
 
     @cached_property
     def _kinds(self) -> list[Tensor]:
-        """The places of targets, and of non-targets."""
+        """The indices of targets, and those of non-targets."""
         return [kind.nonzero().squeeze(1) for kind in (self.labels, ~self.labels)]
 
     @cached_property
     def _equal_error(self) -> tuple[float, float]:
-        """The equal error rate on straight lines between the points of the curve, and a threshold near it."""
+        """The equal error rate, interpolated between points of the curve, and a threshold with nearly equal rates."""
         counts = self.summary.counts
         nearest = equal_error_of(counts, "nearest")
         return equal_error_of(counts, "interpolated").rate.item(), middle_of(nearest.low, nearest.high).item()
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
-        """The interval of the equal error rate, and its derivatives by both rates."""
+        """The interval of the equal error rate, and the derivatives of the equal error rate by both rates."""
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
     def bits(self) -> Influences:
-        """The cost of log-likelihood ratios in bits (Cllr), which has no upper bound."""
+        """The cost of log-likelihood ratios in bits (Cllr), as influences; this cost has no upper bound."""
         nothing = self.scores.new_zeros(())
         costs = [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
         value = sum(of_kind.mean().item() for of_kind in costs)
@@ -236,18 +236,18 @@ class Detector:
 
     @cached_property
     def misranked(self) -> list[Tensor]:
-        """For each trial, by kind: the share of trials of the other kind that are ranked on its wrong side."""
+        """For each target, and each non-target: the share of trials of the other kind on the wrong side of it."""
         return misranked_shares(self.summary.counts, (self.scores, self.labels))
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return the weighted sum of the miss rate and the false-alarm rate at a threshold."""
+        """Return the weighted sum of the miss rate and the false-alarm rate at a threshold, as influences of trials."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
-        """Yield the measures that detectors are compared by, among them the named costs at fixed thresholds."""
+        """Yield the measures by which detectors are compared, with values; ``costs`` are keys of ``fixed``."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
@@ -283,7 +283,7 @@ class Detector:
         if fixed.shown in ("miss rate", "false-alarm rate"):
             return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
         value = fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
-        if self.clusters is not None:  # which make both rates depend on each other
+        if self.clusters is not None:  # clusters make the two rates depend on each other
             return self.at(fixed.threshold, fixed.weights, value).bounds()
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
@@ -291,7 +291,7 @@ class Detector:
         return area_interval(self.misranked, clusters=self.clusters_by_kind)
 
     def _cllr_interval(self) -> Interval | Reason:
-        """Return the jackknife's interval, if there are enough trials with large costs."""
+        """Return the jackknife's interval, or the reason why there are too few trials with large costs."""
         clusters, fewest = self.clusters_by_kind, MIN_WRONG["mean"]
         unit = "trials" if clusters is None else "clusters"
         targets, nontargets = self._wrong_ratios
@@ -309,12 +309,12 @@ class Detector:
         return near[0], max(near[1], self.bits._replace(possible=possible).bounds()[1])
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:
-        """Split values (N,) into those of targets and those of non-targets."""
+        """Split the values of trials, (N,), into those of targets and those of non-targets."""
         return [values[places] for places in self._kinds]
 
 
 def det_points(detectors: Mapping[str, DetectorScores]) -> Table:
-    """Return the points of the DET curves: the error rates of each detector at all its thresholds, ascending."""
+    """Return a table of DET curves: the error rates of each detector at all of its thresholds, which ascend."""
     rows = list[list[str]]()
     for name, scores in detectors.items():
         rates = scores.summary.counts.rates()

@@ -1,4 +1,4 @@
-"""Evaluate detectors: values with intervals, by group, and compared on the same trials."""
+"""Evaluate detectors on the same trials: values with intervals, values by group, and comparisons."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
@@ -27,7 +27,7 @@ from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
 MISSES = (0.05, 0.01)
-"""The miss rates at which false alarms are measured: sensitivities of 95 and 99 %."""
+"""The miss rates at which the false-alarm rate is measured: sensitivities of 95 and 99 %."""
 INDEPENDENT = (
     f"{CONFIDENCE_TEXT} intervals assume independent trials; trials that share something, such as a speaker, need "
     "clusters (clusters=, or --cluster COLUMN)."
@@ -55,37 +55,37 @@ def evaluate_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate one or several detectors on the same trials.
 
-    Error rates, the equal error rate, the area under the ROC, and costs at thresholds that were not chosen on these
-    trials have intervals. Each combines the intervals of two bounded means, over targets and over non-targets
+    The equal error rate and the area under the ROC have intervals. So have error rates and costs at thresholds that
+    were not chosen on these trials. Each interval combines those of two bounded means, over targets and non-targets
     (`mpcs_torch.functional.bounded_mean_interval`, which for rates equals `clopper_pearson`), as `cost_interval` does.
-    `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Detectors are compared by the same
-    methods on the differences between trials. With clusters, the independent units are clusters.
+    `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
+    to the difference of two detectors in each trial. With clusters, the independent units are clusters.
 
     Args:
-        preds: ``(N,)`` scores, floating point, of any range, higher for targets; or a dictionary of several detectors.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; or names. Both kinds must occur.
-        target_label: The name of targets in ``target``; all other names are those of non-targets.
-        points: The operating points of minimum costs, and for likelihood ratios also of actual costs.
-        llr: Whether scores are natural-log likelihood ratios, or the names of the detectors whose scores are: adds Cllr
-            and the costs at the Bayes thresholds.
-        thresholds: Thresholds that were not chosen on these trials; by detector if they differ.
+        preds: ``(N,)`` scores, floating point, of any range, higher for targets; or a dictionary by detector.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; or names. Both must occur.
+        target_label: The name in ``target`` that stands for targets; all other names stand for non-targets.
+        points: The operating points at which minimum costs, and for likelihood ratios also actual costs, are measured.
+        llr: Whether scores are natural-log likelihood ratios, or the names of the detectors whose scores are such
+            ratios. For these, Cllr and the costs at the Bayes thresholds are measured, too.
+        thresholds: Thresholds that were not chosen on these trials; a dictionary by detector if they differ.
         groups: By column: ``(N,)`` names of the group of each trial.
-        clusters: ``(N,)`` names of the speaker or the like that trials share: such trials are not independent.
-        unit: ``(N,)`` names of the units of decision, such as patients. The trials of a unit are combined to one trial
-            before anything is evaluated; they must have the same groups and clusters.
-        combine: The score of a unit: ``"mean"``, where its trials must have the same label; or ``"worst"``, the highest
-            score, where a unit is a target if one of its trials is.
-        p_fa: Limits on the false-alarm rate, each in [0, 1]: adds the lowest miss rates on these trials.
-        p_miss: Limits on the miss rate, each in [0, 1]: adds the lowest false-alarm rates on these trials.
-        max_p_fa: Adds the standardised area under the ROC up to this false-alarm rate, in (0, 1].
-        compared: The detectors that are compared in pairs. Default: all.
+        clusters: ``(N,)`` names of clusters, such as speakers: trials of the same cluster are not independent.
+        unit: ``(N,)`` names of the units of decision, such as patients. The trials of a unit are combined into one
+            trial before anything is evaluated; they must have the same groups and clusters.
+        combine: The rule for the score of a unit: ``"mean"``, for which its trials must have the same label; or
+            ``"worst"``, the highest score: a unit is then a target if one of its trials is a target.
+        p_fa: Limits on the false-alarm rate, each in [0, 1]: the lowest miss rate under each limit is measured, too.
+        p_miss: Limits on the miss rate, each in [0, 1]: the lowest false-alarm rate under each is measured, too.
+        max_p_fa: A false-alarm rate in (0, 1]: the standardised area under the ROC up to this rate is measured, too.
+        compared: The names of the detectors that are compared in pairs. Default: all.
         intervals: Whether to compute intervals and compare detectors.
 
     Raises:
         ValueError: If an argument breaks its rule above.
 
     Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
+        ReversedScoresWarning: If the area under the ROC of a detector is below 1/2.
 
     Example:
         >>> labels = torch.arange(400) % 4 == 0
@@ -157,7 +157,7 @@ def evaluate_detectors(
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:
-    """Return labels as numbers; names become True for targets."""
+    """Return labels as a tensor; names become True if they equal ``target_label``, else False."""
     names = names_in(target)
     if target_label is None and not names:
         return as_tensor(target, "target").cpu()
@@ -169,7 +169,7 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    """Refuse unknown names of detectors, and a string in place of a list."""
+    """Refuse names that no detector has, and a string in place of a list of names."""
     unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
     if unknown:
         rule = f"{argument} must hold names of detectors, {quoted(list(known))}"
@@ -180,7 +180,7 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
     """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
 
     Returns:
-        The comparisons, and the pairs that cannot be compared.
+        The comparisons, and the pairs of detectors that cannot be compared by a metric.
     """
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):

@@ -1,4 +1,4 @@
-"""Evaluate classifiers batch by batch, from sums that merge."""
+"""Evaluate classifiers batch by batch, from sums that can be merged."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_
 from mpcs_torch.metrics.register import ENTRIES, settings_of
 
 MODEL = "model"
-"""The name of a single model."""
+"""The name of the model if there is only one."""
 INDEPENDENT = (
     f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
@@ -45,27 +45,27 @@ REPEATED = (
 )
 Groups = Mapping[str, Sequence[object] | Tensor]
 Predictions = Sequence[object] | Tensor
-"""Predictions or labels; NumPy arrays too."""
+"""The type of predictions or labels; NumPy arrays are accepted too."""
 
 
 class Evaluation:
     """Evaluate classifiers batch by batch, and merge the sums of several processes.
 
-    The arguments declare the kinds of labels and predictions of all batches, which `mpcs_torch.evaluate` infers. Memory
-    is bounded, no matter how many rows there are: 16 MiB per model, 128 MiB per column of groups, and 8 bytes per group
-    or cluster.
+    The arguments declare the kinds of labels and predictions in all batches; `mpcs_torch.evaluate` infers them instead.
+    Memory is bounded, no matter how many rows there are: 16 MiB per model, 128 MiB per column of groups, and 8 bytes
+    per group or cluster.
 
     Args:
-        class_names: The names of the C classes, or C.
+        class_names: The names of the C classes, or the number C.
         concern: The cost of each kind of error; see `evaluate`.
         metrics: Names, Metrics, or a dictionary of these; see `evaluate`.
         settings: Further settings for the metrics that have them; see `evaluate`.
         is_soft: Whether labels are soft, (N, C).
         is_decided: Whether predictions are decisions, (N,).
-        refers: Whether decisions may be referrals or coarse answers; metrics that need a class for each row are left
-            out.
-        is_weighted: Whether rows have weights; metrics that take none are left out.
-        has_costs: Whether rows have costs of decisions; adds ``mean_cost`` and ``regret``.
+        refers: Whether decisions may be referrals or coarse answers; if so, metrics that need a class for each row are
+            left out.
+        is_weighted: Whether rows have weights; if so, metrics that take no weights are left out.
+        has_costs: Whether each row has costs of decisions; if so, ``mean_cost`` and ``regret`` are measured, too.
         intervals: Whether to compute intervals and compare models.
 
     Raises:
@@ -127,14 +127,14 @@ class Evaluation:
         self._intervals = intervals
         self._models = dict[str, ModelSums]()
         self._columns = dict[str, dict[str, int]]()
-        """The code of each group, by column."""
+        """By column of groups: the code of each group."""
         self._cluster: str | None = None
         self._clusters_of = defaultdict[int, set[int]](set)
-        """Identifiers of clusters with samples of each class: only as many as the warning of rare classes needs."""
+        """By class: identifiers of clusters with samples of it, only as many as the warning of rare classes needs."""
         self._is_numbered = True
         """Whether the identifiers of rows are their positions."""
         self._is_merged = False
-        """Whether another part with the same models was merged."""
+        """Whether rows of the same models were merged from several evaluations."""
         self._repeats = Repeats()
         self._layout = SumLayout(self.chosen)
 
@@ -151,8 +151,8 @@ class Evaluation:
     ) -> None:
         """Add a batch of rows.
 
-        The arguments are those of `evaluate`: predictions of one model, or of several by name, whose rows must be the
-        same. Crossed clusters and units of decision need all rows at once, so only `evaluate` takes them.
+        The arguments are those of `evaluate`: predictions of one model, or a dictionary of those of several models for
+        the same rows. Crossed clusters and units of decision need all rows at once, so only `evaluate` takes them.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule in `evaluate`, or columns differ between batches.
@@ -163,7 +163,7 @@ class Evaluation:
     def _rows_of(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
     ) -> dict[str, Rows]:
-        """Return validated rows by model; the arguments are those of `update`."""
+        """Validate a batch and return the rows of each model; the arguments are those of `update`."""
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         if not by_model:
             raise ValueError("preds must hold at least one model, but is empty.")
@@ -194,14 +194,14 @@ class Evaluation:
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
-        """Add validated rows by model."""
+        """Add the validated rows of each model."""
         self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for part in of_model.repeated(is_clustered=is_clustered):
                 self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
 
     def count_repeats(self, rows: Rows) -> None:
-        """Count duplicates among the rows of one model, before frequencies repeat them."""
+        """Count duplicate rows of one model; call it before rows are repeated by their frequencies."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
@@ -210,9 +210,9 @@ class Evaluation:
 
         Args:
             model: The name of the model.
-            rows: The rows, with the codes of `codes_of` as groups.
+            rows: The rows; their groups are codes that `codes_of` returned.
             cluster: The column of clusters; None if rows are independent.
-            are_numbered: Whether to replace identifiers by positions, which continue from batch to batch.
+            are_numbered: Whether to replace the identifiers of rows by positions that continue from batch to batch.
 
         Raises:
             ValueError: If columns differ between batches, or there are too many groups.
@@ -239,16 +239,16 @@ class Evaluation:
             sums.add(rows.at(slice(start, start + step)))
 
     def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
-        """Return the code of the group of each row, (n,); new groups get new codes."""
+        """Return the code of each row's group, (n,), given the names of groups; new groups get new codes."""
         known = self._columns.setdefault(column, {})
         return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
 
     def merge(self, other: "Evaluation") -> None:
-        """Add the sums of another evaluation with the same arguments: of other rows, or of other models.
+        """Add the sums of another evaluation that has the same arguments, but other rows or other models.
 
         Raises:
-            ValueError: If its classes, metrics or columns differ. Or if it has further models, rows have no clusters,
-                and parts were merged: the rows of models may then be in different orders.
+            ValueError: If ``other`` has other classes, metrics or columns. Or if it has further models, rows have no
+                clusters, and parts were merged before: the rows of the models may then be in different orders.
         """
         if self._arguments() != other._arguments():
             raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
@@ -274,7 +274,7 @@ class Evaluation:
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
 
     def result(self) -> Result[ClassifierScores]:
-        """Compute the values of all rows so far, with intervals, by group, and the comparison of models.
+        """Compute the values for all rows so far and for each group, with intervals, and compare the models.
 
         Raises:
             ValueError: If there are no rows, or models have different rows.
@@ -340,31 +340,31 @@ class Evaluation:
         return cautions
 
     def _arguments(self) -> tuple[object, ...]:
-        names = tuple(entry.name for entry in self.chosen.entries)  # settings of entries may be tensors
+        names = tuple(entry.name for entry in self.chosen.entries)  # not their settings, which may be tensors
         return names, self.chosen[1:], self._intervals
 
     def labels_of(self, target: Any) -> Tensor:
-        """Return labels as a tensor of class indices or soft labels; names of classes are looked up."""
+        """Return labels as a tensor of class indices or soft labels; class names become indices."""
         return as_numbers("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
-        """Return the scores of a group, given the sums of its bins, (B, K)."""
+        """Return the scores of a group of rows, given ``numbers`` (B, K), the sums of its bins."""
         units = sums.layout.units(numbers, self._cluster)
         without_sums = sums.without_sums(column, code, self._cluster)
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
         scores = binned_scores(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
-        clusters = scores.clusters if sums.tables[column].bits is None else {}  # folded bins have several clusters
+        clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded bin has several clusters
         scores = replace(scores, clusters=clusters, cluster_name=plural_of(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
 
 
 def _clusters(column: str) -> str:
-    """Return the word for clusters, with their column if it says more."""
+    """Return the word for clusters, with the name of their column unless it is the same word."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
 
 
 def _miscalibrated(scores: ClassifierScores, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if probabilities are miscalibrated, or else if decisions by cost are the more expensive ones."""
+    """Return a warning if probabilities are miscalibrated; if not, one if decisions by cost raise the mean cost."""
     cautions = [] if scores.measured is None else uncalibrated(scores.measured, independent, model)
     by_cost, by_probability = (scores.intervals.get(name) for name in ("least_concern_cost", "expected_concern"))
     if cautions or by_cost is None or by_probability is None:

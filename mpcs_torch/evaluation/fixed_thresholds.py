@@ -27,7 +27,7 @@ class FixedThreshold(NamedTuple):
     threshold: float
     """Trials with at least this score are accepted."""
     shown: Shown
-    """The measured value; ``"cost"`` is the normalised cost at the operating point."""
+    """The kind of value that is measured; ``"cost"`` is the normalised cost at ``point``."""
     point: OperatingPoint = EVEN
 
     @property
@@ -44,7 +44,7 @@ class FixedThreshold(NamedTuple):
 
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
-    """Return the Bayes thresholds of log-likelihood ratios, where actual costs are measured."""
+    """Return the Bayes thresholds of log-likelihood ratios, at which actual costs are measured, for each point."""
     return [
         FixedThreshold(
             f"actual_cost[{point_key(point)}]", f"actual cost, {point.label()}", point.bayes_threshold, "cost", point
@@ -54,13 +54,13 @@ def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
 
 
 def point_key(point: OperatingPoint) -> str:
-    """Return an operating point in the form that names of metrics contain."""
+    """Format an operating point as in the names of metrics."""
     costs = "" if point.c_miss == point.c_fa == 1 else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
     return f"p={point.p_target:.15g}{costs}"
 
 
 def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
-    """Return a threshold with the cost at each operating point, and with the half total error rate."""
+    """Return a threshold several times: with the cost at each operating point, and with the half total error rate."""
     key = f"threshold={threshold:g}"
     costs = [
         FixedThreshold(
@@ -81,17 +81,17 @@ def learned_thresholds(
     p_miss: Sequence[float] = (),
     at_minimum: bool = False,
 ) -> list[FixedThreshold]:
-    """Learn thresholds from development trials: of minimum costs, of equal error rates, and of limited error rates.
+    """Learn thresholds from development trials: for minimum costs, equal error rates, and limits on error rates.
 
-    Each is the middle of an interval of equally good thresholds, because those near its ends may be much worse on other
-    trials.
+    Each is the middle of an interval of equally good thresholds, because thresholds near the ends of the interval may
+    be much worse on other trials.
 
     Args:
-        preds: ``(N,)`` scores of development trials by the same detector; the measured trials are other ones.
+        preds: ``(N,)`` scores of development trials by the same detector. Other trials are measured later.
         target: ``(N,)`` labels of these trials, 1 or True for targets.
         points: The operating points of the minimum costs.
-        p_fa: Limits on the false-alarm rate, each in [0, 1]: adds the threshold of the lowest miss rate.
-        p_miss: Limits on the miss rate, each in [0, 1]: adds the threshold of the lowest false-alarm rate.
+        p_fa: Limits on the false-alarm rate, each in [0, 1]: adds the threshold with the lowest miss rate under each.
+        p_miss: Limits on the miss rate, each in [0, 1]: adds the threshold with the lowest false-alarm rate under each.
         at_minimum: Whether to add the threshold of the minimum half total error rate.
 
     Raises:
@@ -116,13 +116,13 @@ def learned_thresholds(
 def limiting_thresholds(
     counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], *, are_learned: bool = False
 ) -> list[FixedThreshold]:
-    """Return the thresholds of the lowest miss rates under limits on false alarms, and the reverse.
+    """Return the thresholds with the lowest miss rates under limits on false alarms, and the reverse.
 
     Args:
-        counts: The errors of the trials that thresholds are chosen on.
-        p_fa: As in `learned_thresholds`.
-        p_miss: As in `learned_thresholds`.
-        are_learned: Whether these are development trials, which names and titles then say.
+        counts: The errors at each threshold, of the trials on which thresholds are chosen.
+        p_fa: Limits on the false-alarm rate, as in `learned_thresholds`.
+        p_miss: Limits on the miss rate, as in `learned_thresholds`.
+        are_learned: Whether these are development trials; names and titles then say so.
 
     Raises:
         ValueError: If a rate breaks its rule.

@@ -1,4 +1,4 @@
-"""Read all rows of several files of predictions into memory."""
+"""Read all rows of one or several files of predictions into memory."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,15 +15,15 @@ MAX_VALUES = 10_000_000
 
 
 class HeldRows(NamedTuple):
-    """The rows that several models predict."""
+    """The rows of files in memory: their labels and groups, and the probabilities by each model."""
 
     class_names: list[str]
     probs: dict[str, Tensor]
-    """By model: (N, C), float32."""
+    """By model: the probabilities, (N, C), float32."""
     target: Tensor
-    """(N,), int64."""
+    """(N,), int64: the labels."""
     groups: dict[str, Groups]
-    """By column."""
+    """By column: the groups of the rows."""
 
 
 def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:

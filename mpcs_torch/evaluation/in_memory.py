@@ -37,40 +37,40 @@ def evaluate(
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
-    """Evaluate one or several classifiers on the same rows: all metrics, with intervals, by group, and compared.
+    """Evaluate one or several classifiers on the same rows: metrics with intervals, values by group, and comparisons.
 
     Args:
-        preds: ``(N, C)`` probabilities, as tensors or arrays, of one model or by model. Or ``(N,)`` decisions, such as
-            those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral. Names are
-            accepted too, with "refer" for a referral.
+        preds: ``(N, C)`` probabilities, as tensors or arrays, of one model, or a dictionary of those of several. Or
+            ``(N,)`` decisions, such as those of a `DecisionRule`: class indices, numbers from C for coarse answers
+            (sets of classes), and -1 for a referral. Names are accepted too, with "refer" for a referral.
         target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1. Soft labels are degrees
             of truth; with a concern, or with named metrics of classes, they are the shares of annotators for each
             class. Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
-        concern: The cost of each kind of error. With a `ConcernRange`, values are those of its middle, and
-            `Result.over_costs` has the statements that hold at all costs.
-        metrics: A list of names (see `mpcs metrics`) and of Metrics, of this package, torchmetrics or your own. Your
-            own take probabilities (N, C), or decisions (N,) if there are no probabilities, and the target. Or a
-            dictionary of these by name, which may also hold functions of `Rows`. Default: all registered metrics that
-            fit the labels.
+        concern: The cost of each kind of error. With a `ConcernRange`, values are computed at its middle costs, and
+            `Result.over_costs` bounds the mean cost over the whole range.
+        metrics: A list of names (see `mpcs metrics`) and of Metrics, from this package, from torchmetrics or your own.
+            Your own Metrics take probabilities (N, C), or decisions (N,) if there are no probabilities, and the target.
+            Or a dictionary from names to metrics, which may also contain functions of `Rows`. Default: all registered
+            metrics that suit the labels.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
-        clusters: ``(N,)`` names of the patient or the like that rows share: such rows are not independent. Two columns
-            by name, such as ``{"patient": patients, "reader": readers}``, are crossed: every reader may read all
-            patients.
+        clusters: ``(N,)`` names of clusters, such as patients: rows of the same cluster are not independent. A
+            dictionary of two columns, such as ``{"patient": patients, "reader": readers}``, stands for crossed
+            clusters: every reader may read all patients.
         weights: ``(N,)`` numbers of at least 0, the weight of each row, such as 1 / its sampling probability. Intervals
             treat weights as known, and count rows by their effective sample size.
-        frequencies: ``(N,)`` whole numbers from 1: each row counts as so many independent rows.
-        prevalence: ``(C,)``, or by name: the share of each class where the model is used. All rows of a class get the
-            same weight, so that classes have these shares. For test sets in which severe cases are over-represented.
-        unit: ``(N,)`` names of the units of decision, such as patients. The rows of a unit are combined to one row
-            before anything is evaluated; they must have the same groups, clusters, weights and frequencies.
+        frequencies: ``(N,)`` whole numbers from 1: the number of independent rows that each row stands for.
+        prevalence: ``(C,)``, or by class name: the share of each class where the model is used. All rows of a class
+            get the same weight, so that classes have these shares. Use it if severe cases are over-represented.
+        unit: ``(N,)`` names of the units of decision, such as patients. The rows of a unit are combined into one
+            row before anything is evaluated; they must have the same groups, clusters, weights and frequencies.
         combine: The rule that combines the rows of a unit. ``"mean"``: the mean of their probabilities; their labels
-            must agree. ``"worst"``: the probability of a class or a worse one is the highest of any row; labels and
-            decisions become the worst of any row. Class A is worse than B if mistaking A for B costs more than the
+            must agree. ``"worst"``: the probability of "this class or a worse one" is the highest of any row; the label
+            and the decision are the worst of any row. Class A is worse than B if mistaking A for B costs more than the
             reverse; if both cost the same, the later class is worse. Or a function, ``(n, C) -> (C,)``, which combines
-            labels too, as one-hot probabilities.
-        costs: ``(N, C)`` finite costs of each decision, if they differ from row to row, such as amounts of money;
-            negative for gains.
-        class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
+            labels and decisions, too, as one-hot probabilities.
+        costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
+            amount of money. Gains are negative costs.
+        class_names: The names of the C classes, or the number C. Default: the names in the concern, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether to compute intervals and compare models.
 
@@ -139,5 +139,5 @@ def evaluate(
 
 
 def _refers(decisions: Any, classes: int) -> bool:
-    """Return whether a decision is a referral or a coarse answer."""
+    """Return whether any of the decisions is a referral or a coarse answer."""
     return bool(((decisions < 0) | (decisions >= classes)).any())

@@ -1,10 +1,10 @@
 """Compute intervals and differences of detection metrics from the influence of each trial.
 
-The cost at a threshold is a mean over targets plus a mean over non-targets. To first order, so are the equal error rate
-and the area under the ROC. Each mean has Gaffke's interval (`bounded_mean_interval`), which for an error rate equals
-the Clopper-Pearson interval; the units are clusters if trials have them. The two intervals are combined as in
-`cost_interval`. Metrics without bounds, areas with many effective trials, and differences of detectors have the
-jackknife to first order, which for areas is that of DeLong, DeLong and Clarke-Pearson.
+The cost at a threshold is a mean over targets plus a mean over non-targets. To first order, this is also true of the
+equal error rate and of the area under the ROC. Each mean has Gaffke's interval (`bounded_mean_interval`), which for an
+error rate equals the Clopper-Pearson interval; the units are trials, or their clusters. The two intervals are combined
+as in `cost_interval`. Metrics without bounds, areas with many effective trials, and differences of detectors have the
+jackknife to first order instead, which for areas is the method of DeLong, DeLong and Clarke-Pearson.
 """
 
 from bisect import bisect_left
@@ -30,12 +30,12 @@ INFINITE = "it is infinite"
 LEAST_P = 1e-12
 """The smallest p-value that is computed from combined bounds."""
 MIN_MISRANKED = 40
-"""The minimum effective sample size (`Influences.effective`) for the jackknife of an area: with fewer trials, its
-intervals are too narrow."""
+"""The minimum effective sample size (`Influences.effective`) for the jackknife of an area: below it, the intervals of
+the jackknife are too narrow."""
 
 
 class Influences(NamedTuple):
-    """A value and the influence of each trial: the value is, to first order, the sum of the mean influences by kind."""
+    """A value and the influence of each trial. To first order, the value is the sum of the kinds' mean influences."""
 
     value: float
     kinds: Sequence[Tensor]
@@ -45,13 +45,13 @@ class Influences(NamedTuple):
     limits: Interval = (0.0, 1.0)
     """The minimum and the maximum possible value."""
     clusters: Sequence[Tensor] | None = None
-    """For each kind: the cluster of each trial, (N_k,), as codes from 0 that all occur; None if trials are independent.
+    """For each kind: the cluster of each trial, (N_k,), as codes from 0 without gaps; None if trials are independent.
     """
 
     def units(self, centres: Sequence[Tensor | float] = ()) -> list[Tensor]:
-        """Return the deviation of each independent unit from the centres (default: the means).
+        """Return the deviation of each independent unit from ``centres``, by default the means of the kinds.
 
-        Units are the trials of each kind, or the clusters of both kinds together.
+        Deviations of trials are divided by the size of their kind; with clusters, a unit sums those of its trials.
         """
         centres = centres or [part.mean() for part in self.kinds]
         parts = [(part - centre) / len(part) for part, centre in zip(self.kinds, centres, strict=True)]
@@ -61,10 +61,10 @@ class Influences(NamedTuple):
         return [parts[0].new_zeros(int(codes.max()) + 1).index_add_(0, codes, torch.cat(parts))]
 
     def effective(self) -> float:
-        """Return the effective sample size: the number of equally influential trials or clusters.
+        """Return the effective sample size: how many equally influential trials or clusters these correspond to.
 
-        It is small if few influences differ from 0, or if few differ from the median: the frequency of rare values is
-        then unknown.
+        This number is small if few influences differ from 0, or if few differ from the median; the frequency of rare
+        values is then unknown.
         """
         numbers = []
         for centres in ([0.0] * len(self.kinds), [part.median() for part in self.kinds]):
@@ -74,11 +74,11 @@ class Influences(NamedTuple):
         return min(numbers)
 
     def bounds(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return the interval by Gaffke's bounds, clipped to the limits."""
+        """Return the interval by Gaffke's bounds, clipped to ``limits``."""
         return combined(self.value, self._means(), self.limits, confidence)
 
     def jackknife(self, scale: "Scale") -> Interval | Reason:
-        """Return Student's interval on a scale."""
+        """Return Student's interval of the value on a transformed scale, with the jackknife's standard error."""
         at = torch.tensor(self.value, dtype=torch.float64, requires_grad=True)
         on_scale = SCALES[scale][0](at)
         [slope] = torch.autograd.grad(on_scale, at)
@@ -86,12 +86,12 @@ class Influences(NamedTuple):
         return student_interval(on_scale.detach(), spread, self.freedom(), scale) if isfinite(spread) else INFINITE
 
     def only_kind(self, place: int) -> Self:
-        """Return the influences of the trials of one kind."""
+        """Return only the influences of the trials of one kind."""
         clusters = None if self.clusters is None else [self.clusters[place]]
         return self._replace(kinds=[self.kinds[place]], clusters=clusters)
 
     def minus(self, other: Self) -> Self:
-        """Return this value minus that of another detector for the same trials."""
+        """Return the difference of two detectors on the same trials: this value minus ``other``."""
         both = zip(self.possible or (), other.possible or (), strict=True)
         return self._replace(
             value=self.value - other.value,
@@ -101,7 +101,7 @@ class Influences(NamedTuple):
         )
 
     def p_value(self) -> float:
-        """Return the p-value: 1 minus the confidence at which an end of `bounds` is 0."""
+        """Return the p-value for a true value of 0: 1 minus the confidence at which an end of `bounds` is 0."""
         from scipy.optimize import brentq  # scipy.stats takes longer to import
 
         means = self._means()
@@ -121,7 +121,7 @@ class Influences(NamedTuple):
     def _means(self) -> list[Mean]:
         """Return the independent means whose sum is the value, up to a constant.
 
-        With clusters, the means of both kinds depend on each other, so there is one mean over clusters.
+        With clusters, the means of the two kinds depend on each other, so there is a single mean over clusters.
         """
         assert self.possible is not None
         if self.clusters is None:
@@ -140,13 +140,13 @@ class Influences(NamedTuple):
         return sqrt(sum(len(each) / max(1, len(each) - 1) * each.dot(each).item() for each in self.units()))
 
     def freedom(self) -> int:
-        """Return the degrees of freedom of the kind with fewer units."""
+        """Return the degrees of freedom: the number of units of the kind with fewer units, minus 1."""
         units = self.kinds if self.clusters is None else [codes.unique() for codes in self.clusters]  # type: ignore[no-untyped-call]
         return max(1, min(map(len, units)) - 1)
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval, clipped to limits, of a value that is a sum of independent means up to a constant."""
+    """Return the interval of a value that is, up to a constant, a sum of independent means; clip it to ``limits``."""
     ends = [(mean.value, mean.interval(confidence)) for mean in means]
     below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
     return max(limits[0], value - below), min(limits[1], value + above)
@@ -155,9 +155,9 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
 def roc_area(
     misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
 ) -> Influences:
-    """Return the area under the ROC from `misranked_shares`, with weights (N_k,) of the trials of each kind.
+    """Compute the area under the ROC from `misranked_shares`, with weights (N_k,) of the trials of each kind.
 
-    The influence of a trial on a weighted mean is its deviation from the mean, times its weight by the mean weight.
+    The influence of a trial on a weighted mean is its deviation from the mean, times its weight over the mean weight.
     """
     kinds, possible = list[Tensor](), list[Interval]()
     for place, shares in enumerate(misranked):
@@ -173,7 +173,7 @@ def area_interval(
 ) -> Interval | Reason:
     """Return the interval of an area under the ROC; the arguments are those of `roc_area`.
 
-    Many independent trials have DeLong's interval on the logit scale, all others Gaffke's bounds.
+    For many independent trials, it is DeLong's interval on the logit scale; otherwise it is by Gaffke's bounds.
     """
     area = roc_area(misranked, weights, clusters)
     return area.jackknife("logit") if clusters is None and area.effective() >= MIN_MISRANKED else area.bounds()
@@ -182,7 +182,7 @@ def area_interval(
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
     """Return the second value minus the first, with interval and p-value, or why there is none.
 
-    Both are by the jackknife. If few trials differ, or for rates of independent trials, they are by Gaffke's bounds.
+    Both are by the jackknife; but if few trials differ, or for rates of independent trials, by Gaffke's bounds.
     """
     change = second.minus(first)
     if not isfinite(change.value) or not all(part.isfinite().all() for part in change.kinds):
@@ -201,13 +201,13 @@ def equal_error_ends(
 ) -> tuple[Interval, tuple[float, float]]:
     """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
 
-    Whole curves are shifted: one rate, or both, moves to an end of its interval at every threshold.
+    Whole curves are shifted: at every threshold, one rate, or both, is moved to an end of its interval.
 
     Args:
         counts: The errors at every threshold.
-        rate: The equal error rate, on straight lines between the points of the curve.
+        rate: The equal error rate, interpolated on straight lines between the points of the curve.
         threshold: A threshold with nearly equal rates.
-        errors_at: Returns the miss rate and the false-alarm rate at a threshold.
+        errors_at: A function that returns the miss rate and the false-alarm rate at a threshold.
     """
     rates, last = counts.rates(), len(counts.thresholds) - 1
 
@@ -225,7 +225,7 @@ def equal_error_ends(
         if first == 0 or miss == alarm:
             return miss
         before, alarm_before = rates_at(first - 1)
-        span = alarm_before - before + miss - alarm  # 0 where infinite scores move neither rate
+        span = alarm_before - before + miss - alarm  # 0 if infinite scores move neither rate
         return before + (alarm_before - before) / span * (miss - before) if span else before
 
     of_miss, of_alarm, of_both = ([crossing(shifted, end) for end in (0, 1)] for shifted in ([0], [1], [0, 1]))

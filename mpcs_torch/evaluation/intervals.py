@@ -5,9 +5,9 @@ Each metric declares one of three rules (`AdditiveMetric.interval_rule`):
 - **bounded**, for rates and costs whose maximum per row is known: Gaffke's bound (`bounded_mean_interval`), which is
   valid no matter how rare expensive errors are. For rates it equals the Clopper-Pearson interval, and the test of a
   difference of rates is McNemar's.
-- **smooth**, for other functions of sums: the delete-one-bin jackknife, if enough bins have a wrong decision. It gives
-  Student's t interval on the scale that the metric declares. With fewer such bins, rare rows can dominate the value.
-- **mean**, for means over rows: the jackknife too. If rare rows can dominate, Gaffke's bound, if it is narrow enough.
+- **smooth**, for other functions of sums: the jackknife, which leaves out one bin at a time, if enough bins have a
+  wrong decision. It gives Student's t interval on the scale that the metric declares. With few, rare rows can dominate.
+- **mean**, for means over rows: also the jackknife; but if rare rows can dominate, Gaffke's bound if narrow enough.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,24 +29,24 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 MIN_UNITS = 10
-"""The minimum number of bins for a standard error."""
+"""The minimum number of bins from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""The minimum number of bins with a wrong decision for the jackknife, by rule: with fewer, intervals are too narrow."""
+"""By rule: the minimum number of bins with a wrong decision; with fewer, the jackknife's intervals are too narrow."""
 MIN_OF_CLASS = 5
-"""The minimum number of bins with samples of each class for an average over classes."""
+"""The minimum number of bins with samples of each class that an average over classes needs."""
 MIN_OF_RATE = 10
-"""The minimum number of bins with correct decisions, and with misses, of each class for the jackknife of an average.
+"""The minimum number of bins with correct decisions, and with misses, that the jackknife of an average needs by class.
 
-With fewer, the interval combines those of the rates of classes.
+With fewer, the interval of the average is combined from the intervals of the rates of each class.
 """
 MIN_HEAVY = 5
-"""The minimum number of bins that make up half of the squared deviations from a mean for its jackknife."""
+"""The minimum number of bins that make up half of the squared deviations from a mean; with fewer, no jackknife."""
 MAX_BIAS = 0.1
 """The maximum bias of an average over classes, as the jackknife estimates it, relative to the width of its interval."""
 MAX_CLASS_BOUNDS = 100
-"""The maximum number of classes whose rates over clusters are bounded: each bound takes milliseconds."""
+"""The maximum number of classes for which bounds of rates over clusters are computed: each takes milliseconds."""
 WIDEST = 0.1
-"""The maximum width of Gaffke's bound of a mean, relative to the range of possible values; a wider one is useless."""
+"""The maximum width of Gaffke's interval of a mean, relative to the range of possible values; wider is useless."""
 RATE = [(0, 1), (1, 1)]
 """The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
 ABOUT_DIFFERENCES = (
@@ -54,17 +54,17 @@ ABOUT_DIFFERENCES = (
 )
 """Added to the note on clusters if models are compared."""
 Reason = str
-"""The reason why there is no interval."""
+"""The type of a sentence on why there is no interval."""
 
 
 class Units(NamedTuple):
-    """The sizes and errors of B bins; a bin is an independent unit: a row or a cluster."""
+    """The sizes and errors of B bins. Each bin is an independent unit: a row or a cluster."""
 
     rows: Tensor
     """(B,): the number of rows in each bin."""
     errors: Tensor
-    """(B,): the number of wrong decisions, or the sum of the shares of annotators who disagree; NaN for degrees of
-    truth."""
+    """(B,): the number of wrong decisions, or for soft labels the sum of the shares of annotators who disagree; NaN if
+    soft labels are degrees of truth."""
     counts: Tensor
     """(B,): the multiplicity of each bin: 1, except for the cells of a confusion matrix."""
     cluster: str | None
@@ -95,8 +95,8 @@ def metric_interval(metric: "AdditiveMetric", bins: Any, units: Units) -> Interv
 
     Args:
         metric: The metric.
-        bins: Its ``sums_type``, of tensors (B, ...): the sums of each bin.
-        units: The bins.
+        bins: The sums of each bin: the metric's ``sums_type``, with tensors (B, ...).
+        units: The sizes and errors of the bins.
     """
     whole = total_sums(bins, units)
     value = metric.value_of(whole).item()
@@ -130,9 +130,9 @@ def metric_interval(metric: "AdditiveMetric", bins: Any, units: Units) -> Interv
 def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
     """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.
 
-    The p-value is at most 0.05 exactly when the interval excludes 0. Rates of independent rows, costs whose difference
-    is dominated by few bins, and metrics that differ in few bins have Gaffke's bound. All others have the jackknife of
-    the difference. Both models have sums in the same bins, in the form that `metric_interval` takes.
+    The p-value is at most 0.05 exactly when the interval excludes 0. Gaffke's bound is used for rates of independent
+    rows, for costs whose difference is dominated by few bins, and for metrics that differ in few bins; the jackknife of
+    the difference is used for all others. ``first`` and ``second`` are sums in the same bins, as in `metric_interval`.
     """
     whole = [total_sums(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_of(sums).item() for sums in whole)
@@ -168,7 +168,7 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
 
 
 def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
-    """Return the derivative of a value with respect to its ratio; None if it is not constant."""
+    """Return the derivative of a value with respect to its ratio; None if the derivative is not constant."""
     ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
     width = (ends[-1] - ends[0]) / 4
     low, middle, high = (metric.of_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
@@ -176,7 +176,7 @@ def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
 
 
 class NotCompared(NamedTuple):
-    """Two systems that cannot be compared by a metric, and the reason."""
+    """Two models or detectors that cannot be compared by a metric, and the reason."""
 
     first: str
     second: str
@@ -184,14 +184,14 @@ class NotCompared(NamedTuple):
     reason: Reason
 
     def __str__(self) -> str:
-        """Return a sentence."""
+        """Return the pair, the metric and the reason as a sentence."""
         return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
 
 
 def adjusted(
     rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Return the comparisons of pairs of systems, with corrected p-values, and the pairs that cannot be compared."""
+    """Return the comparisons of pairs of models, with corrected p-values, and the pairs that cannot be compared."""
     without, known = list[NotCompared](), list[tuple[str, str, Measure, PairedDifference]]()
     for first, second, measure, paired in rows:
         if isinstance(paired, str):
@@ -202,7 +202,7 @@ def adjusted(
 
 
 def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
-    """Return the intervals of rates, given their numerators and denominators in bins (B, ...).
+    """Return the intervals of rates, given their numerators ``parts`` and denominators ``totals`` in bins: (B, ...).
 
     Returns:
         ``(..., 2)``, float64: the lower and the upper end, NaN for a rate whose denominator is 0 in all bins.
@@ -222,12 +222,12 @@ def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
 
 
 def total_sums(bins: Any, units: Units) -> Any:
-    """Return the sums of all bins."""
+    """Add up the sums of all bins."""
     return type(bins)(*(torch.tensordot(units.counts, summed, 1) for summed in bins))
 
 
 def _effective_count(is_counted: Tensor, units: Units) -> float:
-    """Return the number of bins that are counted; of weighted rows, their effective sample size (Kish)."""
+    """Return the number of bins in a mask ``is_counted``; with weights, their effective sample size (Kish)."""
     if units.weights is None:
         return (is_counted * units.counts).sum().item()
     weights = is_counted * units.weights
@@ -250,9 +250,9 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
 
 
 def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
-    """Return the worse end of Gaffke's interval of a mean if one more row of the worst possible value were added.
+    """Return the worse end of Gaffke's interval of a mean if one more row with the worst possible value were added.
 
-    It is added to the worst bin.
+    This row is added to the worst bin.
     """
     numerator, per = metric.ratio_of(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
@@ -273,7 +273,7 @@ def _histogram(
     """Count the bins with equal numerators and denominators, (B,) each.
 
     Returns:
-        Distinct numerators, the number of bins with each (0 for the possible ones), and their denominators.
+        Distinct numerators, the number of bins with each (0 for pairs in ``possible``), and the denominators.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
@@ -286,7 +286,7 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
 
 
 def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether fewer than 5 bins, or 1 %, make up half of the squared deviations, as saturated losses do."""
+    """Return whether fewer than 5 bins, or 1 %, make up half of the squared deviations, as for saturated losses."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
@@ -295,7 +295,7 @@ def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
-    """Return whether a class has few bins with correct decisions, or with misses, so that the jackknife fails."""
+    """Return whether any class has few bins with correct decisions, or few with misses: the jackknife then fails."""
     numbers = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
     return bool(((torch.minimum(*numbers) < MIN_OF_RATE) & is_present).any())
@@ -306,10 +306,10 @@ def _from_class_rates(
 ) -> Interval | Reason:
     """Return the interval of a metric that depends on the share, the recall and the false-alarm rate of each class.
 
-    Square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures, Statistics in
-    Medicine 27, 2008): each rate moves to the ends of its interval, and the squares of the changes of the metric are
-    added. Changes by recall and by false alarms are added as they are, because an error is both: a miss of one class
-    and a false alarm of another.
+    The method is square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures,
+    Statistics in Medicine 27, 2008): each rate is moved to the ends of its interval, and the squares of the changes of
+    the metric are added. The changes by recall and by false alarms are added without squares, because each error is
+    both: a miss of one class and a false alarm of another.
     """
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
@@ -340,9 +340,9 @@ def _from_class_rates(
     return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
-@lru_cache(maxsize=1)  # tensors are equal if they are the same object: averages over classes share their sums
+@lru_cache(maxsize=1)  # tensors are compared by identity: averages over classes share their sums
 def _class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return the intervals of recall, false-alarm rate and share of each class: (C, 3, 2), NaN without samples."""
+    """Return the intervals of recall, false-alarm rate and share of each class: (C, 3, 2), NaN if it has no rows."""
     of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
     parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
     return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
@@ -374,12 +374,12 @@ def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None
 
 
 def _without_each(bins: Any, whole: Any) -> Any:
-    """Return the sums without each of the bins: (B, ...)."""
+    """Return, for each bin, the sums of all other bins: (B, ...)."""
     return type(bins)(*(total - summed for total, summed in zip(whole, bins, strict=True)))
 
 
 def _spread(without: Tensor, units: Units) -> float | None:
-    """Return the standard error of a value, given the values without each bin (B,); None if one does not exist."""
+    """Return the standard error of a value, given the values ``without`` each bin, (B,); None if one is not finite."""
     if not bool(without.isfinite().all()):
         return None
     number = units.counts.sum().item()
@@ -388,7 +388,7 @@ def _spread(without: Tensor, units: Units) -> float | None:
 
 
 def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
-    """Return Student's interval of a value, given the value and its standard error on a scale."""
+    """Return Student's interval of a value, given the value and its standard error on a transformed scale."""
     half = spread * quantile(freedom)
     low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
     return low, high
@@ -404,7 +404,7 @@ def student_difference(first: float, second: float, spread: float, freedom: floa
 
 
 def quantile(freedom: float) -> float:
-    """Return the half-width of Student's interval in standard errors."""
+    """Return the half-width of Student's interval, in standard errors, for ``freedom`` degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
@@ -416,4 +416,4 @@ SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
     "logit": (torch.logit, torch.sigmoid),
     "atanh": (torch.atanh, torch.tanh),
 }
-"""By scale of the jackknife: the transformation to it, and its inverse."""
+"""By scale of the jackknife: the transformation to this scale, and the inverse transformation."""

@@ -1,7 +1,7 @@
 """Keep the states of any Metric for parts of the rows, from which its value, interval and differences are computed.
 
-The hash of each row, or of its cluster, decides which part it belongs to. Sums, minima, maxima and collected samples
-merge as torchmetrics merges them between processes, so the value without some parts needs no second pass over rows.
+The hash of each row, or of its cluster, decides to which part the row belongs. States that are sums, minima, maxima or
+collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,16 +25,16 @@ from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
-"""The number of parts as powers of 2: at most 128, 64 for collected samples, which are slow to join, and at least 32,
-as for groups of rows."""
+"""The number of parts, as powers of 2: at most 128, or 64 for collected samples, which are slow to join; and at least
+32, the number for groups of rows."""
 MAX_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
 PACKED = 1000
-"""The size above which a state becomes sparse if 3 of 4 values are 0, as in calibration bins of few samples."""
+"""The size above which a state is stored as sparse if 3 of 4 values are 0, as for calibration bins of few samples."""
 IDS = "identifiers of rows"
-"""The key of the identifiers of rows among the states of a metric."""
+"""The key under which the states of a metric contain the identifiers of rows."""
 PROBED = 1000
-"""The maximum number of rows in the test whether the states of a metric of another package merge."""
+"""The maximum number of rows on which it is tested whether the states of another package's metric merge."""
 WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
 NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
@@ -43,9 +43,9 @@ class BinnedStates:
     """The states of a metric for each part of the rows.
 
     Args:
-        metric: The metric that updates and computes. It is reset each time, so other `BinnedStates` may share it.
-        bits: The maximum number of parts is 2 to this power. Up to this number, each row or cluster is a part; beyond,
-            parts are numbered by as many bits of their hashes. 0 for no parts.
+        metric: The metric for updates and computation. It is reset each time, so several `BinnedStates` may share it.
+        bits: The maximum number of parts is 2 to this power. Up to this number, each row or cluster is a part; if there
+            are more, this number of bits of their hashes is the number of the part. With 0, there are no parts.
         parts: The states of parts that already have rows.
     """
 
@@ -61,16 +61,16 @@ class BinnedStates:
         elif None in joins.values():
             self.reason = NOT_MERGEABLE
         self._whole: Metric | None = None
-        """The metric of all rows, if its states do not merge."""
+        """The metric updated with all rows, if its states do not merge."""
         self._max_bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
         self._bits: int | None = None if self._max_bits else 0
-        """The number of bits of the hashes that number parts; None while each row or cluster is a part."""
+        """The number of bits of a hash that number the parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
         """Whether to collect the identifiers of rows, because the interval needs all clusters."""
 
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
-        """Add rows, given identifiers (n,), int64, the inputs of the metric, (n, ...) each, and weights (n,)."""
+        """Add rows, given their identifiers (n,), int64, the metric's inputs, (n, ...) each, and weights (n,)."""
         if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
             if isinstance(self.metric, OfRows):
                 self.metric.check_weights(inputs, weights)
@@ -93,7 +93,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of other rows; ``first`` is added to their identifiers, if they are positions of rows."""
+        """Add the states of other rows; ``first`` is added to their identifiers if these are positions of rows."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
@@ -110,12 +110,12 @@ class BinnedStates:
 
     @property
     def numbers(self) -> int:
-        """The number of values in all states, without collected samples."""
+        """The number of values in the states of all parts, collected samples excepted."""
         states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
         return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
 
     def loaded(self, parts: Sequence[int] | None = None) -> Metric:
-        """Return the metric with the states of some parts, or of all."""
+        """Return the metric with the merged states of ``parts``, by default of all parts."""
         if self._whole is not None:
             return self._whole
         chosen = [self._parts[part] for part in (self._parts if parts is None else parts)]
@@ -127,7 +127,7 @@ class BinnedStates:
         return self.metric
 
     def leave_out(self, value_of: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
-        """Return the values without parts of the rows, computed by ``value_of``; there are none if parts are few."""
+        """Compute, by ``value_of``, the values without parts of the rows; there are none if there are few parts."""
         parts = sorted(self._parts)
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
@@ -147,13 +147,13 @@ class BinnedStates:
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
-        """Return the interval of an area under the ROC, whose metric has ``misranked`` and ``by_kind``."""
+        """Return the interval of an area under the ROC; its metric has the methods ``misranked`` and ``by_kind``."""
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
             return "the metric has no value"
         ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
         codes = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # shares split a row into several
+        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # a row with shares becomes several
         shares, weights = metric.misranked()
         return area_interval(shares, weights, None if is_alone else metric.by_kind(codes))
 
@@ -165,7 +165,7 @@ class BinnedStates:
         self._parts[code] = {name: _stored(state) for name, state in states.items()}
 
     def _limit(self) -> None:
-        """Fold parts until their states fit into memory; if 32 parts do not fit, fold all into one."""
+        """Join parts until their states have at most ``MAX_NUMBERS`` values; if 32 parts have more, join all to one."""
         while self._bits != 0 and self.numbers > MAX_NUMBERS:
             bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
@@ -174,7 +174,7 @@ class BinnedStates:
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
-        """Fold parts, so that they are numbered by at most ``bits`` bits; None changes nothing."""
+        """Number parts by at most ``bits`` bits of hashes, and join parts of equal number; None changes nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
             codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
@@ -183,7 +183,7 @@ class BinnedStates:
 
 
 class OfRows(Metric):
-    """A Metric that collects all rows and computes a function of them."""
+    """A Metric that collects all rows and computes a function of these."""
 
     full_state_update = False
     probs: list[Tensor]
@@ -203,12 +203,12 @@ class OfRows(Metric):
         self.weights += [] if sample_weight is None else [sample_weight]
 
     def compute(self) -> Tensor:
-        """Return the value of the function."""
+        """Return the value of the function for all rows so far."""
         probs, target = (dim_zero_cat(part) for part in (self.probs, self.target))
         return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
 
     def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
-        """Refuse a function that ignores weights: other weights do not change its value, but other rows do."""
+        """Refuse a function that ignores weights: its value changes with other rows, but not with other weights."""
         if weights is None or len(weights) < 2:
             return
         (probs, target), half = inputs, slice(None, None, 2)
@@ -226,7 +226,7 @@ class OfRows(Metric):
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the states of a metric for these rows alone, and reset it.
 
-    If the metric takes no ``sample_weight``, its sums over the rows with each weight are multiplied by the weight.
+    If the metric takes no ``sample_weight``, the sums over all rows of one weight are multiplied by this weight.
     """
 
     def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -245,19 +245,19 @@ def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[st
 
 
 def takes_weights(metric: Metric) -> bool:
-    """Return whether rows may have weights: ``update`` takes them, or all states are sums over rows."""
+    """Return whether rows may have weights: either ``update`` takes weights, or all states are sums over rows."""
     return "sample_weight" in signature(metric.update).parameters or {*metric._reductions.values()} == {dim_zero_sum}
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
-    """Test whether merging the states of two parts of some rows gives the value of all rows.
+    """Test whether the merged states of two parts of some rows give the same value as all these rows at once.
 
-    True for fewer than three rows, which cannot show it.
+    Fewer than three rows cannot show a difference, so the result is then True.
     """
     if len(inputs[0]) < 3:
         return True
     whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
-    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: means of batches differ
+    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
     named = {name: each for name, each in further.items() if name != "sample_weight"}
     for measured, rows in zip((whole, *parts), rows_of, strict=True):
         measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
@@ -272,7 +272,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
 
 def _stored(state: Any) -> Any:
-    """Return a copy of a list, which torchmetrics empties in place, and a sparse tensor if most values are 0."""
+    """Copy a list, which torchmetrics would empty in place; make a large tensor sparse if most values are 0."""
     if isinstance(state, list):
         return list(state)
     is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
@@ -290,7 +290,7 @@ def _collected(states: Sequence[Any]) -> Any:
 
 
 def state_joins(metric: Metric) -> dict[str, Any]:
-    """Return, by state, the function that merges a list of them as torchmetrics does; None if there is none."""
+    """Return, by name of a state, the function that merges a list of such states as torchmetrics does, or None."""
     return {
         name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
         for name, join in metric._reductions.items()

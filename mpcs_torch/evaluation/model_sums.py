@@ -1,4 +1,4 @@
-"""Binned sums of the rows of one model."""
+"""Keep the sums of one model's rows in bins, from which values and intervals are computed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
@@ -23,23 +23,23 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
 PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
-"""The numbers of pending scores, and of pending rows, that are summed together, and of scores that update the states of
-other metrics (16 MiB): small batches, and small parts of rows, are slow."""
+"""The number of scores, and of rows, that are collected and then summed together; and the number of scores (16 MiB) for
+one update of the states of other metrics. Smaller batches and parts of rows would be slow."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of values in the bins of all groups of a column (128 MiB)."""
 MAX_NUMBERS = 2**27
-"""The maximum number of values (1 GiB) for all groups of a column, after which rows are refused."""
+"""The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 LEADING = 4
-"""The number of leading columns of a bin, before the sums of metrics: rows, errors, labels and weights.
+"""The number of columns before the sums of metrics: numbers of rows and errors, and sums of labels and weights.
 
 The sum of labels shows whether two models have the same rows.
 """
 ALL = ""
-"""The key of the group of all rows, in place of a column."""
+"""The key for the group of all rows, used where other groups have the name of a column."""
 
 
 class SumLayout:
-    """The columns of a bin: rows, errors, labels and weights, then the sums of each metric, and of outcomes."""
+    """The layout of the sums of a bin: rows, errors, labels, weights, the sums of each metric, and the outcomes."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
@@ -53,7 +53,7 @@ class SumLayout:
         """The number of scores that are summed together."""
 
     def bin_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
-        """Return the sums of some rows in bins: (B, K), float64."""
+        """Return the sums of rows in each of B bins: (B, K), float64."""
         rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         classes = 1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
         labels = rows.target.double() if rows.target.ndim == 1 else rows.target @ classes
@@ -69,7 +69,7 @@ class SumLayout:
         return torch.cat(numbers, dim=1)
 
     def _wrong(self, inputs: MetricInputs) -> Tensor:
-        """Return whether decisions are wrong, (n,), or the share of annotators who disagree; NaN for degrees."""
+        """Return whether each decision is wrong, (n,), or the share of annotators who disagree; NaN if unknown."""
         target = inputs.rows.target
         if target.ndim == 2 and not self.chosen.has_shares:
             return torch.full((len(target),), nan)
@@ -79,11 +79,11 @@ class SumLayout:
         return (decisions != target) & (decisions >= 0) & (decisions < self.chosen.num_classes)
 
     def scores_in(self, rows: Rows) -> int:
-        """Return the number of scores that metrics take; a row with shares of several classes counts for each class."""
+        """Return the number of scores that metrics take; a row with shares of several classes counts once for each."""
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
-        """Yield each metric's name, the metric, and its sums in bins: its ``sums_type``, of tensors (B, ...)."""
+        """Yield the name of each metric, the metric, and its sums in bins: its ``sums_type``, with tensors (B, ...)."""
         place = LEADING
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             width = sum(summed.numel() for summed in kernel.sums())
@@ -93,13 +93,13 @@ class SumLayout:
                 yield name, cast("AdditiveMetric", metric), sums
 
     def binned_outcomes(self, numbers: Tensor) -> Mapping[str, Outcomes]:
-        """Return the outcomes in bins, of tensors (B,), by class or group of classes."""
+        """Return the outcomes in bins, as tensors (B,), by class or group of classes."""
         if self.outcomes is None or not self.outcomes.width:
             return {}
         return self.outcomes.named(numbers[:, -self.outcomes.width :])
 
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
-        """Return the sizes, errors and weights of bins, given their numbers (B, K)."""
+        """Return the sizes, errors and weights of bins, given their sums ``numbers``, (B, K)."""
         rows, errors, _, weights = numbers[:, :LEADING].unbind(1)
         has_weights = self.chosen.has_shares or (self.chosen.weighs and not weights.equal(rows))
         return Units(rows, errors, torch.ones_like(rows), cluster, weights if has_weights else None)
@@ -108,15 +108,15 @@ class SumLayout:
 class ModelSums:
     """The binned sums of the rows of one model, in total and by group.
 
-    Without ``keeps_bins``, all rows are one bin, and there are no intervals.
+    Without ``keeps_bins``, all rows are in one bin, so there are no intervals.
     """
 
     def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
-        """By column of groups; the first is of all rows."""
+        """By column of groups: the sums of bins; the first key, ``ALL``, is for all rows."""
         self._states = {column: dict[int, list[BinnedStates]]() for column in self.tables}
-        """The states of metrics that are no functions of sums, by column and code of the group of rows."""
+        """By column, then by code of the group of rows: the states of metrics that are not functions of sums."""
         self._pending: list[Rows] = []
         self._pending_states: list[Rows] = []
         self._left_out = dict[tuple[str, str, int], LeftOut | tuple[float, Reason]]()
@@ -125,9 +125,9 @@ class ModelSums:
         classes, decisions = chosen.num_classes, chosen.num_classes + chosen.further
         has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, decisions, dtype=torch.int64) if has_decisions else None
-        """(C, C), rows true classes, float64 with weights; None if no metric counts decisions.
+        """(C, C), with a row for each true class; float64 with weights; None if no metric counts decisions.
 
-        If rows may be referred, (C, C + A + 1), with coarse answers and referrals in the last columns.
+        If rows may be referred, (C, C + A + 1): the last columns are the A coarse answers, and the referrals.
         """
         self.class_rows = torch.zeros(classes, dtype=torch.int64)
         """(C,): the number of rows of each class."""
@@ -182,12 +182,12 @@ class ModelSums:
                 raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
-        """Add the sums and states of other rows by the same metrics.
+        """Add the sums and states of other rows, for the same metrics.
 
         Args:
-            other: The sums of the other rows.
-            codes: By column: the code here of each code of ``other``.
-            first: The number that is added to the positions of its rows, which are their identifiers.
+            other: The sums and states of the other rows.
+            codes: By column of groups: the code here of each group of ``other``, by its code there.
+            first: The number to add to the identifiers of rows of ``other``, if these are positions.
         """
         self.flush()
         other.flush()
@@ -217,7 +217,7 @@ class ModelSums:
         return (numbers[:, LEADING - 1].sum().square() / (self.weight_squares or 1)).item()
 
     def without_sums(self, column: str, code: int, cluster: str | None) -> dict[str, tuple[float, Interval | Reason]]:
-        """Return a group's values of metrics that are no functions of sums, with intervals or reasons for none."""
+        """Return a group's values of metrics that are not functions of sums, with intervals or reasons for none."""
         unit = "rows" if cluster is None else "clusters"
         values = dict[str, tuple[float, Interval | Reason]]()
         for entry in self._others.entries:
@@ -233,7 +233,7 @@ class ModelSums:
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
-        """Return a metric's values without parts of a group's rows, or its value and why there are no parts."""
+        """Return a metric's values without parts of a group's rows; or its value, and why no part can be left out."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
             group = next(each for each in self._others.groups if name in each.metrics)
@@ -253,7 +253,7 @@ class ModelSums:
         return self._states[column][code][place]
 
     def probability_means(self) -> dict[str, Any]:
-        """Return the reported and the measured probability means of all rows by name; empty without such a metric."""
+        """Return the reported and the measured probabilities of all rows, by name; empty if no metric measures them."""
         for states in self._states[ALL].get(0, ()):
             if isinstance(metric := states.loaded(), ProbabilityAccuracy):
                 return {"reported": metric.reported(), "measured": metric.bins()}
@@ -288,7 +288,7 @@ class ModelSums:
                         raise
 
     def _states_of(self, column: str, code: int) -> list[BinnedStates]:
-        """Return the states of each group of metrics for a group of rows; a new group gets empty ones."""
+        """Return the states of each group of metrics for a group of rows; a new group of rows gets empty states."""
         if code not in self._states[column]:
             no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}
             bits = 0 if not self._keeps_bins else MIN_BITS if column else BITS
@@ -300,13 +300,13 @@ class ModelSums:
 
 
 def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:
-    """Return the number, or the weight, of each pair of true class and decision, -1 for the last one: ``shape``."""
+    """Count, or weigh, the pairs of true class and decision, where -1 is the last decision: a matrix of ``shape``."""
     rows, columns = shape
     return (target * columns + decisions % columns).bincount(weights, rows * columns).view(rows, columns)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return a code for each distinct combination of keys, (n,), and a place where each code occurs."""
+    """Return a code for the combination of keys of each row, (n,), and for each code a place where it occurs."""
     codes = torch.zeros_like(keys[0])
     for key in keys:
         places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]

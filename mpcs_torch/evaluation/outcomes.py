@@ -25,7 +25,7 @@ COLUMNS = {
     PRECISION: "precision",
     DECIDED_RIGHT: "selective_accuracy",
 }
-"""By column title: the rate that tables show with its counts; empty for a count alone."""
+"""By column title: the name of the rate that tables show with its counts; empty if they show only a count."""
 
 
 class Share(NamedTuple):
@@ -54,11 +54,11 @@ class Share(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The share for a sentence; the upper bound instead of 0 %, which could be read as never."""
+        """The share for a sentence; instead of 0 %, which could be read as never, the upper bound is stated."""
         return f"but up to {in_percent(self.ends[1])} may be" if self.ends and not self.part else self.percent
 
     def __str__(self) -> str:
-        """Return counts and share, for a table."""
+        """Return the counts and the share as text for a table."""
         return f"{self.counts}: {self.percent}" if self.whole else "no rows"
 
 
@@ -68,7 +68,7 @@ def number_text(number: float) -> str:
 
 
 class Outcomes(NamedTuple):
-    """Numbers of rows, or sums of weights, (...), for a class or a group of classes."""
+    """Numbers of rows, or sums of their weights, for a class or a group of classes: (...) each."""
 
     true: Tensor
     """Rows of the class or the group."""
@@ -79,12 +79,12 @@ class Outcomes(NamedTuple):
     referred: Tensor
     """Rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """Rows of the class or the group that are decided as another class; coarse answers that contain it do not count."""
+    """Rows of the class or the group that are decided as another; a coarse answer that contains it is no miss."""
     dangerous: Tensor
     """Rows of the class or the group whose decision is a dangerous error."""
 
     def clusters(self) -> "Outcomes":
-        """Return the numbers of clusters with such rows, if each bin (B, ...) is a cluster."""
+        """Return, for each outcome, the number of clusters that have such rows, if each bin (B, ...) is a cluster."""
         return Outcomes(*((each > 0).sum(0).double() for each in self))
 
     @property
@@ -93,8 +93,8 @@ class Outcomes(NamedTuple):
         return self.predicted - self.right
 
     def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:
-        """Return the numerator and denominator of each rate, by name; with referrals, there are other rates."""
-        negatives = (rows - self.true).clamp(min=0)  # shares of 1/3 and 2/3 leave a rounding error
+        """Return the numerator and denominator of each rate, by name; ``refers`` decides which rates there are."""
+        negatives = (rows - self.true).clamp(min=0)  # shares such as 1/3 and 2/3 leave a rounding error
         rejected = torch.minimum((negatives - self.false_alarms).clamp(min=0), negatives)
         rates = {"precision": (self.right, self.predicted), "recall": (self.right, self.true)}
         rates |= {"specificity": (rejected, negatives), "error_rate": (self.missed, self.true)}
@@ -109,12 +109,12 @@ class Outcomes(NamedTuple):
 
 
 class OutcomeCounter:
-    """Counts the outcomes of decisions: class indices, C and above for coarse answers, and -1 for a referral."""
+    """Count the outcomes of decisions: class indices, numbers from C for coarse answers, and -1 for a referral."""
 
     def __init__(self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool) -> None:
         size = len(class_names)
         self._is_whole = refers or concern is not None
-        """Whether all six numbers are counted; without referrals and harmless errors, three determine them."""
+        """Whether all six numbers of `Outcomes` are counted; with neither referrals nor a concern, three are enough."""
         groups: list[tuple[str, tuple[int, ...]]] = []
         groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MAX_READABLE_CLASSES else []
         groups += () if concern is None else concern.class_groups
@@ -127,7 +127,7 @@ class OutcomeCounter:
         self.decisions = size + len(answers) + 1
         at_risk = members.get(AT_RISK, torch.ones(size, dtype=torch.bool))
         self.harmless = frozenset(name for name, member in members.items() if not (member & at_risk).any())
-        """The classes and groups of classes without dangerous errors."""
+        """The classes and groups of classes for which no error is dangerous."""
         none = torch.zeros(1, dtype=torch.bool)
         self._groups = {
             name: (
@@ -137,8 +137,8 @@ class OutcomeCounter:
             )
             for name, member in members.items()
         }
-        """By group: whether each class is in it, (C,), and whether each decision is only for classes of the group, and
-        for any class of the group, (C + A + 1,)."""
+        """By group of classes: whether each class is in the group, (C,); whether each decision means only classes of
+        the group, and whether it may mean one of these, (C + A + 1,) each."""
 
     @property
     def width(self) -> int:
@@ -146,8 +146,8 @@ class OutcomeCounter:
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
-        """Return 1 for each number of `Outcomes` that a row counts in, else 0, group by group: (n, K), float64."""
-        decisions = decisions % self.decisions  # a referral is the last one
+        """Return 1 for each number of `Outcomes` in which a row counts, else 0, group after group: (n, K), float64."""
+        decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
         is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
         is_dangerous = is_wrong if self._severity is None else self._severity[target, decisions] == DANGEROUS
@@ -162,7 +162,7 @@ class OutcomeCounter:
         return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
 
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
-        """Return the outcomes of each group, given sums of `flags` (..., K)."""
+        """Return the outcomes of each group of classes, given sums of `flags`, (..., K)."""
         parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)
         outcomes = dict[str, Outcomes]()
         for name, part in zip(self._groups, parts, strict=True):
@@ -172,5 +172,5 @@ class OutcomeCounter:
 
 
 def group_rate(*, refers: bool) -> str:
-    """Return the rate of groups of classes in tables and comparisons: recall would count referrals as misses."""
+    """Return the rate for groups of classes: recall, or with referrals, which it counts as misses, the error rate."""
     return "error_rate" if refers else "recall"

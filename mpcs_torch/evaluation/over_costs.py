@@ -18,7 +18,7 @@ LEAST_COST = "least cost"
 
 
 def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
-    """Return the decisions (n,) by each way of deciding, the default first, for probabilities or decisions (n, K)."""
+    """Return the decisions (n,) by each way to decide, the default first, given probabilities or decisions (n, K)."""
     if not probs.is_floating_point():
         return {"as decided": probs[:, 0]}
     return {"most probable class": highest_class(probs)[1], LEAST_COST: least_risk(probs, costs)}
@@ -28,22 +28,22 @@ def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
 class OverCosts:
     """Bounds of the mean costs of models' decisions, if costs are known as ranges.
 
-    The bounds are about the evaluated rows alone. New rows may differ by chance, even if a difference has the same sign
+    The bounds hold for the evaluated rows alone. New rows may differ by chance, even if a difference has the same sign
     at all costs.
     """
 
     costs: ConcernRange
     models: Mapping[str, Mapping[str, Tensor]]
-    """By model and way of deciding: the number of rows with each true class and decision, (C, K), int64.
+    """By model and way to decide: the number of rows with each pair of true class and decision, (C, K), int64.
 
-    The other metrics decide by the first way.
+    All other metrics use the first way to decide.
     """
 
     def ranges(self) -> dict[str, tuple[float, float, float]]:
-        """Return the mean cost per row at the middle costs, and its minimum and maximum over all costs.
+        """Return, by name, the mean cost per row at the middle costs, and its minimum and maximum over all costs.
 
-        There is one for each model and way of deciding, and one for the difference of each pair of models: a model is
-        cheaper at all costs if the range of its difference is below 0.
+        There is an entry for each model and way to decide, and one for the difference between each pair of models. If
+        all of the range of "B minus A" is below 0, B is cheaper than A at all costs.
         """
         shares = {name: {kind: n.double() / n.sum() for kind, n in by.items()} for name, by in self.models.items()}
         named = {self._name(name, kind): each for name, by in shares.items() for kind, each in by.items()}
@@ -59,7 +59,7 @@ class OverCosts:
         return Table(["mean cost by decisions", "middle", "lowest", "highest"], rows)
 
     def sentences(self) -> list[str]:
-        """Return a sentence for each model on the cost that its mean cost depends on most."""
+        """Return a sentence for each model, on the uncertain cost on which the model's mean cost depends most."""
         sentences = list[str]()
         for model, counted in self.models.items():
             kind = LEAST_COST if LEAST_COST in counted else next(iter(counted))
@@ -73,7 +73,7 @@ class OverCosts:
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers."""
+        """Return ranges and sentences as dictionaries, lists, texts and numbers."""
         ranges = {name: dict(zip(("middle", "low", "high"), ends, strict=True)) for name, ends in self.ranges().items()}
         return {"mean_cost": ranges, "sentences": self.sentences()}
 

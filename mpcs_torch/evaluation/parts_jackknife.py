@@ -1,12 +1,12 @@
-"""Compute intervals of any smooth metric, and of differences of two models, by the delete-a-group jackknife.
+"""Compute intervals for any smooth metric, and for differences of two models, by the delete-a-group jackknife.
 
 The rows are divided into independent parts. The spread of the values without each part estimates the standard error of
 the value (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17, 1989). The method
-fails for some metrics, which then get no interval. Fewer, wider folds of parts show three ways to fail:
+fails for some metrics, which then get no interval. To detect this, parts are joined into folds. The method fails if
 
-- few folds make up the whole spread, as of a maximum;
-- leaving out two folds differs from the sum of leaving out each, as of quantiles and values at a threshold;
-- the mean of the values on a quarter of the rows differs from the value, as of binned calibration errors.
+- few folds make up the whole spread, as for a maximum;
+- the effect of leaving out two folds is not the sum of both effects, as for quantiles and values at a threshold;
+- the mean of the values on a quarter of the rows differs from the value, as for binned calibration errors.
 """
 
 from collections.abc import Callable
@@ -24,46 +24,46 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale
 
 FOLDS = 32
-"""The maximum number of folds: wide enough that medians and thresholds show their steps."""
+"""The maximum number of folds: with so few, folds are large enough that medians and thresholds show their steps."""
 MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
-"""The limits of the three checks: effective folds by all folds, squared difference of pairs by the squared spread, and
-bias in standard errors.
+"""The limits of the three checks: the share of effective folds, the squared difference of pairs relative to the squared
+spread, and the bias in standard errors.
 
-Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond these limits, 95 % intervals of medians, thresholds, maxima
-and calibration errors cover 0 to 90 %: see `tests/benchmarks/any_metric.py`.
+Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
+and calibration errors contain the true value in only 0 to 90 %: see `tests/benchmarks/any_metric.py`.
 """
 
 
 class LeftOut(NamedTuple):
-    """The values of a metric, of any shape (...), with all rows and without parts of them."""
+    """The values of a metric, of any shape (...), with all rows and without parts of the rows."""
 
     whole: Tensor
-    """(...): with all rows."""
+    """(...): the value with all rows."""
     alone: Tensor
-    """(P, ...): without each of P parts."""
+    """(P, ...): the values without each of P parts."""
     singles: Tensor
-    """(G, ...): without each of G folds of the parts."""
+    """(G, ...): the values without each of G folds of the parts."""
     pairs: Tensor
-    """(G, ...): without each fold and the next one."""
+    """(G, ...): the values without both each fold and the next one."""
     quarters: Tensor
-    """(...): the mean over four values, each with a quarter of the parts."""
+    """(...): the mean of four values, each computed from a quarter of the parts."""
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
-        """Apply a function to all values, together with those of others with the same parts."""
+        """Apply a function to each field, together with the same field of ``others``, which have the same parts."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
 def assign_folds(parts: int) -> Tensor:
-    """Return the fold of each part, (parts,), at most `FOLDS`; all models have the same folds."""
+    """Return the fold of each part, (parts,), out of at most `FOLDS` folds, which are the same for all models."""
     return torch.randperm(parts, generator=torch.Generator().manual_seed(0)) % min(FOLDS, parts)
 
 
 def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
-    """Return the interval of a scalar metric, or why it has none.
+    """Return the interval of a scalar metric, or the reason why it has none.
 
     Args:
-        left: The values.
-        limits: The minimum and the maximum possible value, None if unknown: the interval stays within them.
+        left: The values with all rows and without parts.
+        limits: The minimum and the maximum possible value, None if unknown; they decide the scale of the interval.
         unit: The independent units in the plural, such as rows.
     """
     scale = _scale_of(left, limits)
@@ -75,9 +75,9 @@ def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None],
 def jackknife_difference(
     first: LeftOut | tuple[float, Reason], second: LeftOut | tuple[float, Reason], unit: str
 ) -> PairedDifference | Reason:
-    """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.
+    """Return the second model's value minus the first's, with interval and p-value, or why there is none.
 
-    A model whose rows cannot be left out in parts has a value and a reason instead.
+    For a model whose rows cannot be left out in parts, the argument is its value and the reason.
     """
     if not isinstance(first, LeftOut):
         return first[1]
@@ -90,7 +90,7 @@ def jackknife_difference(
 
 
 def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
-    """Return the scale on which a value between limits is nearly normal: plain if it reaches a limit."""
+    """Return the scale on which a value with these limits is nearly normal: plain if any value is at a limit."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits
     if low == 0 and high == 1 and bool(((values > 0) & (values < 1)).all()):
@@ -99,7 +99,7 @@ def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scal
 
 
 def _spread(left: LeftOut, unit: str) -> float | Reason:
-    """Return the standard error of a value, or why it is unknown."""
+    """Return the standard error of a value, or the reason why it is unknown."""
     if len(left.alone) < MIN_UNITS:
         return f"a standard error needs at least {MIN_UNITS} {unit}"
     if not all(bool(each.isfinite().all()) for each in left):
@@ -112,7 +112,7 @@ def _spread(left: LeftOut, unit: str) -> float | Reason:
     if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
         return f"few {unit} dominate the value, so rare ones may be missing here"
     alone = left.singles - left.whole
-    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # of means, whose weight per row grows
+    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # factor for means, whose weight per row grows
     if (left.pairs - left.whole - both).square().sum() > 2 * MAX_STEPS * alone.square().sum():
         return f"it changes in steps as {unit} are left out, as quantiles and values at a threshold do"
     if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:

@@ -1,4 +1,4 @@
-"""Requirements that a model must meet to be released, tested by the bounds of its intervals."""
+"""Requirements that a model must meet to be released: the bound of its interval must keep a limit."""
 
 import operator
 import re
@@ -30,10 +30,10 @@ class Requirement:
     rows: if many models are tested on the same rows, one passes by luck.
 
     Args:
-        metric: A metric, or a rate by class, as in `Result.value`.
+        metric: The name of a metric, or of a rate of a class, as in `Result.value`.
         sign: ``<``, ``<=``, ``>`` or ``>=``.
-        limit: The limit, finite; with a reference, of the difference from its value.
-        reference: A model to compare with, on all rows together. It is not itself tested.
+        limit: The limit, a finite number. With a reference, the limit of the difference from the reference's value.
+        reference: The name of a model to compare with, on all rows together. This model is not tested itself.
         is_percent: Whether limit, value and bound are shown in percent; `parse` sets it for a limit in percent.
 
     Raises:
@@ -67,7 +67,7 @@ class Requirement:
         """Read a requirement, such as ``dangerous_rate < 1 %`` or ``mpcs < MODEL + 0.001``.
 
         Raises:
-            ValueError: If the text is no requirement.
+            ValueError: If the text cannot be read as a requirement.
         """
         match = TEXT.fullmatch(text.strip())
         if match is None:
@@ -77,14 +77,14 @@ class Requirement:
         return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
 
     def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
-        """Test a value, or a difference, with the ends of its interval: ``*WithInterval(...).compute().values()``."""
+        """Test a value or a difference with its interval, as in ``check(*WithInterval(...).compute().values())``."""
         bound = float(high if self.sign[0] == "<" else low)
         reason = "" if isfinite(bound) else reason or "it has no interval"
         return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)
 
 
 AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
-"""Added to the outcome for a precision, which is higher in a test set with a larger share of the class."""
+"""Added to the outcome if the metric is a precision, which is higher in test sets with a larger share of the class."""
 
 
 class Outcome(NamedTuple):
@@ -96,16 +96,16 @@ class Outcome(NamedTuple):
     """The group, such as ``site = north``; empty for all rows."""
     value: float
     bound: float
-    """The end of the interval that must keep the limit; not finite if there is none."""
+    """The end of the interval that must keep the limit; not finite if there is no interval."""
     holds: bool
     reason: str
-    """Why there is no bound; empty if there is one."""
+    """The reason why there is no bound; empty if there is a bound."""
     caution: str = ""
     """A condition that the value depends on."""
 
 
 class RequirementError(MpcsError, AssertionError):
-    """The error for requirements that are not met. Its message is a table of these; `outcomes` has all.
+    """The error for requirements that are not met. Its message is a table of these; `outcomes` has all outcomes.
 
     Example:
         >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))
@@ -127,7 +127,7 @@ class RequirementError(MpcsError, AssertionError):
 
 
 def table_of(outcomes: Sequence[Outcome]) -> Table:
-    """Return a table with a row for each outcome; values and bounds of differences have a sign."""
+    """Return a table with a row for each outcome; differences and their bounds are shown with a sign."""
     rows = []
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:
         times, unit = (100, " %") if requirement.is_percent else (1, "")

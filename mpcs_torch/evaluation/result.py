@@ -24,9 +24,9 @@ ABOUT_GROUPS = (
 )
 
 MAX_LINES = 18
-"""The maximum number of rows of the table that a notebook or a console shows at first."""
+"""The maximum number of table rows that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
-"""The maximum number of metrics of a plot by default, and of groups of a column."""
+"""The maximum number of metrics in a plot by default, and the maximum number of groups of a column in a plot."""
 ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
@@ -34,13 +34,13 @@ ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows al
 class Result(Generic[ScoresT]):
     """The values of models on the same rows, with 95 % intervals, by group and class, and comparisons of models.
 
-    It prints as tables.
+    ``print`` shows it as tables.
     """
 
     models: Mapping[str, ScoresT]
     """The scores of each model on all rows."""
     groups: Sequence[GroupScores] = ()
-    """The scores of groups, for each column and model."""
+    """The scores of groups of rows: one element for each column of groups and model."""
     comparisons: Sequence[Comparison] = ()
     has_concern: bool = False
     """Whether a concern was given."""
@@ -98,7 +98,7 @@ class Result(Generic[ScoresT]):
         return self.find(metric, model, group)[1]
 
     def find(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Measured:
-        """Return a value, its interval or None, and the reason for None; arguments and errors are those of `value`."""
+        """Return a value, its interval or None, and the reason for None; arguments and errors are as in `value`."""
         scores = self.scores(model, group)
         if (measured := scores.find(metric)) is not None:
             return measured
@@ -108,7 +108,7 @@ class Result(Generic[ScoresT]):
         raise ValueError(f"{rule}: {hint}" if hint else f"{rule}.")
 
     def _way_to(self, metric: str) -> str | None:
-        """Return how to request a registered metric; None for any other name."""
+        """Return a sentence on how to request a registered metric; None if ``metric`` is not registered."""
         from mpcs_torch.metrics.register import BY_NAME, OF_CLASS  # takes seconds to import
 
         if metric not in BY_NAME and metric not in OF_CLASS:
@@ -117,11 +117,11 @@ class Result(Generic[ScoresT]):
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
     def require(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Return the outcomes of requirements such as ``"recall[malignant] > 0.98"`` if all are met: see `Requirement`.
+        """Return the outcomes of requirements such as ``"recall[malignant] > 0.98"``; all must be met (`Requirement`).
 
         Raises:
-            RequirementError: If one is not met.
-            ValueError: If there are no requirements, or one names a metric that was not measured.
+            RequirementError: If a requirement is not met.
+            ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
         outcomes = self.check(*requirements)
         if not all(outcome.holds for outcome in outcomes):
@@ -129,10 +129,10 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def check(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Return the outcome of each requirement for each model that is not a reference, on all rows and by group.
+        """Test each requirement on all rows and in each group, for each model that is no requirement's reference.
 
         Raises:
-            ValueError: If there are no requirements, or one names a metric that was not measured.
+            ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
         parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
         tested = [name for name in self.models if name not in {each.reference for each in parsed}]
@@ -152,7 +152,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
-        """Return a model's value on all rows and by group, or its difference from the reference on all rows."""
+        """Return a model's values on all rows and in each group; with a reference, its difference on all rows only."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
             by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
@@ -178,13 +178,13 @@ class Result(Generic[ScoresT]):
         raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
 
     def sections(self) -> list[Table]:
-        """Return the metrics in tables, the main ones first."""
+        """Return tables of the metrics, one for each section, the main metrics first."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = sections_of(list(entries.values()), has_concern=self.has_concern)
         return [self.table(names) for names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each of the metrics (default: all), and a column for each of several models."""
+        """Return a table with a row for each metric in ``names`` (default: all); several models have a column each."""
         if len(self.models) == 1:
             return self.first.table(names)
         if names is None:
@@ -193,7 +193,7 @@ class Result(Generic[ScoresT]):
         return Table(["metric", *self.models], rows)
 
     def all_notes(self) -> list[str]:
-        """Return sentences on how rows were read, on metrics without value or interval, and on the intervals."""
+        """Return sentences on how rows were read, on metrics with no value or no interval, and on the intervals."""
         models = dict[str, list[str]]()
         for name, scores in self.models.items():
             for remark in scores.remarks():
@@ -207,7 +207,7 @@ class Result(Generic[ScoresT]):
         return [*of_table, *remarks, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
-        """Return the warnings with their codes, and the metrics of each model that were left out, as sentences."""
+        """Return the warnings, with their codes, and notes on the metrics of each model that were left out."""
         start = "{}: " if len(self.models) > 1 else ""
         left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
         return [*map(str, self.cautions), *left_out]
@@ -217,7 +217,7 @@ class Result(Generic[ScoresT]):
         return replace(self, cautions=[caution for caution in self.cautions if caution.code not in codes])
 
     def parts(self) -> list[Table | str]:
-        """Return all tables and sentences in order."""
+        """Return all tables and sentences in the order in which they are printed."""
         lines = "\n".join([*map(printable, self.read), self.first.headline()])
         parts: list[Table | str] = [lines, *self.sections()]
         if self.over_costs is not None:
@@ -246,7 +246,7 @@ class Result(Generic[ScoresT]):
         return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
 
     def _repr_html_(self) -> str:
-        """Return the page for a notebook: the table of values, and all else collapsed."""
+        """Return HTML for a notebook: the table of values, and everything else in a collapsed section."""
         whole = self.table()
         first, rest = Table(whole.header, whole.rows[:MAX_LINES]), Table(whole.header, whole.rows[MAX_LINES:])
         warnings = [f"warning: {warning}" for warning in self.warnings()]
@@ -261,14 +261,14 @@ class Result(Generic[ScoresT]):
         return f"{head}{first._repr_html_()}{alerts}{folded}"
 
     def plot(self, names: Sequence[str] | str | None = None) -> Any:
-        """Plot values with their intervals, of all rows and by group, and the differences of models.
+        """Plot values with their intervals, for all rows and each group, and the differences between models.
 
         Args:
-            names: The metrics, or rates by class such as ``recall[malignant]``. Default: up to 6 metrics that models
-                are compared by, or else the first ones with intervals.
+            names: The metrics, or rates of a class such as ``recall[malignant]``. Default: up to 6 metrics by which
+                models are compared; without comparisons, the first metrics with intervals.
 
         Returns:
-            The pyplot figure, and its axes: one, or a list.
+            The pyplot figure, and its axes: a single one, or a list of several.
 
         Raises:
             ModuleNotFoundError: If matplotlib is missing.
@@ -295,7 +295,7 @@ class Result(Generic[ScoresT]):
         return figure, figure.axes[0] if len(figure.axes) == 1 else figure.axes
 
     def _main_metrics(self) -> list[str]:
-        """Return the metrics that models are compared by, or else the first ones with intervals."""
+        """Return the metrics by which models are compared; without comparisons, the first metrics with intervals."""
         compared = dict.fromkeys(row.by.metric for row in self.comparisons)
         groups, whole = self.groups, GroupScores("", "", self.first, {})
         names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
@@ -303,7 +303,7 @@ class Result(Generic[ScoresT]):
         return (sure or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
-        """Return the scores of each model for the groups that are worst for the first model."""
+        """Return the scores of each model, by row of the plot, for the groups in which the first model is worst."""
         rows = dict[str, list[Scores | None]]()
         columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
@@ -317,7 +317,7 @@ class Result(Generic[ScoresT]):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, strings and numbers, for `json`."""
+        """Return the whole result as dictionaries, lists, strings and numbers, for `json`."""
         plain: dict[str, Any] = {**({"read": list(self.read)} if self.read else {}), **self.first.about()}
         if len(self.models) == 1:
             plain |= self.first.to_dict()
@@ -360,10 +360,10 @@ class Result(Generic[ScoresT]):
         return plain
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each model, group and metric: its value and its interval.
+        """Return a pandas DataFrame with a row for each model, group and metric, with the value and its interval.
 
-        Rates of classes are metrics such as ``recall[malignant]``. A difference of two models has the model
-        ``"B - A"``, the column ``difference``, and p-values.
+        Rates of classes are metrics such as ``recall[malignant]``. For the difference between two models, ``model`` is
+        ``"B - A"``, ``column`` is ``"difference"``, and there are p-values.
 
         Raises:
             ModuleNotFoundError: If pandas is missing.
@@ -392,7 +392,7 @@ class Result(Generic[ScoresT]):
 
 
 def _effect(measured: Measured | None) -> tuple[float, float, float]:
-    """Return a value and the ends of its interval; NaN if missing."""
+    """Return a value and the two ends of its interval, each NaN if missing."""
     value, ends, _ = measured or (nan, None, "")
     return (value, *(ends or (nan, nan)))
 
@@ -405,11 +405,11 @@ def _cell(scores: Scores, name: str) -> str:
 
 
 MAX_ROWS = 12
-"""The maximum number of comparisons in a table; of more, only those by the first metrics are shown."""
+"""The maximum number of comparisons in a table; if there are more, only those by the first metrics are shown."""
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics that fit a table (at least one), and the other metrics."""
+    """Return the comparisons by the leading metrics, as many as a table has room for, and the names of the others."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)
@@ -421,7 +421,7 @@ def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[s
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return a table with a row for each metric and pair of systems."""
+    """Return a table of comparisons, with a row for each metric and pair of models or detectors."""
     rows = []
     for row in comparisons:
         paired, systems = row.paired, [row.measure, row.first, row.second]

@@ -10,11 +10,11 @@ from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.most_probable import highest_class
 
 MAX_CLASSES = 1000
-"""The maximum number of classes, because pairs of classes take memory."""
+"""The maximum number of classes for which risks are kept, because pairs of classes take memory."""
 
 
 class RowRisks:
-    """The risk of each row that its decision is a dangerous error, by its own probabilities.
+    """The estimated risk of each row: the probability that its decision is a dangerous error, by its own probabilities.
 
     A row takes 5 bytes, and 9 more for two classes, or 8 more for a weight. Rows with soft labels or decisions, or with
     more classes than `MAX_CLASSES`, are not kept.
@@ -22,17 +22,17 @@ class RowRisks:
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks and whether decisions are dangerous errors; then weights, or for two classes scores and labels."""
+        """Risks, and whether decisions are dangerous errors; then weights, or for two classes scores and labels."""
         self._pairs: Tensor | None = None
         self.is_weighted = False
 
     def begin(self, chosen: ChosenMetrics) -> None:
-        """Set the dangerous errors, before the first row is added."""
+        """Define which errors are dangerous; call this before the first row is added."""
         if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MAX_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
 
     def add(self, rows: Rows) -> None:
-        """Add rows."""
+        """Add the risks of rows."""
         self.is_weighted = rows.weights is not None
         if self._pairs is None:
             return
@@ -45,15 +45,15 @@ class RowRisks:
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), and weights; None if not kept."""
+        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), any weights; None if not kept."""
         columns = self._columns()
         return tuple(columns if len(columns) == 3 else columns[:2]) or None
 
     def trials(self) -> tuple[Tensor, Tensor] | None:
-        """Return the probability of the second of two classes, (N,), float64, and whether it is true, (N,).
+        """Return the probability of the second of two classes, (N,), float64, and whether it is the label, (N,).
 
         Returns:
-            None for more classes, or if one of the two is absent.
+            The two tensors; None if there are weights or more classes, or if one of the two classes is absent.
         """
         columns = self._columns()[2:]
         return (columns[0], columns[1]) if len(columns) == 2 and 0 < columns[1].sum() < len(columns[1]) else None

@@ -12,38 +12,38 @@ from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 REPEATED = 2**17
-"""The number of scores of a part of repeated rows."""
+"""The number of scores in each part when rows are repeated."""
 
 
 class Rows(NamedTuple):
     """The predictions of a model for some rows, and their labels."""
 
     probs: Tensor
-    """(n, C) probabilities, or (n, 1), int64, decisions."""
+    """(n, C): probabilities; or (n, 1), int64: decisions."""
     target: Tensor
-    """(n,), int64, classes; or (n, C) soft labels: degrees of truth, or shares that sum to 1."""
+    """(n,), int64: classes; or (n, C): soft labels, which are degrees of truth, or shares that sum to 1."""
     ids: Tensor
-    """(n,), int64: identifiers of rows, or of clusters if rows have them, by which models are paired."""
+    """(n,), int64: identifiers of rows, or of their clusters if there are any, by which models are paired."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
-    """(n,), int64: the code of the group of each row, by column."""
+    """By column of groups: the code of the group of each row, (n,), int64."""
     weights: Tensor | None = None
-    """(n,), float64, at least 0; None if rows have none."""
+    """(n,), float64, at least 0: the weight of each row; None without weights."""
     costs: Tensor | None = None
     """(n, C), float64: the cost of each decision; None if no metric takes costs."""
     frequencies: Tensor | None = None
-    """(n,), int64, at least 1: the number of independent rows that each stands for; None for 1."""
+    """(n,), int64, at least 1: the number of independent rows that each row stands for; None if 1 for all."""
 
     def at(self, places: Tensor | slice) -> "Rows":
-        """Return the rows at some places, or with True in a mask (n,)."""
+        """Return the rows at ``places``: indices, a slice, or a mask (n,) that is True for these rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
         numbers = (None if each is None else each[places] for each in self[4:])
         return Rows(self.probs[places], self.target[places], self.ids[places], groups, *numbers)
 
     def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
-        """Split rows with shares of several classes into one weighted row per class.
+        """Split each row with shares of several classes into one weighted row for each of these classes.
 
         Returns:
-            The place of the original row, the class, and the weight of each new row: (m,) each.
+            For each new row: the place of the original row, the class, and the weight, (m,) each.
         """
         if self.target.ndim == 1:
             return slice(None), self.target, self.weights
@@ -52,9 +52,9 @@ class Rows(NamedTuple):
         return places, classes, shares if self.weights is None else shares * self.weights[places]
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
-        """Yield each row as often as its frequency, in parts of `REPEATED` scores.
+        """Yield each row as often as its frequency says, in parts of `REPEATED` scores.
 
-        Repeats are independent, so their identifiers continue from that of the row, unless it is that of a cluster.
+        The repeats of a row are independent, so they get successive identifiers, unless these identify clusters.
         """
         if self.frequencies is None:
             yield self
@@ -69,13 +69,13 @@ class Rows(NamedTuple):
             yield part if is_clustered else part._replace(ids=part.ids + numbers - first)
 
     def weighted_by(self, of_classes: Tensor) -> "Rows":
-        """Multiply the weights of the rows by those of their classes, (C,)."""
+        """Multiply the weight of each row by the weight of its class, given ``of_classes`` (C,)."""
         weights = of_classes[self.target]
         return self._replace(weights=weights if self.weights is None else weights * self.weights)
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
-        """Concatenate one or more parts with the same columns."""
+        """Concatenate parts, at least one, that have the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
         optional = zip(*(each[4:] for each in parts), strict=True)
@@ -85,13 +85,13 @@ class Rows(NamedTuple):
 
 def names_in(values: Any) -> list[Any]:
     """Return labels or decisions as a list if they are names; an empty list if they are numbers."""
-    values = values.to_numpy() if hasattr(values, "to_numpy") else values  # a frame of pandas lists its columns
+    values = values.to_numpy() if hasattr(values, "to_numpy") else values  # a pandas frame would list its columns
     plain = [] if isinstance(values, Tensor) else values.tolist() if hasattr(values, "tolist") else values
     return list(plain) if any(isinstance(each, str) for each in plain) else []
 
 
 def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor:
-    """Return labels or decisions as a tensor; names become their ``numbers``."""
+    """Return labels or decisions as a tensor; names are replaced by their ``numbers``."""
     if not (names := names_in(values)):
         return as_tensor(values, argument)
     if unknown := [name for name in names if name not in numbers]:
@@ -109,7 +109,7 @@ def is_decisions(preds: Any) -> bool:
 
 
 def check_order(preds: Any, target: Any) -> None:
-    """Refuse predictions and labels in scikit-learn's order, target before preds, if they show it."""
+    """Refuse arguments that are evidently in scikit-learn's order, the target before the predictions."""
     preds_first = "preds come first, evaluate(preds, target)"
     if isinstance(target, Mapping):
         raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
@@ -129,12 +129,12 @@ Prevalence = Mapping[str, float] | Sequence[float] | Tensor
 
 
 def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Sequence[str]) -> Tensor:
-    """Return class weights, (C,), that give each class the requested share; the mean weight of all rows is 1.
+    """Return the weights of classes, (C,), with which classes have the requested shares; rows have the mean weight 1.
 
     Args:
-        rows: All rows, in parts, without frequencies. Their own weights are taken into account.
-        prevalence: ``(C,)``, or by name: the share of each class, with the sum 1.
-        class_names: C names.
+        rows: All rows, in parts, without frequencies. Weights that rows already have are taken into account.
+        prevalence: ``(C,)``, or by class name: the share of each class; shares sum to 1.
+        class_names: The names of the C classes.
 
     Raises:
         ValueError: If the names differ from those of the classes, the shares do not sum to 1, or a class with a share

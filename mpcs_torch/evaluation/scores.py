@@ -1,4 +1,4 @@
-"""The values of a model on some rows, with intervals, and by group."""
+"""The values of a model on some rows, with intervals, for all rows and for groups of rows."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 Measured = tuple[float, Interval | None, str]
 """A value, its interval (or None), and the reason if it has none."""
 ALL_IN_ONE = 12
-"""The maximum number of metrics that one table shows in the requested order; more are split into sections."""
+"""The maximum number of metrics that one table shows in the requested order; a longer list is split into sections."""
 
 
 class DetectorMetric(NamedTuple):
-    """A metric of a detector, with the fields of `MetricEntry` that tables use."""
+    """A metric of a detector, with those fields of `MetricEntry` that tables use."""
 
     name: str
     title: str
-    """Its name in sentences."""
+    """The name of the metric in sentences."""
     direction: Direction = "min"
     in_group_tables: bool = False
     group_rank: int | None = None
@@ -37,9 +37,9 @@ class DetectorMetric(NamedTuple):
 
 
 def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return the names of metrics by section of the tables; empty sections are left out.
+    """Return one list of metric names for each section of the tables; empty sections are left out.
 
-    Without a concern, metrics of concern repeat the error rate, so they come last.
+    Without a concern, the metrics of concern repeat the error rate, so they are in the last section.
     """
     if len(entries) <= ALL_IN_ONE:
         return [[entry.name for entry in entries]]
@@ -60,11 +60,11 @@ class Scores:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """The 95 % interval of each metric that has one."""
     without_interval: Mapping[str, str] = field(default_factory=dict)
-    """The reason why other metrics have no interval, by metric; empty if intervals were not requested."""
+    """By metric without an interval: the reason; empty if intervals were not requested."""
     notes: Sequence[str] = ()
-    """Metrics that were left out, and the reasons."""
+    """Sentences on metrics that were left out, with the reasons."""
     file_notes: Sequence[str] = ()
-    """Notes on how a file was read: columns that were left out, rounded probabilities."""
+    """Notes on how a file was read, such as on columns that were left out and on rounded probabilities."""
 
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``; empty for detectors."""
@@ -77,11 +77,11 @@ class Scores:
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The rates of groups of classes in tables of metrics, and their better directions."""
+        """The better direction of the rate of each group of classes in tables, by name of the rate."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
-        """Return a metric, or a rate by class; None if it was not measured."""
+        """Return the measured metric or rate of a class; None if ``metric`` was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
         reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
@@ -96,18 +96,18 @@ class Scores:
         return {"rows": self.rows}
 
     def about(self) -> dict[str, Any]:
-        """Return the facts that all models share, for `to_dict`."""
+        """Return facts that are the same for all models, for `to_dict`."""
         return dict(self.sizes())
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each of the metrics (default: all), and their intervals if any has one."""
+        """Return a table with a row for each metric in ``names`` (default: all), with intervals if there are any."""
         rows = [[name, in_table(self.values[name])] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
-        """Return tables and sentences by class; of several models, under a title, only those that may refer rows."""
+        """Return tables and sentences by class; if there is a ``title``, return none unless rows may be referred."""
         return []
 
     def interval(self, name: str) -> str:
@@ -115,11 +115,11 @@ class Scores:
         return interval_text(self.intervals[name]) if name in self.intervals else ""
 
     def undefined(self) -> dict[str, str]:
-        """Return the reasons why metrics are NaN or infinite, by metric."""
+        """Return the reason why a value is NaN or infinite, for each metric with such a value."""
         return {name: undefined_reason(value) for name, value in self.values.items() if not isfinite(value)}
 
     def remarks(self) -> list[str]:
-        """Return sentences on how the file was read, and why metrics have no value or no interval."""
+        """Return sentences on how the file was read, and on why metrics have no value or no interval."""
         by_reason = defaultdict[tuple[str, str], list[str]](list)
         for name, reason in self.undefined().items():
             by_reason["", reason].append(f"{name} is {self.values[name]:g}")
@@ -151,13 +151,13 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
 
 
 SELECTED = " (selected as worst)"
-"""Marks the worst of at least `SELECTS` groups, because its interval covers less often than 95 %."""
+"""Marks the worst of at least `SELECTS` groups, because its interval contains the true value less often than 95 %."""
 SELECTS = 5
 MAX_SHOWN = 40
-"""The maximum number of groups in a table; of more, only the worst are shown."""
+"""The maximum number of groups in a table; if there are more, only the worst are shown."""
 MAX_COLUMNS = 6
-"""The maximum number of metrics in a table of groups, which must fit a terminal; of more, only the main ones are shown.
-"""
+"""The maximum number of metrics in a table of groups, so that a terminal can show it; if there are more, only the main
+ones are shown."""
 
 
 class GroupScores(NamedTuple):
@@ -172,7 +172,7 @@ class GroupScores(NamedTuple):
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """The better direction of each metric; counts, which grow with a group, are left out unless all are counts."""
+        """The better direction of each metric; counts, as they grow with groups, are left out unless all are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
@@ -183,12 +183,12 @@ class GroupScores(NamedTuple):
 
     @property
     def ranked_by(self) -> str:
-        """The metric that groups are ranked by."""
+        """The main metric by which groups are ranked."""
         return self._ranking[0]
 
     @property
     def _ranking(self) -> list[str]:
-        """The metrics that groups are ranked by; each one breaks ties of those before."""
+        """The metrics by which groups are ranked; each metric breaks the ties of the metrics before it."""
         ranks = [(entry.group_rank, entry.name) for entry in self.pooled.entries if entry.group_rank is not None]
         directed = (name for name, direction in self.directions.items() if direction is not None)
         return [name for _, name in sorted(ranks)] or [next(directed, next(iter(self.directions)))]
@@ -198,7 +198,7 @@ class GroupScores(NamedTuple):
         return f"the worst {self.ranked_by} first"
 
     def worst_first(self) -> list[str]:
-        """Return the groups in the order of `ranked_by`, those without a value last."""
+        """Return the names of groups, the worst value of `ranked_by` first; groups without a value come last."""
         signs = {name: 1 if self.directions.get(name) == "max" else -1 for name in self._ranking}
 
         def badness(group: str) -> list[float]:
@@ -210,8 +210,8 @@ class GroupScores(NamedTuple):
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
 
-        Groups without a value, such as those without samples of a class, are left out. Counts, which grow with a group,
-        have no summaries, metrics without a better direction have no worst value, and a single group has no summaries.
+        Groups without a value, such as those without samples of a class, are left out. Counts have no summaries because
+        they grow with a group, and metrics without a better direction have no worst value. Empty for a single group.
         """
         if len(self.groups) < 2:
             return {}
@@ -226,16 +226,16 @@ class GroupScores(NamedTuple):
         return summary
 
     def main_metrics(self) -> list[str]:
-        """Return the metrics of tables: all, or the main ones if they are many."""
+        """Return the metrics of tables: all metrics, or only the main ones if there are many."""
         metrics = list(self.directions)
         if len(metrics) > MAX_COLUMNS:
             metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
         return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.class_group_rates]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each group, the worst first, for `summaries`, and for all rows.
+        """Return a table with a row for each group, the worst first, then rows for `summaries`, and one for all rows.
 
-        It has a column for each of the metrics (default: `main_metrics`), with intervals.
+        There is a column for each metric in ``metrics`` (default: `main_metrics`), with intervals.
         """
         metrics = self.main_metrics() if metrics is None else metrics
         groups, sizes = self.worst_first(), self.pooled.sizes()

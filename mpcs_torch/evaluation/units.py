@@ -1,4 +1,4 @@
-"""Combine the rows of each unit of decision, such as a patient, to one row."""
+"""Combine the rows of each unit of decision, such as a patient, into one row."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Self
@@ -17,8 +17,8 @@ from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE, sums_to_1
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
 """The rule that combines the rows of a unit; see ``combine`` of `mpcs_torch.evaluate`.
 
-``"worst"`` takes, for each class, the highest probability of "this class or a worse one" of any row. The differences
-between classes are probabilities again.
+``"worst"`` takes, for each class, the highest probability of "this class or a worse one" among the rows. The
+differences between successive classes are probabilities again.
 """
 
 
@@ -44,7 +44,7 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
 
 
 class DecisionUnits(NamedTuple):
-    """The unit of decision of each row, and the rule that combines rows."""
+    """The unit of decision of each row, and the rule that combines the rows of a unit."""
 
     units: Groups
     combine: Combine = "mean"
@@ -63,14 +63,14 @@ class DecisionUnits(NamedTuple):
         rows: int,
         column: str = "",
     ) -> Self:
-        """Return the units of rows, given their names (N,) or `Groups`; refuse unknown rules and unordered classes."""
+        """Create units from their names, (N,), or `Groups`; refuse an unknown rule, or classes without an order."""
         if not callable(combine) and combine not in ("mean", "worst"):
             raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
         severity = order_of_severity(concern, num_classes) if combine == "worst" else None
         return cls(group_codes("unit", units, rows), combine, severity, column)
 
     def note(self, class_names: Sequence[str]) -> str:
-        """Return a sentence on the number of rows and units, and on the rule."""
+        """Return a sentence on the numbers of rows and units, and on the rule that combines rows."""
         how = str(self.combine) if isinstance(self.combine, str) else "a function"
         order = [] if self.severity is None else self.severity.tolist()
         names = [class_names[label] for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])]
@@ -80,11 +80,11 @@ class DecisionUnits(NamedTuple):
         return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
 
     def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
-        """Return a row for each unit; its identifier is its number, unless rows have clusters.
+        """Return one row for each unit; its identifier is that of its cluster, or without clusters, its number.
 
         Raises:
-            ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or the rule cannot
-                combine their labels or decisions.
+            ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
+                cannot combine their labels or decisions.
         """
         columns = {"weights": rows.weights, "costs": rows.costs, "frequencies": rows.frequencies}
         if rows.probs.is_floating_point():
@@ -100,12 +100,12 @@ class DecisionUnits(NamedTuple):
         )
 
     def probabilities(self, probs: Tensor) -> Tensor:
-        """Combine probabilities or degrees of truth (N, C): (U, C)."""
+        """Combine the rows (N, C) of probabilities or degrees of truth into those of U units: (U, C)."""
         if self.combine == "mean":
             return self.mean(probs)
         if self.severity is not None:
             worst_first = self.severity.flip(0)
-            reached = self.highest(probs[:, worst_first].cumsum(1))  # the probability of each class or a worse one
+            reached = self.highest(probs[:, worst_first].cumsum(1))  # the probability of this class or a worse one
             by_class = torch.empty_like(reached)
             by_class[:, worst_first] = reached.diff(dim=1, prepend=torch.zeros_like(reached[:, :1]))
             return by_class
@@ -114,9 +114,9 @@ class DecisionUnits(NamedTuple):
         return torch.stack([self._by_function(part, name) for part, name in zip(parts, self.units.names, strict=True)])
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
-        """Combine classes (N,) as one-hot probabilities: (U,).
+        """Combine the classes of rows, (N,), into the class of each unit, (U,), as if they were one-hot probabilities.
 
-        With ``"mean"``, the rows of a unit must agree. Referrals and coarse answers must always agree.
+        With ``"mean"``, the rows of a unit must agree. Units with referrals or coarse answers must always agree.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):
@@ -129,20 +129,20 @@ class DecisionUnits(NamedTuple):
         return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
-        """Return the value of each unit, which its rows must share: (U, ...)."""
+        """Return the value of each unit, (U, ...), given those of its rows, which must be equal."""
         low, high = (self._reduced(values, end) for end in ("amin", "amax"))
         self._refuse(low != high, what)
         return low
 
     def trials(self, scores: Tensor, is_target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean or the highest score of each unit of trials, and whether it is a target: (U,) each."""
+        """Return the mean or highest score of each unit of trials, and whether the unit is a target: (U,) each."""
         if callable(self.combine):
             raise ValueError("combine must be 'mean' or 'worst' for scores of detectors, but is a function.")
         reduced = self.mean if self.combine == "mean" else self.highest
         return reduced(scores), self.classes(is_target.long(), 2) == 1
 
     def combined_groups(self, groups: Groups, what: str) -> Groups:
-        """Return the group of each unit, which its rows must share."""
+        """Return the group of each unit, given those of its rows, which must be equal."""
         return Groups(groups.names, self.same(groups.codes, what))
 
     def mean(self, values: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ class DecisionUnits(NamedTuple):
             raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")
 
     def _by_function(self, rows: Tensor, name: str) -> Tensor:
-        """Combine the rows of a unit, (n, C), by the user's function: (C,); refuse other results than probabilities."""
+        """Combine the rows (n, C) of a unit into (C,) by the user's function; refuse all but probabilities."""
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())

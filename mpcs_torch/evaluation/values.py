@@ -1,4 +1,4 @@
-"""Compute values, intervals and comparisons from binned sums."""
+"""Compute values, intervals and comparisons from the sums of bins of rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -44,16 +44,16 @@ def binned_scores(
     confusion: Tensor | None = None,
     intervals: bool,
 ) -> ClassifierScores:
-    """Compute the values of binned rows, and their intervals.
+    """Compute the values of metrics, and their intervals, from the sums of bins of rows.
 
     Args:
-        layout: The metrics, and the columns of their sums.
-        numbers: ``(B, K)`` the sums of each bin.
-        units: The bins.
-        class_names: C names.
-        without_sums: The values of metrics that are no functions of sums, each with its interval or the reason why it
+        layout: The metrics, and the columns of ``numbers`` that contain their sums.
+        numbers: ``(B, K)``, the sums of each bin.
+        units: The sizes and errors of the bins.
+        class_names: The names of the C classes.
+        without_sums: The values of metrics that are not functions of sums, each with its interval or the reason why it
             has none.
-        confusion: ``(C, C)`` or ``(C, C + A + 1)``, rows true classes: adds the rates of each class.
+        confusion: ``(C, C)`` or ``(C, C + A + 1)``, a row for each true class. If given, rates of classes are added.
         intervals: Whether to compute intervals.
     """
     chosen, rows = layout.chosen, numbers[:, LEADING - 1]
@@ -94,7 +94,7 @@ def binned_scores(
 
 
 def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequence[str]) -> tuple[str, float] | None:
-    """Return the cheapest class to decide always, and its cost per row; None if no metric is relative to it."""
+    """Return the cheapest constant decision, and its cost per row; None if no metric is relative to this cost."""
     if not any(entry.undefined == "constant" for entry in chosen.entries):
         return None
     shares = confusion.sum(1).double() / confusion.sum()
@@ -103,7 +103,7 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
 
 
 def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
-    """Return the outcomes of each class by a confusion matrix."""
+    """Compute the outcomes of each class from a confusion matrix."""
     size, counts = len(confusion), confusion.double()
     severity = severity_of(chosen.concern, size)[:, : counts.shape[1]]
     true = counts.sum(1)
@@ -124,7 +124,7 @@ def _class_intervals(
 ) -> dict[str, dict[str, Interval]]:
     """Return the intervals of rates, by class or group of classes, then by rate.
 
-    Independent rows need the sums alone; clusters need the outcomes in bins, which are counted for few classes.
+    For independent rows, ``summed`` is enough. Clusters need ``binned``, which lacks classes if there are many.
     """
     counted = summed if units.are_rows else binned
     outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
@@ -146,10 +146,10 @@ def _class_intervals(
 def compare(
     models: Mapping[str, ModelSums], cluster: str | None, *, is_default: bool
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of models by the requested metrics; return the comparisons, and the pairs without one.
+    """Compare each pair of models by the requested metrics; return the comparisons, and the pairs that have none.
 
-    By default, models are compared by the metrics that the register marks for it, and by the rates of groups of
-    classes. Without a concern, dangerous errors and expected concern repeat the error rate, so they are left out:
+    By default, models are compared by the metrics that the register marks for comparisons, and by the rates of groups
+    of classes. Without a concern, dangerous errors and expected concern repeat the error rate, so they are left out:
     each further comparison makes the corrected p-values higher.
 
     Raises:
@@ -187,9 +187,9 @@ def compare(
 def _group_differences(
     layout: SumLayout, tables: Mapping[str, BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
-    """Compare models by the recall of each group of classes, or by its misses if rows may be referred.
+    """Compare models by the recall of each group of classes, or by its error rate if rows may be referred.
 
-    Groups whose rate is a metric are left out: `compare` has them.
+    Groups whose rate is a requested metric are left out, because `compare` compares models by this metric.
     """
     chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
@@ -205,7 +205,7 @@ def _group_differences(
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
-    """Return copies of the tables, folded to the same bins."""
+    """Return copies of the tables, with bins joined so that all tables have the same bins."""
     bits = min(table.bits or BITS for table in tables)
     first, *others = copies = [deepcopy(table) for table in tables]
     if bits < BITS:

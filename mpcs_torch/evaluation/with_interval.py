@@ -1,4 +1,4 @@
-"""`WithInterval`, a Metric that adds an interval to another Metric, also in a training loop."""
+"""`WithInterval`, a Metric that adds an interval to another Metric, for example in a training loop."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -25,26 +25,26 @@ from mpcs_torch.metrics.base import SumMetric, fingerprint
 
 NO_CLUSTER = -1
 PARTS, MAX_UPDATES = 2**BITS, 16
-"""The number of parts of the rows, and the maximum number of parts that a batch of independent rows is split into."""
+"""The number of parts of all rows, and the maximum number of parts into which a batch of independent rows is split."""
 
 
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    For a metric of this package that is a function of sums, such as `MetaPatternConcernScore`, it keeps the sums of
-    each row, or of each cluster. If they take more than 16 MiB, it adds up those of pairs of rows. For any other metric
-    whose states are sums, minima, maxima or collected samples, as most of torchmetrics are, it keeps the states of up
-    to 128 parts of the rows. An `update` then updates the metric up to 16 times, with clusters once per part.
+    For a metric of this package that is a function of sums, such as `MetaPatternConcernScore`, the wrapper keeps the
+    sums of each row, or of each cluster. If these take more than 16 MiB, it adds up the sums of pairs of rows. For any
+    other metric whose states are sums, minima, maxima or collected samples, as in most of torchmetrics, it keeps the
+    states of up to 128 parts of the rows. Each `update` updates the metric up to 16 times, with clusters up to 128.
 
     Args:
-        metric: The metric, for its settings. It stays empty: samples are added to the wrapper.
-        prefix: The start of the keys that `compute` returns, such as ``"val_accuracy"``; keys must differ in logs.
-            Default: the class name of the metric in lower case, as in torchmetrics' ``ClasswiseWrapper``.
+        metric: The metric to wrap, which defines the settings. Samples are added to the wrapper, not to this metric.
+        prefix: The start of the keys that `compute` returns, such as ``"val_accuracy"``, because keys must differ in
+            logs. Default: the class name of the metric in lower case, as in torchmetrics' ``ClasswiseWrapper``.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: If the states of the metric do not merge; from `update`, for the reasons of the metric, or if only
-            some batches have ``clusters``; from `compute`, before the first batch.
+        ValueError: If the states of the metric do not merge. `update` also raises it if the metric refuses the batch,
+            or only some batches have ``clusters``, and `compute` if there was no batch.
 
     Example:
         >>> import torch
@@ -64,15 +64,15 @@ class WithInterval(Metric):
     is_differentiable = False
 
     settings: Tensor
-    """(16,), int64: a fingerprint, so that a MetricCollection does not share states that are equal by chance."""
+    """(16,), int64: a fingerprint of settings: a MetricCollection must not share states that are equal by chance."""
     rows: Tensor
-    """(P,), int64: the number of rows of each part, for a metric that is no function of sums."""
+    """(P,), int64: the number of rows in each part, for a metric that is not a function of sums."""
     clustered_rows: Tensor
-    """Scalar, int64: the number of these rows with a cluster."""
+    """Scalar, int64: how many of these rows have a cluster."""
     clusters: list[Tensor]
-    """(B,), int64, for each batch: identifiers of clusters, -1 for independent rows."""
+    """(B,), int64, for each batch: the identifier of the cluster of each bin; -1 for independent rows."""
     sums: list[Tensor]
-    """(B, K) for each batch: rows, wrong decisions (NaN for soft labels), weights, and the sums of the metric."""
+    """(B, K) for each batch: rows, wrong decisions (NaN for soft labels), weights, and sums of the metric, by bin."""
 
     def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -86,7 +86,7 @@ class WithInterval(Metric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
             return
-        self.metric = deepcopy(metric)  # updates and computes one part of the rows after another
+        self.metric = deepcopy(metric)  # it updates and computes one part of the rows after another
         self.metric.sync_on_compute = False  # the wrapper has synchronised its states
         if reason := BinnedStates(metric).reason:
             raise ValueError(f"metric must have states that merge, but {type(metric).__name__} has none: {reason}.")
@@ -110,9 +110,9 @@ class WithInterval(Metric):
         """Add a batch.
 
         Args:
-            preds: ``(N, ...)``, as the metric takes them.
-            target: ``(N, ...)``, as the metric takes it; None if it takes no target.
-            clusters: ``(N,)`` names of the patient or the like that rows share: such rows are not independent.
+            preds: ``(N, ...)`` predictions, as the metric takes them.
+            target: ``(N, ...)`` labels, as the metric takes them; None if it takes no target.
+            clusters: ``(N,)`` names of clusters, such as patients: rows of the same cluster are not independent.
             **further: ``(N, ...)`` further arguments of the metric, such as ``sample_weight`` or ``indexes``.
         """
         if isinstance(self.metric, AdditiveMetric):
@@ -175,7 +175,7 @@ class WithInterval(Metric):
         if not has_classes:  # wrong decisions are unknown for soft labels and costs
             of_rows[:, 1] = nan
         rows = torch.cat([bins.sum(of_rows), self.metric.packed(sums)], dim=1)
-        is_counted = rows[:, 2] > 0  # not ignored rows, and those of weight 0
+        is_counted = rows[:, 2] > 0  # leaves out ignored rows, and rows of weight 0
         if not bool(is_counted.any()):
             return
         self.clusters.append(ids.to(target.device)[is_counted])
@@ -184,7 +184,7 @@ class WithInterval(Metric):
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the value and the ends of its interval: float64, of the metric's shape, NaN without an interval.
+        """Return the value and the ends of its interval: float64, in the metric's shape; ends are NaN without interval.
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
@@ -207,7 +207,7 @@ class WithInterval(Metric):
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
 
     def _from_parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute the value and its interval from the states of parts."""
+        """Compute the value and the ends of its interval from the states of the parts."""
         collected: dict[str, Any] = dict(self.metric_state)
         parts: dict[int, dict[str, Any]] = {part: {} for part in self.rows.nonzero().squeeze(1).tolist()}
         for name, default in self.metric._defaults.items():
@@ -238,7 +238,7 @@ class WithInterval(Metric):
         return whole, low, high
 
     def _joined(self) -> tuple[Tensor, Tensor]:
-        """Return the cluster of each bin, (B,), -1 for independent rows, and its sums, (B, K)."""
+        """Return the cluster of each bin, (B,), which is -1 for independent rows, and the sums of each bin, (B, K)."""
         clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
         if bool((clusters == NO_CLUSTER).all()):
             return clusters, sums
@@ -246,7 +246,7 @@ class WithInterval(Metric):
         return distinct, Bins(places, len(distinct)).sum(sums)
 
     def _join(self) -> None:
-        """Reduce the bins to one per cluster, or to one per pair of rows, which are far from each other."""
+        """Join bins: those of each cluster, or if rows are independent, pairs of bins that are far from each other."""
         clusters, sums = self._joined()
         if bool((clusters == NO_CLUSTER).all()):
             half = (len(sums) + 1) // 2
@@ -256,6 +256,6 @@ class WithInterval(Metric):
 
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
-    """Return whether the decision for each flat sample is wrong."""
+    """Return, for each sample of the flattened batch, whether the decision is wrong."""
     decided = highest_class(preds)[1] if preds.is_floating_point() and preds.ndim > target.ndim else preds
     return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)
