@@ -54,7 +54,7 @@ def not_finite(logits: Tensor) -> Fault:
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return scores (M,), float64, and bools (M,), True for targets. Scores must be finite, and both kinds occur."""
+    """Return finite scores (M,), float64, and bools (M,), True for targets; raise unless both kinds occur."""
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
     raise_first([*batch.faults, Fault("preds must be finite", batch.scores, [finite(batch.scores)])])
     scores = in_float64(batch.scores)

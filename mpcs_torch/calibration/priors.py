@@ -21,7 +21,7 @@ PriorMethod = Literal["em", "black_box"]
 EM_STEPS, EM_CHANGE = 1000, 1e-6
 """The maximum number of EM steps, and the change of priors at which EM stops; a final step corrects the rest."""
 UNSEEN = 2
-"""The pseudo-samples that variances add to each class, because rare confusions may be unseen in validation."""
+"""The number of pseudo-samples that variances add to each class, because validation may lack rare confusions."""
 MIN_RANKED = 20
 """The minimum number of validation samples for a class to have its own statistic in the test; others share one."""
 MAX_WIDTH = 1.0

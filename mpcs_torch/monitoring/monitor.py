@@ -1,4 +1,4 @@
-"""Monitor whether means of bounded values exceed limits: the base class, and a monitor that needs no labels."""
+"""Monitor whether means of bounded values are beyond limits: the base class, and a monitor without labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -132,7 +132,7 @@ class Monitor(SumMetric):
         self.add(loss=loss, samples=samples)
 
     def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
-        """Add N samples; return the evidence (R, K), float64, after samples ``at`` (R,), default all."""
+        """Add N samples; return the evidence (R, K), float64, after the samples ``at`` (R,), by default all."""
         at = torch.arange(len(values[0].loss)) if at is None else at
         sums = torch.zeros(2, len(at) + 1, len(self.names), dtype=torch.float64)
         for value in values:

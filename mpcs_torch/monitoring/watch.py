@@ -166,7 +166,7 @@ class Watch:
             raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
 
     def save(self, path: Path) -> None:
-        """Write the state to a file, in one step."""
+        """Write the state to a file, atomically."""
         replace_text(path, json.dumps(self.plain()) + "\n")
 
     @classmethod

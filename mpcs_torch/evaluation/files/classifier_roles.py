@@ -101,7 +101,7 @@ def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | No
 
 
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
-    """Find the column of labels by its name; refuse several. Return None if it has degrees of truth instead."""
+    """Find the column of labels by its name, or None if there is none or it has degrees of truth; refuse several."""
     if not columns.table.has_names:
         whole = columns.of_kind("whole", "text")
         return whole[0] if len(whole) == 1 and columns.of_kind("number", "list") else None
@@ -134,7 +134,7 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Find the columns of predicted labels by their names; only one if `mpcs decide apply` wrote the file.
+    """Find the columns of predicted labels by name; only ``decision`` if `mpcs decide apply` wrote the file.
 
     If the labels come from another file, a column that is named as labels has predicted labels.
     """
@@ -158,7 +158,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
-    """Add the names that labels use for the classes to the roles: the names of the user, or numbers."""
+    """Set ``called`` in the roles to the names that labels use for the classes: the user's names, or numbers."""
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]

@@ -191,7 +191,7 @@ def read_text(
 
 
 def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
-    """Read the columns at the indices in ``is_number`` with pyarrow, named by these indices."""
+    """Read columns with pyarrow, by their indices (the keys of ``is_number``), which also become their names."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 

@@ -10,11 +10,11 @@ from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
 """The extra of this package that installs each optional parser."""
 Advance = Callable[[int], None]
-"""Called with the number of rows of a file after it is read, to show progress."""
+"""A function that shows progress: it is called with the number of rows of each file that was read."""
 
 
 class PredictionsError(MpcsError, ValueError):
-    """A file of predictions that cannot be read or scored, and where. Rows count from 1, without the header."""
+    """The error that a file cannot be read or scored, with the place. Rows count from 1, without the header."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
@@ -24,7 +24,7 @@ class PredictionsError(MpcsError, ValueError):
 
 
 class NoRowsError(PredictionsError):
-    """A file that has no rows, but may still get some."""
+    """The error that a file has no rows; rows may still be added to it."""
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def hdf5_table(path: Path) -> FileTable:
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return a dataset without reading its values; refuse one that is in another file or declares too much."""
+    """Return a dataset without reading its values; refuse one in another file, or one that could fill the memory."""
     import h5py
 
     dataset = file.get(name)

@@ -21,7 +21,7 @@ from mpcs_torch.evaluation.files.words import is_index
 
 
 def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
-    """Add the labels of the file ``reading.labels`` to a table, and its columns of groups that the table lacks.
+    """Add the labels of the file ``reading.labels`` to a table, and the groups of that file that the table lacks.
 
     Rows are matched by ``id_column``, else by the only column of ids in both files, or by their order if a file has no
     ids. An added column of labels gets another name if the table already has a column with its name.

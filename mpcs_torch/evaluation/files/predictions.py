@@ -29,7 +29,7 @@ NO_LABEL = -100
 
 
 def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
-    """Return a sentence that explains by rounding why rows do not sum to ``whole``; None if rounding does not.
+    """Return a sentence that explains by rounding why sums are not ``whole``; None if rounding cannot explain it.
 
     ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the sums of ``scores`` (n, C), and ``off`` (n,) is True
     for sums that differ from ``whole``. Rounding explains a difference of at most half a unit of the last decimal per

@@ -69,7 +69,7 @@ class ReadOptions(NamedTuple):
         )
 
     def clusterings(self) -> "list[ReadOptions]":
-        """Return these options with the first column of clusters, with the second, and with both."""
+        """Return three options: with the first column of clusters alone, with the second alone, and with both."""
         return [self._replace(crossed=None), self._replace(cluster=self.crossed, crossed=None), self]
 
     def how_counted(self) -> str:

@@ -126,7 +126,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only reading although its rows do not sum to 1, which a later check reports; refuse several."""
+    """Return the only reading, although its rows do not sum to 1 (a later check reports this); refuse several."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -184,7 +184,7 @@ def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Role
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield columns named after the classes, in any case, with one prefix and suffix for all; shortest first."""
+    """Yield columns named after all classes, in upper or lower case, with a common prefix and suffix (short first)."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -221,7 +221,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the classes named by columns: their names, without a shared first or last word for scores."""
+    """Return the names of columns as classes; a first or last word for scores that all share is removed."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):
@@ -235,7 +235,7 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
 
 
 def _chosen(columns: OpenColumns, label: str | None) -> Roles:
-    """Return the columns that ``--score-columns`` names."""
+    """Return the roles of the columns that ``--score-columns`` names."""
     table, options, names = columns.table, columns.options, list[str]()
     for pattern in options.score_columns:
         matched = [name for name in columns.open if fnmatchcase(name, pattern)] if "*" in pattern else [pattern]

@@ -152,7 +152,7 @@ class ReadColumns(NamedTuple):
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
-"""A function of names of columns, those of numeric columns, and a minimum number of first rows (None: all rows)."""
+"""A function that reads columns, given their names, those of numbers, and how many first rows suffice (None: all)."""
 
 
 @dataclass(frozen=True)
