@@ -22,7 +22,7 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, chec
 
 
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
-    """Fit the weights (S,) and the bias that map scores (N, S) of systems to log-likelihood ratios; float64.
+    """Fit the weights (S,) and the bias, float64, that map the scores (N, S) of S systems to log-likelihood ratios.
 
     A system with constant scores gets the weight 0, and systems with perfectly correlated scores share their weight.
 
@@ -30,7 +30,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
         ValueError: If there is no finite optimum.
     """
     centre, spread = scores.mean(dim=0), scores.std(dim=0, correction=0)
-    spread = torch.where(scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf)  # constant up to rounding
+    spread = torch.where(scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf)  # infinite for constant scores
     unit = (scores - centre) / spread
     optimum = minimize(lambda point: _expand(unit, is_target, p_target, point), scores.new_zeros(scores.shape[1] + 1))
     if optimum is None:
@@ -41,7 +41,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
-    """Expand the weighted cross entropy, which is convex in the weights and the bias (S + 1,)."""
+    """Compute the weighted cross entropy (convex) and its derivatives at ``point``, the weights and bias (S + 1,)."""
     target = is_target.to(scores)
     weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
     inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
@@ -82,9 +82,9 @@ class LogisticCalibration(nn.Module):
     """
 
     scale: Tensor
-    """Float64 scalar."""
+    """The scale a, a float64 scalar."""
     bias: Tensor
-    """Float64 scalar."""
+    """The bias b, a float64 scalar."""
 
     def __init__(self, p_target: float = 0.5) -> None:
         super().__init__()
@@ -155,9 +155,9 @@ class LogisticFusion(nn.Module):
     """
 
     weights: Tensor
-    """``(S,)``, float64."""
+    """The weights of the systems, ``(S,)``, float64."""
     bias: Tensor
-    """Float64 scalar."""
+    """The bias b, a float64 scalar."""
 
     def __init__(self, num_systems: int, p_target: float = 0.5) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class LogisticFusion(nn.Module):
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return the log-likelihood ratios (N,) of scores (N, S), as `LogisticCalibration` does.
+        """Return log-likelihood ratios (N,) of the scores ``preds`` (N, S); their dtype is as in `LogisticCalibration`.
 
         Raises:
             ValueError: If ``preds`` is not floating point of shape ``(N, S)``.
@@ -203,12 +203,12 @@ class LogisticFusion(nn.Module):
 class PAVCalibration(nn.Module):
     """Map detection scores to natural-log likelihood ratios by isotonic regression (pool adjacent violators, PAV).
 
-    The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the fitted data, on
-    which its `cllr` is `min_cllr`. Between two PAV blocks the fitted probability is interpolated linearly; below the
-    lowest and above the highest score it is constant.
+    The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the fitted data. On
+    these data, its `cllr` equals `min_cllr`. Between two PAV blocks the fitted probability is interpolated linearly;
+    below the lowest and above the highest score it is constant.
 
-    The ratio is -inf if the block of the lowest scores has no targets, and +inf if that of the highest has no
-    non-targets. A later target with -inf makes `cllr` infinite. Use `LogisticCalibration` unless there are many trials.
+    The ratio is -inf if the block of the lowest scores has no targets, and +inf if the block of the highest has
+    no non-targets. A later target with -inf makes `cllr` infinite. With few trials, use `LogisticCalibration`.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.
@@ -224,9 +224,9 @@ class PAVCalibration(nn.Module):
     scores: Tensor
     """``(K,)``, float64, ascending: the first and the last score of each block."""
     posteriors: Tensor
-    """``(K,)``, float64, non-decreasing: the share of targets in the block."""
+    """``(K,)``, float64, non-decreasing: the share of targets in the block of each score."""
     prior_log_odds: Tensor
-    """Float64 scalar: the log odds of targets in the fitted data."""
+    """The log odds of targets in the fitted data, a float64 scalar."""
 
     def __init__(self) -> None:
         super().__init__()

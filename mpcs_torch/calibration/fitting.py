@@ -15,11 +15,11 @@ from mpcs_torch.functional.inputs.trials import flatten_trials
 
 
 class CalibrationWarning(UserWarning):
-    """The data do not determine a calibration, or the scores are uninformative about the labels."""
+    """A warning that data do not determine a calibration, or that scores are uninformative about the labels."""
 
 
 REVERSED = "targets do not score higher than non-targets: scores are reversed or uninformative"
-"""The reason of a `CalibrationWarning`."""
+"""The reason that a `CalibrationWarning` gives."""
 
 
 class LabelledLogits(NamedTuple):
@@ -31,7 +31,7 @@ class LabelledLogits(NamedTuple):
     """(M,), int64."""
 
     def of_true_class(self, values: Tensor) -> Tensor:
-        """Select the value of the true class from each row of (M, C): (M,)."""
+        """Select the value of the true class in each row of ``values`` (M, C): (M,)."""
         return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
 
 
@@ -48,13 +48,13 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
 
 
 def not_finite(logits: Tensor) -> Fault:
-    """Return the fault of logits (M, C) with rows that are not finite."""
+    """Return the `Fault` of the rows of ``logits`` (M, C) that are not finite."""
     rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before taking logarithms)"
     return Fault(rule, logits, [finite(logits.amin(dim=1)), finite(logits.amax(dim=1))])
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return scores (M,), float64, and target indicators, bool; raise unless scores are finite and both kinds occur."""
+    """Return finite scores (M,), float64, and bools (M,), True for targets; raise unless both kinds occur."""
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
     raise_first([*batch.faults, Fault("preds must be finite", batch.scores, [finite(batch.scores)])])
     scores = in_float64(batch.scores)

@@ -21,22 +21,22 @@ PriorMethod = Literal["em", "black_box"]
 EM_STEPS, EM_CHANGE = 1000, 1e-6
 """The maximum number of EM steps, and the change of priors at which EM stops; a final step corrects the rest."""
 UNSEEN = 2
-"""Pseudo-counts of each class, drawn from all samples, in variances: rare confusions may be unseen in validation."""
+"""The number of pseudo-samples that variances add to each class, because validation may lack rare confusions."""
 MIN_RANKED = 20
-"""The number of validation samples for a class to have its own statistic in the test; rarer classes share one."""
+"""The minimum number of validation samples for a class to have its own statistic in the test; others share one."""
 MAX_WIDTH = 1.0
-"""The maximum width of an interval, relative to its estimate, to act on."""
+"""The maximum width of a usable interval, relative to its estimate."""
 MIN_CLUSTERS = 10
-"""The minimum number of clusters (or independent samples) of a class in validation, and of unlabelled ones, for an
-interval."""
+"""The minimum number of clusters (or independent samples) for an interval: of the class in validation, and of the
+unlabelled samples."""
 
 
 class LabelShiftWarning(UserWarning):
-    """Unlabelled samples differ from validation in more than class frequencies, so the estimate is wrong."""
+    """A warning that unlabelled samples differ in more than class frequencies, so that the estimate is wrong."""
 
 
 class Share(NamedTuple):
-    """The joint frequency of some classes, with its interval, NaN if there is none."""
+    """The joint frequency of some classes, with its interval; the ends are NaN if there is no interval."""
 
     prior: float
     low: float
@@ -49,7 +49,7 @@ class Share(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval as text, to two digits of its width."""
+        """The interval as text, rounded to two significant digits of its width."""
         return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
 
     def __str__(self) -> str:
@@ -77,14 +77,14 @@ class PriorEstimate(NamedTuple):
     validation_priors: Tensor
     """``(C,)``: the class frequencies of the validation samples."""
     p_value: float
-    """Of the test that the samples of each class look as in validation. Below 0.05, do not use the estimate."""
+    """The p-value of the test that samples of each class look as in validation. Do not use the estimate below 0.05."""
     class_groups: Mapping[str, Share]
-    """The requested groups of classes."""
+    """The joint frequencies of the requested groups of classes."""
     told_apart: Mapping[tuple[int, ...], Share]
-    """The finest partition of the classes with intervals narrow enough to act on: single classes if possible."""
+    """The joint frequencies of the finest partition of classes with usable intervals: single classes if possible."""
 
     def problem(self, names: Sequence[str]) -> str:
-        """Return why the priors must not be used, and which groups of classes are distinguishable; empty if usable."""
+        """Say why the priors must not be used, and which groups of classes are distinguishable; empty if usable."""
         if self.p_value < LEVEL:
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):
@@ -114,13 +114,13 @@ def estimate_priors(
     Label shift means that class frequencies differ from validation, but the samples of each class look the same. Then
     any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. With A the matrix
     whose rows are the means of g over the validation samples of each class, :math:`h(x) = g(x) A^{-1}` is an unbiased
-    class indicator: its mean over the unlabelled samples estimates w for any g, with less error the better g separates
-    the classes. The variance covers both samples (delta method), and the interval inverts the score test, so it is
-    Wilson's if there are no errors in validation. With clusters, the variance is multiplied by a design effect, the
-    variance of cluster sums divided by that of rows, and the quantile is Student's.
+    class indicator: its mean over the unlabelled samples estimates w for any g. The error is smaller if g separates the
+    classes better. The variance covers both samples (delta method). The interval inverts the score test, so it is
+    Wilson's interval if there are no errors in validation. With clusters, the variance is multiplied by a design effect
+    (the variance of cluster sums divided by that of rows), and the quantile is that of Student's distribution.
 
-    The test compares the mean ranks of the probabilities of each class, among the validation samples, with those of
-    such a mixture. It cannot detect changes that leave the probabilities unchanged, swapped class meanings for example.
+    The test ranks the probabilities of each class among the validation samples, and compares the mean ranks with those
+    of the mixture. It cannot detect changes that leave the probabilities unchanged, such as swapped class meanings.
 
     Args:
         preds: ``(N, C)`` finite logits of validation samples unseen in training. For probabilities, use their
@@ -128,7 +128,7 @@ def estimate_priors(
         target: ``(N,)`` integer class indices in ``[0, C)``; at least two samples of each class.
         unlabelled: ``(M, C)`` finite logits of the deployment. Samples must be independent, except within clusters if
             clusters are given.
-        method: ``"em"``: g is the probabilities under the priors of EM, which uses more information of each sample.
+        method: ``"em"``: g is the probabilities under the priors that EM estimates, with more information per sample.
             ``"black_box"``: g is the most probable class, so A is the confusion matrix.
         confidence: The confidence of each interval, in (0, 1).
         clusters: ``(N,)`` cluster names of the validation samples (the patient, for example). Keep all samples of a
@@ -202,27 +202,27 @@ class _Design(NamedTuple):
     """The classes of the validation samples, and the clusters of all samples."""
 
     target: Tensor
-    """(N,), int64."""
+    """(N,), int64: the class of each validation sample."""
     counts: Tensor
-    """(C,), int64, at least 2: the samples of each class."""
+    """(C,), int64, at least 2: the number of validation samples of each class."""
     strata: Tensor
     """(N + M,), int64: the class of each validation sample, and C for unlabelled samples."""
     codes: Tensor
-    """(N + M,), int64: the cluster of each sample; its index if samples are independent."""
+    """(N + M,), int64: the cluster of each sample, or its index if samples are independent."""
     clusters: Tensor
-    """(C + 1,), int64, at least 2: the clusters of each stratum."""
+    """(C + 1,), int64, at least 2: the number of clusters in each stratum."""
 
     def means(self, values: Tensor) -> Tensor:
-        """Return the means (C, K) of values (N, K) over the samples of each class."""
+        """Return the means (C, K) of ``values`` (N, K) over the samples of each class."""
         sums = values.new_zeros(len(self.counts), values.shape[1]).index_add_(0, self.target, values)
         return sums / self.counts.unsqueeze(1)
 
     def sums(self, values: Tensor) -> Tensor:
-        """Return the sums (K, G) of values (N + M, G) over each cluster."""
+        """Return the sums (K, G) of ``values`` (N + M, G) over each of K clusters."""
         return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
 
     def corrected(self, values: Tensor) -> Tensor:
-        """Return values (N + M, G) scaled by the small-sample correction of the number of clusters."""
+        """Scale ``values`` (N + M, G) to correct variances for the small number of clusters in each stratum."""
         return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
 
 
@@ -253,7 +253,7 @@ def _design(
 
 
 def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
-    """Return the indicator (C,) of a group of classes."""
+    """Return the indicator (C,) of a group of classes: 1 for its members, else 0."""
     classes, are_classes = len(every), {*members} <= {*range(len(every))}
     rule = f"class_groups must contain some, but not all, of the classes 0 to {classes - 1}"
     require(are_classes and 0 < len({*members}) < classes, rule, f"{quoted(name)}: {members}")
@@ -270,7 +270,7 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
 
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
-    """Return calibrated probabilities of both samples; a failed calibration only increases the variance."""
+    """Return calibrated probabilities of validation and unlabelled samples; a failed fit only adds variance."""
     logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # drop constants of rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -302,26 +302,26 @@ class _Mixture(NamedTuple):
     """Class indicators of both samples, and the priors estimated from them."""
 
     known: Tensor
-    """(N, C)."""
+    """(N, C): the indicators of the validation samples."""
     unknown: Tensor
-    """(M, C)."""
+    """(M, C): the indicators of the unlabelled samples."""
     design: _Design
     priors: Tensor
-    """(C,)."""
+    """(C,): the estimate."""
     errors: Tensor
     """(N + M, C): the contribution of each sample to the error of the priors (delta method)."""
 
     def share(self, part: Tensor, confidence: float) -> Share:
-        """Return the joint frequency of the classes of a part (C,)."""
+        """Return the joint frequency of the classes for which ``part`` (C,) is 1."""
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
         return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
 
     def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
-        """Merge the class with the widest interval into the one it is most confused with, until all are narrow enough.
+        """Merge the part with the widest interval into the part most confused with it, until all are narrow enough.
 
-        Other parts with too wide intervals are preferred for a merge.
+        Each class is a part at first. A part with too wide an interval is preferred as the partner of a merge.
         """
         covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
         shares = [*shares]
@@ -336,11 +336,11 @@ class _Mixture(NamedTuple):
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-        """Solve (centre - t)^2 <= q^2 variance(t) for t, with centres (G,) and parts (G, C), 1 for their classes.
+        """Solve (centre - t)^2 <= q^2 variance(t) for the interval of t, for ``centres`` (G,) of ``parts`` (G, C).
 
-        The variance, quadratic in t, has two terms: that of the indicator in the mixture, divided by the number of
-        unlabelled samples, and those of its means over each class in validation, expected to be 1 in the part and 0
-        elsewhere.
+        A row of ``parts`` is 1 for the classes of the part, else 0. The variance is quadratic in t. It is the variance
+        of the indicator in the mixture, divided by the number of unlabelled samples, plus the variances of the means of
+        the indicator over each class in validation, which are expected to be 1 in the part and 0 elsewhere.
         """
         design, known, size = self.design, self.known @ parts.T, len(self.unknown)
         spread = design.means((known - parts.T[design.target]).square()).T  # (part, true class)
@@ -383,7 +383,7 @@ def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
 
 
 def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rank of the probability of each class among validation samples, from -1/2 to 1/2: (N, K), (M, K).
+    """Rank the probabilities of each class among the validation samples, from -1/2 to 1/2: (N, K) and (M, K).
 
     Rare classes share one column, with the sum of their ranks.
     """

@@ -19,7 +19,7 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_num_classes
 
 ScalingMethod = Literal["temperature", "vector"]
-"""The names of the scalings of this module."""
+"""The names of the two methods of scaling."""
 
 
 class TemperatureScaling(nn.Module):
@@ -41,7 +41,7 @@ class TemperatureScaling(nn.Module):
     """
 
     temperature: Tensor
-    """Float64 scalar, above 0."""
+    """The temperature, a float64 scalar above 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
 
 
 def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) -> Expansion:
-    """Expand the cross entropy, which is convex in the inverse temperature."""
+    """Compute the cross entropy (convex) and its derivatives at ``inverse_temperature`` (1,)."""
     log_probs = (inverse_temperature * samples.logits).log_softmax(dim=1)
     probs, true = log_probs.exp(), samples.of_true_class(samples.logits)
     expected = (probs * samples.logits).sum(dim=1, keepdim=True)
@@ -133,9 +133,9 @@ class VectorScaling(nn.Module):
     """
 
     scale: Tensor
-    """``(C,)``, float64."""
+    """The scale of each class, ``(C,)``, float64."""
     bias: Tensor
-    """``(C,)``, float64; the biases of a fit sum to 0."""
+    """The bias of each class, ``(C,)``, float64; fitted biases sum to 0."""
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
 
 
 def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
-    """Expand the cross entropy, which is convex in the scales and biases (2 C,)."""
+    """Compute the cross entropy (convex) and its derivatives at ``point``, the scales and biases (2 C,)."""
     logits, target = samples
     rows, classes = logits.shape
     log_probs = (logits * point[:classes] + point[classes:]).log_softmax(dim=1)
@@ -206,5 +206,5 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
 
 
 def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
-    """Create an unfitted scaling by name."""
+    """Create an unfitted scaling module by the name of its method."""
     return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

@@ -1,4 +1,4 @@
-"""Human values as data: the cost of each confusion of two classes."""
+"""Represent human values as data: the cost of each confusion of two classes."""
 
 from mpcs_torch.concern.checks import ConcernError
 from mpcs_torch.concern.files import load_concern, load_concern_range, save_concern

@@ -1,4 +1,4 @@
-"""Validate the arguments of a `ConcernSpec`, and report each problem with its place."""
+"""Validate the arguments of a `ConcernSpec`, and report where each problem is."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,33 +9,33 @@ import numpy as np
 from mpcs_torch.errors import MpcsError, has_control, quoted, shown
 
 OR = " or "
-"""The separator of classes in the name of a coarse answer."""
+"""The separator of the classes in the name of a coarse answer (a decision for a set of classes)."""
 REFERRAL = "refer"
-"""The name of a referral among decisions."""
+"""The name of the decision to refer a sample."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 MAX_READABLE_CLASSES = 30
-"""Matrices and tables with more classes are not shown."""
+"""The maximum number of classes for which matrices and tables are shown."""
 MAX_CLASSES = 10_000_000
-"""More are probably a mistake."""
+"""The maximum number of classes; more are probably a mistake."""
 MAX_MATRIX_CLASSES = 10_000
-"""A larger matrix would take more than a gigabyte."""
+"""The maximum number of classes of a matrix, which would otherwise take more than a gigabyte."""
 MAX_NAME = 200
-"""Characters of a class name, which is shown in tables, figures and messages."""
+"""The maximum number of characters of a class name, which tables, figures and messages show."""
 RESERVED = ("samples", "decided")
-"""Words that mean sets of rows where a class name is possible, as in limits."""
+"""Words that stand for sets of rows in places that also accept a class name, such as limits."""
 MAX_PROBLEMS = 20
-"""More would not be read."""
+"""The maximum number of problems in a message."""
 
 
 class Problem(NamedTuple):
-    """A rule that a concern spec breaks, and where."""
+    """A rule that a concern spec breaks, with its place."""
 
     path: tuple[str | int, ...]
     """A field name and list indices; empty if the problem is with the whole spec."""
     message: str
     place: str = ""
-    """File, line and column of a spec from a file."""
+    """The file, line and column of the problem, if the spec is from a file."""
 
     def __str__(self) -> str:
         steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 
 class ConcernError(MpcsError, ValueError):
-    """An invalid concern spec; `problems` lists all rules that it breaks, the message the first 20."""
+    """An invalid concern spec; `problems` lists the rules that it breaks, and the message shows the first 20."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -60,14 +60,14 @@ def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
 
 
 def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
-    """Return the numbers of decisions by name: classes, coarse answers, and -1 for "refer", unless it names a class."""
+    """Map the names of decisions (classes, then answers) to numbers; "refer" is -1 unless a class has this name."""
     numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
     numbers.setdefault(REFERRAL, -1)
     return numbers
 
 
 def class_indices(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Convert class names or indices to indices."""
+    """Convert lists of class names or indices to tuples of indices."""
     places = {name: i for i, name in enumerate(names)}
     return tuple(tuple(entry if isinstance(entry, int) else places[entry] for entry in entries) for entries in pairs)
 
@@ -75,7 +75,7 @@ def class_indices(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) ->
 def without_arrays(value: Any) -> Any:
     """Convert NumPy arrays and tensors, also within lists and mappings, to Python lists and numbers.
 
-    Data frames and series are left alone, and refused later: their labels may be in another order than the classes.
+    Data frames and series are left unchanged and refused later, because their labels may not be in class order.
     """
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "detach"):
         return value.tolist()
@@ -85,7 +85,7 @@ def without_arrays(value: Any) -> Any:
 
 
 def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every problem of the arguments of a `ConcernSpec`, whose values may have any type."""
+    """Yield every problem of ``arguments``, those of a `ConcernSpec`; their values may have any type."""
     classes, releases, factor, concession = (
         arguments[name] for name in ("classes", "releases", "factor", "concession")
     )
@@ -209,7 +209,7 @@ def _dangerous_problems(arguments: Mapping[str, Any], names: tuple[str, ...] | N
 
 
 def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
-    """Yield row, column and value of the off-diagonal numbers, ignoring anything invalid."""
+    """Yield the row, column and value of each off-diagonal number; skip invalid values."""
     for i, row in enumerate(weights if _is_list(weights) else []):
         for j, weight in enumerate(row if _is_list(row) else []):
             if i != j and is_number(weight):

@@ -10,11 +10,11 @@ from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.tables import Table
 
 MAX_ROWS, MAX_PAIRS = 40, 10
-"""The maximum number of rows of a table, and of pairs in warnings."""
+"""The maximum number of rows in a table, and of pairs in warnings."""
 
 
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
-    """Return the number of dangerous errors, a table of costs or of released pairs, and sentences on the rest."""
+    """Return a summary of the errors, a table of costs or of released pairs, and sentences on all other settings."""
     size = len(spec.classes)
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
@@ -66,7 +66,7 @@ def _fact(value: Any, title: str, otherwise: str) -> str:
 
 
 def oversights(spec: ConcernSpec) -> Iterator[str]:
-    """Yield a sentence for each setting that is valid but rarely intended: a pair released in one direction only, etc.
+    """Yield a sentence for each setting that is valid but rarely intended, such as a pair released in one direction.
 
     Example:
         >>> list(oversights(ConcernSpec(["red", "green"], releases=[["red", "green"]])))

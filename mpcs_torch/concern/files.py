@@ -29,8 +29,8 @@ def load_concern(path: str | Path) -> ConcernSpec:
             aliases, merge keys and tags are refused, and so are huge files.
 
     Raises:
-        ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with file, line and
-            column.
+        ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with its file, line
+            and column.
         FileNotFoundError: If there is no such file or name.
         ImportError: If PyYAML is not installed.
 
@@ -46,7 +46,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
 
 
 def load_concern_range(*paths: str | Path) -> ConcernRange:
-    """Read ranges of costs, or the costs of several people, from one YAML file per person.
+    """Read costs that are ranges, or the costs of several people, from one YAML file per person.
 
     Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range, ``5 to 20`` for example. The
     other rules and errors are those of `load_concern`.
@@ -80,7 +80,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
 
 def _ends_of(value: Any, end: int) -> Any:
-    """Replace each range in a value by its low (0) or high (1) end."""
+    """Replace each range in ``value`` by its low end (``end`` is 0) or its high end (1)."""
     if isinstance(value, list):
         return [_ends_of(each, end) for each in value]
     if isinstance(value, dict):
@@ -94,7 +94,7 @@ def _ends_of(value: Any, end: int) -> Any:
 
 
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Replace a threshold of dangerous weights by the pairs whose cost may reach it, at both ends."""
+    """Replace a threshold of dangerous weights, at both ends, by the pairs whose high cost reaches it."""
     threshold, weights = high.get("dangerous"), high.get("weights")
     if not is_number(threshold) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
         return
@@ -109,7 +109,7 @@ def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
 
 
 def _descending(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], float, float]]:
-    """Return the path and ends of each descending range."""
+    """Return the path and the two ends of each range whose low end is above its high end."""
     if isinstance(low, float) and isinstance(high, float):
         return [(steps, low, high)] if low > high else []
     pairs = enumerate(low) if isinstance(low, list) else low.items() if isinstance(low, dict) else ()
@@ -117,7 +117,7 @@ def _descending(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
-    """Return the path and the content of a file, which must be a mapping."""
+    """Return the path and the content of a file; refuse content that is not a mapping."""
     try:
         from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
@@ -135,7 +135,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
 
 
 def _spec_of(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
-    """Make the spec from the mapping in a file; raise a `ConcernError` with its problems and those found before."""
+    """Make the spec from the mapping in a file; raise a `ConcernError` for its problems and those in ``found``."""
     problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"
@@ -171,7 +171,7 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
-    """Convert the arguments of a spec to lists, names and numbers, omitting unused ones."""
+    """Convert the arguments of a spec to lists, names and numbers; omit unused arguments."""
     names = spec.classes
 
     def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
@@ -198,7 +198,7 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
 
 
 def _resolved(name: str) -> Path:
-    """Return the path, or the packaged file if the name is a single word and not a file."""
+    """Return ``name`` as a path, or the packaged file with this name if it is a single word and not a file."""
     path = Path(name)
     if "." in name or path.name != name or path.is_file():
         return path

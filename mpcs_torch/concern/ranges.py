@@ -1,4 +1,4 @@
-"""`ConcernRange`: costs known only as ranges, or that differ between people."""
+"""`ConcernRange`: costs that are known only as ranges, or that differ between people."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class UncertainCost(NamedTuple):
     """A cost that is only known as a range."""
 
     name: str
-    """The name in sentences, "taking red for green" for example."""
+    """The name of the cost in sentences, such as "taking red for green"."""
     cells: list[tuple[int, int]]
-    """Row and column of each cost that matters; a factor covers all released errors."""
+    """The row and column of each entry with this cost; a factor is the cost of all released errors."""
     low: float
     high: float
 
@@ -35,11 +35,11 @@ class ConcernRange:
 
     The set contains all costs between the low and high ones of each person, and all mixtures of people. Ranges are
     independent, except that a factor, or one cost of a referral for all classes, is a single value. With coarse
-    answers, some of whose costs depend on others, every cost varies independently: statements for all costs are valid
-    but conservative.
+    answers, some costs depend on others. They vary independently here, so statements for all costs are valid but
+    conservative.
 
-    People's costs must have one unit. The best option at all costs does not depend on it, but costs in cents would
-    dominate the middle and the ranges. With released pairs and a factor, the unit is a dangerous error.
+    The costs of all people must have the same unit: costs in cents would dominate the middle and the ranges, but not
+    change which option is best at all costs. With released pairs and a factor, a dangerous error is the unit.
 
     Args:
         low: The lowest costs of each person.
@@ -125,10 +125,10 @@ class ConcernRange:
         )
 
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """Return the lower and upper costs of V boxes, float64 (V, C, K) each, whose hull is the set of costs.
+        """Return the lower and upper costs of V boxes, float64 (V, C, K) each, whose convex hull is the set of costs.
 
-        Pass them to `mpcs_torch.functional.mean_cost_range`. A factor and a single cost of a referral are at one of
-        their ends in each box.
+        Pass them to `mpcs_torch.functional.mean_cost_range`. In each box, a factor, or a single cost of a
+        referral, is at one of its ends.
         """
         import torch
 
@@ -139,7 +139,7 @@ class ConcernRange:
         return low, high
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
-        """Return the uncertain costs among those that matter, bool (C, K), with their ranges over all people."""
+        """Return the uncertain costs where ``matters``, bool (C, K), is True, with their ranges over all people."""
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
         cells = defaultdict[str, list[tuple[int, int]]](list)
@@ -152,13 +152,13 @@ class ConcernRange:
         ]
 
     def _shares_releases(self) -> bool:
-        """Return whether all costs of errors are factors of the same released pairs."""
+        """Return whether no spec has weights and all have the same released pairs."""
         specs = [*self.low, *self.high]
         first = specs[0].dangerous_pairs()
         return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
-        """Return a function of true class and column that names a cost; costs with a single value share a name."""
+        """Return a function that names the cost of a true class and column; costs set by one number share a name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
         released = self.low[0].released_array() if self._shares_releases() and not answers else None
         is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
@@ -176,7 +176,7 @@ class ConcernRange:
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
-    """Return why specs are not valid ends of ranges of several people; empty if they are."""
+    """Say why ``low`` and ``high`` are not valid ends of the ranges of several people; empty if they are valid."""
     if not low or len(low) != len(high):
         return f"low and high must have a spec for each person, but have {len(low)} and {len(high)}"
     parts: dict[str, Callable[[ConcernSpec], object]] = {
@@ -193,7 +193,7 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
     for lowest, highest in zip(low, high, strict=True):
         if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
             return "low and high must have the same released pairs, or both weights, but do not"
-        # Equal specs may have too many classes for a matrix.
+        # Do not compare equal specs: they may have too many classes for a matrix.
         if lowest != highest and (lowest.costs() > highest.costs()).any():
             return "low must have no cost above that of high, but does"
     return ""
@@ -215,7 +215,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _mean_refer(specs: Sequence[ConcernSpec]) -> tuple[float, ...] | float | None:
-    """Return the mean cost of a referral, per class if any spec has it per class."""
+    """Return the mean cost of a referral, for each class if any spec has a cost for each class."""
     costs = [spec.refer for spec in specs if spec.refer is not None]
     if not any(isinstance(cost, Sequence) for cost in costs):
         return _mean([cost for cost in costs if not isinstance(cost, Sequence)]) if costs else None

@@ -1,6 +1,6 @@
 """`ConcernSpec`: the costs of confusions of classes.
 
-PyTorch is imported lazily, so that commands that only read a spec start fast.
+PyTorch is imported only when it is needed, so that commands that only read a spec start fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LARGEST_DENSE = 1024
-"""The maximum number of classes for which MPCS uses a dense matrix (8 MB)."""
+"""The maximum number of classes for which MPCS (Meta Pattern Concern Score) uses a dense matrix (8 MB)."""
 
 
 @dataclass(frozen=True, init=False)
@@ -53,10 +53,10 @@ class ConcernSpec:
             Default: every error that is not in ``releases`` and has a weight above 0.
         refer: The cost of referring a sample instead of deciding, on the scale of the concern and >= 0: one number, or
             one for each true class. Default: no sample is referred.
-        answers: Coarse answers, ``{"red or yellow": 0.3}`` for example: sets of classes, by names separated by " or ",
-            with the cost if the true class is in the set. Otherwise an answer costs as much as the worst of its
-            classes. The cost of a referral, which is coarser, must be given too. Default: none.
-        class_groups: Classes that are also reported jointly, by names or indices:
+        answers: Coarse answers, ``{"red or yellow": 0.3}`` for example: class names separated by " or ", with the cost
+            if the true class is among them. Otherwise an answer costs as much as the worst of its classes. ``refer``
+            must be given too, because a referral is the coarsest answer. Default: none.
+        class_groups: Groups of classes that are also reported together, by class names or indices:
             ``{"referable": ["moderate", "severe"]}`` for example. Default: none.
         concession: The maximum distance of a confidence from 0 or 1 that MPCS does not penalize, from 2e-9 to below
             1/2. Default: 200 intervals, a concession of just below 0.005.
@@ -106,7 +106,7 @@ class ConcernSpec:
         answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
         class_groups: Mapping[str, Sequence[str | int]] | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
-        # Tuples as in the fields, for dataclasses.replace.
+        # The fields are tuples, and dataclasses.replace passes them.
         answers = dict(answers) if isinstance(answers, tuple) else answers
         class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
         given = {name: without_arrays(value) for name, value in locals().items() if name != "self"}
@@ -129,7 +129,7 @@ class ConcernSpec:
             object.__setattr__(self, name, value)
 
     def matrix(self) -> Tensor:
-        """Return the concern of each pair of true (row) and predicted class (column), float64 (C, C), diagonal 1."""
+        """Return the concern of each pair of true (row) and predicted (column) class: float64 (C, C), diagonal 1."""
         import torch
 
         return torch.from_numpy(self.matrix_array())
@@ -171,8 +171,8 @@ class ConcernSpec:
         """Return the cost of each decision (column) for each true class (row).
 
         Returns:
-            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1), with the costs of
-            coarse answers and, in the last column, of a referral.
+            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): the next A columns
+            have the costs of coarse answers, and the last column has the cost of a referral.
         """
         import torch
 
@@ -183,7 +183,7 @@ class ConcernSpec:
         return torch.cat([self.with_answers(errors), referral.unsqueeze(1)], dim=1)
 
     def with_answers(self, errors: Tensor, *, scale: float = 1.0) -> Tensor:
-        """Append the costs of coarse answers, whose prices are scaled, to costs of errors (C, C): (C, C + A)."""
+        """Append the costs of coarse answers to ``errors`` (C, C): (C, C + A); ``scale`` multiplies their prices."""
         import torch
 
         members, prices = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
@@ -191,7 +191,7 @@ class ConcernSpec:
         return torch.cat([errors, torch.where(members.T, scale * prices, costs[:, len(errors) :])], dim=1)
 
     def members(self) -> Tensor:
-        """Return the members of each coarse answer: bool (A, C)."""
+        """Return bool (A, C): whether each coarse answer (row) contains each class (column)."""
         import torch
 
         answers = [answer.split(OR) for answer, _ in self.answers]
@@ -199,7 +199,7 @@ class ConcernSpec:
         return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Extend values of errors (C, C), >= 0 with a diagonal of 0, to coarse answers: (C, C + A).
+        """Extend ``pairs`` (C, C), values of errors that are >= 0 with a diagonal of 0, to coarse answers: (C, C + A).
 
         A coarse answer has the value 0 if it contains the true class, otherwise the maximum over its classes.
         """
@@ -269,7 +269,7 @@ class ConcernSpec:
 
 
 def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return row and column indices of pairs of classes."""
+    """Return the row and column indices (true and predicted classes) of pairs."""
     places = [(int(true), int(other)) for true, *others in pairs for other in others]
     rows, columns = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return rows, columns

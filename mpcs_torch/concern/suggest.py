@@ -18,7 +18,7 @@ def spec_from_tree(
     """Release pairs of classes that are close in a class hierarchy.
 
     Args:
-        tree: Nested mappings whose leaves are lists of class names, or lists of lists, as read from YAML.
+        tree: Nested mappings or lists, as read from YAML, whose leaves are class names.
         classes: All classes in index order. Default: the order of the tree.
         max_distance: The maximum number of edges between released classes; siblings have a distance of 2.
         factor: The concern of a released pair.
@@ -44,7 +44,7 @@ def spec_from_tree(
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
-    """Weigh each confusion of a true class (row) with another (column) by its cost; the highest cost gets weight 1."""
+    """Weigh each confusion of a true class (row) and a predicted class (column) by its cost; the highest is 1."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.matrix().fill_diagonal_(0)
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
@@ -76,7 +76,7 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each class with its path of branches."""
+    """Yield each class with the names of the branches that lead to it."""
     if isinstance(tree, str):
         yield tree, above
     elif isinstance(tree, Mapping):
@@ -91,13 +91,13 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
-    """Count the edges between two leaves, through their last shared branch."""
+    """Count the edges between two leaves, given the branches that lead to each leaf."""
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False))))
     return len(path) + len(other) - 2 * shared + 2
 
 
 def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute the overlap of classes in an embedding (t-SNE, for example) from the classes of nearest neighbours.
+    """Compute how much classes overlap in an embedding (t-SNE, for example), from the classes of neighbours.
 
     Args:
         embedding: ``(N, D)`` floating-point positions.
@@ -127,9 +127,9 @@ def spec_from_neighbours(
     pairs: int | None = None,
     factor: float = 0.5,
 ) -> ConcernSpec:
-    """Release pairs of neighbouring classes in both directions: above a minimum share, or a number of nearest pairs.
+    """Release pairs of neighbouring classes in both directions: those above ``min_share``, or the nearest ``pairs``.
 
-    The paper released the pairs that are adjacent in a t-SNE projection: classes that are hard to separate. This
+    The MPCS paper released the pairs of classes that are adjacent in a t-SNE projection, so hard to separate. This
     describes the data; only you can say whether such an error does harm.
 
     Args:
@@ -137,7 +137,7 @@ def spec_from_neighbours(
             a pair is the larger of its two directions.
         classes: The C class names.
         min_share: The smallest share of neighbours that releases a pair, above 0 and at most 1. Default: 0.01.
-        pairs: Instead of ``min_share``: the number of ordered pairs to release, even.
+        pairs: Instead of ``min_share``: the number of ordered pairs to release, which must be even.
         factor: The concern of a released pair.
 
     Example:
@@ -156,8 +156,8 @@ def spec_from_neighbours(
 def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int | None = None) -> Tensor:
     """Count how many runs of an embedding (t-SNE with several seeds, for example) would release each pair of classes.
 
-    The shares (R, C, C) of R runs are those of `neighbour_shares`, and the counts are int64 (C, C). A run with too few
-    neighbours releases fewer pairs.
+    ``shares`` (R, C, C) are the results of `neighbour_shares` for R runs. The counts are int64 (C, C). A run with too
+    few neighbouring pairs releases fewer than ``pairs``.
 
     Example:
         >>> runs = torch.tensor([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
@@ -169,7 +169,7 @@ def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int
 
 
 def _adjacent(shares: Tensor, min_share: float | None, pairs: int | None) -> Tensor:
-    """Return the released pairs, bool (C, C) and symmetric; never pairs with a share of 0."""
+    """Return the released pairs, bool (C, C), symmetric; pairs with a share of 0 are never released."""
     mutual = torch.maximum(shares, shares.t())
     if pairs is None:
         threshold = 0.01 if min_share is None else min_share

@@ -1,1 +1,1 @@
-"""Files on disk: atomic writes, locks, size limits, and loading without running code."""
+"""Read and write files: atomic writes, locks, size limits, and loading without running code."""

@@ -1,6 +1,6 @@
 """Write files atomically: a file is complete or absent, even if the process dies.
 
-Files are flushed to disk, which takes milliseconds, to survive a power failure; ``flush=False`` skips that.
+Files are flushed to disk to survive a power failure. This takes milliseconds; ``flush=False`` skips it.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> str:
-    """Create a file with the content that ``write`` writes, and return its SHA-256; after an error no file remains."""
+    """Create a file with the content that ``write`` writes, and return its SHA-256; after an error, delete it."""
     try:
         with path.open("w+b") as file:
             write(file)
@@ -37,7 +37,7 @@ def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: boo
 
 
 def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, flush: bool = True) -> None:
-    """Replace or create files as `replace_whole` does, but only after all have been written."""
+    """Replace or create files as `replace_whole` does, but only after all new contents have been written."""
     temporaries = {path: path.with_name(f".{path.name}.tmp") for path in writers}
     try:
         for path, write in writers.items():
@@ -56,7 +56,7 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
 
 
 def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
-    """Truncate a file to a size, append text, and return the new size; a crash may leave incomplete text."""
+    """Truncate a file to ``size`` bytes, append text, and return the new size; a crash may leave incomplete text."""
     with path.open("r+b") as file:
         file.truncate(size)
         file.seek(size)
@@ -68,14 +68,14 @@ def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
 
 
 def rename(source: Path, target: Path, *, flush: bool = True) -> None:
-    """Rename a file; with ``flush``, the new name is on disk on return."""
+    """Rename a file; with ``flush``, the new name is on disk when the function returns."""
     os.replace(source, target)
     if flush:
         flush_paths([target.parent])
 
 
 def flush_paths(paths: Iterable[Path]) -> None:
-    """Flush files, and the names in folders, to disk; not on Windows, which flushes only files open for writing."""
+    """Flush files and folders to disk; do nothing on Windows, which flushes only files that are open for writing."""
     for path in paths if os.name == "posix" else ():
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -15,21 +15,21 @@ except ImportError:  # Windows has no such locks: never refuse
 
 
 class FolderInUseError(MpcsError, RuntimeError):
-    """Another process writes to the folder."""
+    """The error that another process writes to the folder."""
 
 
 _handles: dict[tuple[int, Path], int] = {}
-"""File descriptors of the locked folders themselves, so that a lock leaves no file behind.
+"""The file descriptors of locked folders. The folders themselves are locked, so that no lock file is left behind.
 
-Keyed by process, because a forked child inherits this dictionary but not the lock.
+The keys contain the process, because a forked child inherits this dictionary, but not the lock.
 """
 _counts: Counter[tuple[int, Path]] = Counter()
-"""The number of times that this process has acquired each lock."""
+"""The number of times that this process has acquired each lock without releasing it."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against writes of other processes, but not of this one; create it if it does not exist."""
+    """Lock a folder against writes by other processes, but not by this process; create a missing folder."""
     acquire(folder)
     try:
         yield
@@ -38,7 +38,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def acquire(folder: Path) -> None:
-    """Lock a folder until `release` or the end of this process; raise `FolderInUseError` if another one locked it."""
+    """Lock a folder until `release` or the end of this process; raise `FolderInUseError` if it is locked elsewhere."""
     if fcntl is None:
         return
     folder.mkdir(parents=True, exist_ok=True)

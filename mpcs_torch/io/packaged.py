@@ -33,8 +33,8 @@ PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 def import_attribute(path: object) -> Any:
     """Import ``package.module:attribute``, which runs the module's code.
 
-    Attributes of the standard library are refused, because some delete files or run code and none are parts of a run.
-    This is a guard against mistakes, not against malicious configs. All problems raise a ValueError.
+    Attributes of the standard library are refused: some delete files or run code, and no run needs them. This is a
+    guard against mistakes, not against malicious configs. All problems raise a ValueError.
     """
     if not isinstance(path, str) or not PATH.fullmatch(path):
         raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")

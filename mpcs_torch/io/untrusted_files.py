@@ -12,19 +12,19 @@ from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
 Restored = TypeVar("Restored")
 
 FREE_BYTES = 2**30
-"""Files that unpack to at most this size may have any compression: machines with torch have the memory."""
+"""The unpacked size up to which any compression is allowed: a machine that runs torch has this memory."""
 MAX_EXPANSION = 200
-"""The maximum compression of larger data. Probabilities compress to about a half, zip bombs to 1/1000. So do one-hot
-rows of many classes, which can be saved uncompressed."""
+"""The maximum compression ratio of larger data. Probabilities compress to about a half, but zip bombs to 1/1000. So do
+one-hot rows of many classes, which can be saved uncompressed."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 class FileRuleError(MpcsError, ValueError):
-    """A file breaks a rule; the message does not name the file."""
+    """The error that a file breaks a rule; the message does not name the file."""
 
 
 def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
-    """Raise a `FileRuleError` for a path that is not a regular file, or larger than ``max_bytes``.
+    """Raise a `FileRuleError` for a path that is not a regular file, or for a file of more than ``max_bytes`` bytes.
 
     Check before a file is opened: a pipe would block, and a device may never end. Links are followed.
     """
@@ -37,7 +37,7 @@ def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Read a whole regular file; raise a `FileRuleError` if it is larger than the limit."""
+    """Read a whole regular file; raise a `FileRuleError` if it has more than ``limit`` bytes."""
     check_regular(path, max_bytes=limit)
     with path.open("rb") as file:
         return file.read(limit)  # the file may have grown
@@ -55,10 +55,10 @@ def check_member(member: zipfile.ZipInfo) -> None:
 
 
 def load_tensors(path: Path, *, mmap: bool = False) -> Any:
-    """Load a file of `torch.save` to the CPU as tensors and plain values, without running code.
+    """Load tensors and plain values from a file of `torch.save` to the CPU, without running code.
 
     With ``mmap``, tensors stay on disk until they are read. A compressed file, which `torch.save` never writes, is
-    refused with a `FileRuleError`. A damaged file raises many kinds of errors.
+    refused with a `FileRuleError`. A damaged file may raise any error.
     """
     import torch
 
@@ -101,7 +101,7 @@ def load_fitted(
 
 
 def check_whole_tensors(values: Iterable[object]) -> None:
-    """Raise a `FileRuleError` for tensors that are not dense, or repeat the values stored in their file."""
+    """Raise a `FileRuleError` for tensors that are not dense on the CPU, or that repeat stored values (expanded)."""
     import torch
 
     for value in values:

@@ -1,4 +1,4 @@
-"""Read YAML as plain data (mappings, lists, text and numbers) with line and column of each value.
+"""Read YAML as plain data (mappings, lists, text and numbers), with the line and column of each value.
 
 Files may be untrusted. Aliases, merge keys and tags, which can expand a short text or create Python objects, are
 refused, and so are texts that are too large or too deeply nested, and repeated keys.
@@ -14,40 +14,40 @@ from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.untrusted_files import read_limited
 
 MAX_BYTES = 10_000_000
-"""The weights of 1000 classes take about 5 MB, and half a minute in PyYAML."""
+"""The maximum size of a file. The weights of 1000 classes have about 5 MB, which PyYAML parses in half a minute."""
 MAX_DEPTH = 50
-"""The parser is recursive; class trees are the deepest documents."""
+"""The maximum depth of nesting, because the parser is recursive. Class trees are the deepest documents."""
 MAX_NUMBER = 100
-"""Characters of a number: Python takes quadratic time to parse it."""
+"""The maximum number of characters of a number, because Python parses numbers in quadratic time."""
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 Place = tuple[int, int]
-"""Line and column, counted from 1."""
+"""The line and the column of a value, counted from 1."""
 Steps = tuple[str | int, ...]
-"""Keys and indices that lead to a value."""
+"""The keys and indices that lead to a value."""
 
 
 class YamlError(MpcsError, ValueError):
-    """Text that is not valid or not plain YAML; the message is one line."""
+    """The error that a text is not valid YAML, or not plain YAML; the message has one line."""
 
     def __init__(self, problem: str, place: Place | None) -> None:
         self.problem = f"not valid YAML: {shown(problem)}"
         self.place = place
-        """None if unknown."""
+        """The line and column of the problem; None if unknown."""
         where = "" if place is None else f"line {place[0]}, column {place[1]}: "
         super().__init__(f"not valid YAML: {where}{shown(problem)}")
 
 
 @dataclass(frozen=True)
 class Document:
-    """The value of a YAML document, and its nodes with their place in the text."""
+    """The value of a YAML document, and its nodes with their places in the text."""
 
     value: Any
     root: yaml.Node | None
-    """None if the document is empty."""
+    """The root node; None if the document is empty."""
 
     def place(self, steps: Steps) -> Place:
-        """Return line and column of the value at a path of keys and indices, or of its nearest parent."""
+        """Return the line and column of the value at ``steps``, or of its nearest parent in the document."""
         node = self.root
         for step in steps:
             if isinstance(node, yaml.MappingNode):
@@ -114,7 +114,7 @@ def read_yaml(text: str) -> Document:
         before = text[: error.position]
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise YamlError(f"the character U+{int(error.character):04X} is not allowed", place) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the date 2024-02-30, for example
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # for example, the date 2024-02-30
         raise YamlError(str(error), None) from None
 
 

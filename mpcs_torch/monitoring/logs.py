@@ -1,4 +1,4 @@
-"""Read the new rows of logs of decisions, which grow: files of any format of `open_table`."""
+"""Read the new rows of growing logs of decisions, in any format of `open_table`."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
 
 UNLABELLED = NO_LABEL
-"""Stands for a label that is not known yet."""
+"""The stand-in for a label that is not known yet."""
 CHANGED = (
     "has changed since row {} was read. Each row is read once: append a row when its label has had time to come, and "
     "give a new log a new name"
@@ -32,11 +32,11 @@ class Position(NamedTuple):
 
     rows: int = 0
     sha256: str = ""
-    """Of the decisions, labels, chances and groups of these rows."""
+    """The hash of the decisions, labels, chances and groups of these rows."""
 
 
 class LogRows(NamedTuple):
-    """Rows of a log."""
+    """Some rows of a log."""
 
     numbers: Tensor
     """(N,), int64: the numbers of the rows in the log, from 1."""
@@ -47,23 +47,23 @@ class LogRows(NamedTuple):
     chance: Tensor | None
     """(N,), float64: the probability with which a row was chosen to be labelled; NaN if the cell is empty."""
     groups: Mapping[str, Tensor]
-    """By column: (N,) indices of the groups, -1 for groups that are not monitored."""
+    """The index of the group of each row, (N,), by column; -1 for groups that are not monitored."""
     times: Any = ()
-    """(N,) texts as an arrow array, or empty without a column of times."""
+    """The times as an arrow array of texts (N,); empty if the log has no column of times."""
 
     def at(self, rows: slice | Tensor) -> "LogRows":
-        """Return some of the rows; without their times if they are not consecutive."""
+        """Return some of the rows; times are kept only if ``rows`` is a slice."""
         numbers, decisions, target = (part[rows] for part in (self.numbers, self.decisions, self.target))
         chance = None if self.chance is None else self.chance[rows]
         groups = {column: codes[rows] for column, codes in self.groups.items()}
         return LogRows(numbers, decisions, target, chance, groups, self.times[rows] if isinstance(rows, slice) else ())
 
     def time(self, row: int) -> str:
-        """Return the time of a row, from 0; empty if there is none."""
+        """Return the time of the row with the index ``row``; empty if the log has no times."""
         return text_of(self.times[row]) if len(self.times) else ""
 
     def position(self) -> Position:
-        """Return the position after these rows, which are all from the first."""
+        """Return the position after these rows, which must be all rows from the first."""
         content = hashlib.sha256()
         for part in (self.decisions, self.target, self.chance, *self.groups.values()):
             content.update(b"" if part is None else part.double().numpy().data)
@@ -74,17 +74,17 @@ class LogReader(NamedTuple):
     """Read logs of decisions."""
 
     concern: ConcernSpec
-    """The classes and coarse answers."""
+    """The concern, which names the classes and coarse answers."""
     groups: Mapping[str, Sequence[str]]
-    """The names of the groups of each column that limits are by."""
+    """The names of the monitored groups, by column."""
     reading: ReadOptions = ReadOptions()
     tell: Callable[[str], object] = str
-    """Called with a sentence on how each log is read."""
+    """A function that is called with sentences on how each log was read."""
 
     def new_rows(self, path: Path, position: Position) -> tuple[LogRows, Position] | None:
-        """Return the rows after a position, and the position after them; None if there are none.
+        """Return the rows after ``position``, and the position after these rows; None if there are no new rows.
 
-        A last line without its line break is left for later.
+        A last line without a line break is incomplete, and is left for a later call.
 
         Raises:
             PredictionsError: If a value breaks a rule, or if rows before the position have changed.
@@ -98,7 +98,7 @@ class LogReader(NamedTuple):
         return None if known == len(rows.numbers) else (rows.at(slice(known, None)), rows.position())
 
     def _rows(self, path: Path) -> LogRows | None:
-        """Return all rows of a log; None if there is no whole row yet."""
+        """Return all rows of a log; None if there is no complete row yet."""
         classes, answers = self.concern.classes, self.concern.answers
         try:
             predictions = Predictions(
@@ -132,7 +132,7 @@ class LogReader(NamedTuple):
 
 
 def names_of_groups(path: Path, column: str) -> list[str]:
-    """Return the different texts of a column, sorted; rows without one are the group "(none)"."""
+    """Return the different texts of a column, sorted; rows without a text are the group "(none)"."""
     table = open_table(path)
     table.check_columns([column], "--limit")
     texts = distinct_texts(table, [column], 10**4, has_gaps=True)

@@ -1,4 +1,4 @@
-"""Monitors of means of bounded values that have limits: the base class, and a monitor that needs no labels."""
+"""Monitor whether means of bounded values are beyond limits: the base class, and a monitor without labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # figures need matplotlib
     from mpcs_torch.plots.monitoring import MonitoredMean
 
 STEP = 2.0**-24
-"""Values are rounded to multiples of it, so that sums are exact and do not depend on the order of samples."""
+"""Values are rounded to multiples of this step, so that sums are exact and do not depend on the order of samples."""
 MARGIN = 1e-12
 """The smallest distance of a limit from 0 and from 1."""
 RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
@@ -30,26 +30,26 @@ class Reading(NamedTuple):
     rate: Tensor
     """The means so far, of errors or costs; NaN without samples."""
     low: Tensor
-    """Lower ends of intervals; each holds the true mean at all times, with the monitor's confidence."""
+    """The lower ends of intervals that contain the true mean at all times, with the monitor's confidence."""
     high: Tensor
-    """Upper ends."""
+    """The upper ends of these intervals."""
     evidence: Tensor
     """The evidence that each mean is beyond its limit."""
     is_alarm: Tensor
-    """bool: whether each mean is beyond its limit, by e-BH over all means."""
+    """bool: whether each mean raises an alarm, by e-BH over all means."""
     total: Tensor
     """Scalar: the mean evidence. It is at least the monitor's ``threshold`` if there is an alarm."""
 
 
 class Values(NamedTuple):
-    """The values and weights that N samples add to some of the K means, one mean for each sample."""
+    """The values and weights of N samples, each of which adds to one of the K means."""
 
     loss: Tensor
     """(N,), float64: values times weights, rounded by `exact`."""
     weight: Tensor
     """(N,), float64, from 0 to 1, rounded: 0 for samples that do not count."""
     codes: Tensor
-    """(N,), int64: the index of the mean."""
+    """(N,), int64: the index of the mean of each sample."""
 
 
 class Monitor(SumMetric):
@@ -59,13 +59,13 @@ class Monitor(SumMetric):
     """
 
     sides = 1
-    """2 if means have lower limits, too."""
+    """The number of limits of each mean: 1 for an upper limit, 2 if there is also a lower limit."""
     loss: Tensor
     """(K,), float64: the sums of values, each times its weight."""
     samples: Tensor
     """(K,), float64: the sums of weights."""
     limits: Tensor
-    """(2, K), float64: the lowest and the highest acceptable means; 0 and 1 for none."""
+    """(2, K), float64: the lowest and the highest acceptable means; 0 and 1 stand for no limit."""
     scales: Tensor
     """(K,), float64: the loss that a value of 1 stands for."""
 
@@ -80,14 +80,14 @@ class Monitor(SumMetric):
         highest: Tensor | None = None,
         scales: Tensor | None = None,
     ) -> None:
-        """Take the ``locals()`` of a constructor, as `SumMetric` does, with ``confidence`` and ``reference``.
+        """Initialize from the ``locals()`` of the constructor of a subclass, as `SumMetric` does.
 
         Args:
-            arguments: These ``locals()``.
+            arguments: These ``locals()``, which must have ``confidence`` and ``reference``.
             names: The names of the K means.
-            value_rules: As of `SumMetric`.
-            state_settings: As of `SumMetric`.
-            is_counted: Whether values and weights of each mean are 0 or 1; a reference then has exact bounds.
+            value_rules: As in `SumMetric`.
+            state_settings: As in `SumMetric`.
+            is_counted: Whether all values and weights of each mean are 0 or 1; then a reference has exact bounds.
             highest: ``(K,)`` upper limits. With a reference, its bounds are the limits instead.
             scales: ``(K,)`` the loss that a value of 1 stands for. Default: 1.
         """
@@ -107,7 +107,7 @@ class Monitor(SumMetric):
         self.scales = torch.ones(len(self.names), dtype=torch.float64) if scales is None else scales
         self._moving += ["limits", "scales"]
         self.threshold = (1 if reference is None else 2) / (1 - confidence)
-        """The evidence that raises an alarm. A reference uses half of the error probability for its own bounds."""
+        """The evidence that raises an alarm. With a reference, half of the error probability is for its bounds."""
 
     def _bounds(self, reference: "Monitor") -> Tensor:
         """Return bounds (2, K) on all means of a reference, with half of the error probability."""
@@ -124,7 +124,7 @@ class Monitor(SumMetric):
         return bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
 
     def add_values(self, values: Sequence[Values]) -> None:
-        """Add samples."""
+        """Add the values and weights of samples to the sums."""
         loss, samples = torch.zeros_like(self.loss), torch.zeros_like(self.samples)
         for value in values:
             loss = loss.index_add(0, value.codes, value.loss.to(loss))
@@ -132,7 +132,7 @@ class Monitor(SumMetric):
         self.add(loss=loss, samples=samples)
 
     def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
-        """Add N samples; return the evidence (R, K), float64, after the samples ``at`` (R,), by default after each."""
+        """Add N samples; return the evidence (R, K), float64, after the samples ``at`` (R,), by default all."""
         at = torch.arange(len(values[0].loss)) if at is None else at
         sums = torch.zeros(2, len(at) + 1, len(self.names), dtype=torch.float64)
         for value in values:
@@ -164,7 +164,7 @@ class Monitor(SumMetric):
         return watched_means(self.to_draw(self.loss, self.samples, value.is_alarm.reshape(-1).tolist()), title, on=on)
 
     def to_draw(self, loss: Tensor, samples: Tensor, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
-        """Return means of sums (K,) to draw, with intervals and limits on their scales, and alarms."""
+        """Return the K means of the given sums for a figure, with their intervals, limits and alarms."""
         from mpcs_torch.plots.monitoring import MonitoredMean
 
         ends = anytime_interval(loss, samples, confidence=self.confidence)
@@ -173,7 +173,7 @@ class Monitor(SumMetric):
         return [MonitoredMean._make(row) for row in zip(self.names, *columns, is_alarm, strict=True)]
 
     def compute(self) -> Reading:
-        """Return means, their intervals at any time, evidence and alarms."""
+        """Return the means so far with their intervals, evidence and alarms."""
         self.check_computable()
         low, high = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
@@ -182,7 +182,7 @@ class Monitor(SumMetric):
 
 
 def evidence_beyond(loss: Tensor, samples: Tensor, limits: Tensor, *, sides: int) -> Tensor:
-    """Return the evidence, from sums (...), that means are beyond limits (2, ...); 1 where there is no limit."""
+    """Return the evidence that the means of sums (...) are beyond ``limits`` (2, ...); 1 where there is no limit."""
     lowest, highest = limits
     evidence = anytime_evidence(loss, samples, limit=highest.clamp(MARGIN, 1 - MARGIN))
     evidence = torch.where(highest < 1, evidence, 1.0)
@@ -209,7 +209,7 @@ class DriftMonitor(Monitor):
         concern: The classes and coarse answers.
         confidence: 1 minus the highest acceptable probability of a false alarm.
         reference: A `DriftMonitor` that was updated with reference samples. Default: nothing is tested.
-        validate_args: As of `RiskMonitor`.
+        validate_args: As in `RiskMonitor`.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
@@ -247,7 +247,7 @@ class DriftMonitor(Monitor):
         )
 
     def update(self, preds: Tensor, risk: Tensor | None = None) -> None:
-        """Add samples: integer decisions (N,), with -1 for referrals, and the estimated risk of each, (N,), or NaN."""
+        """Add samples: integer decisions (N,), with -1 for referrals, and the estimated risk (N,), NaN if unknown."""
         values, find_faults = self.values_of(preds, risk)
         self.admit(find_faults)
         self.add_values(values)

@@ -19,7 +19,7 @@ from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 CHANCE_RULE = "chance must be from least_chance to 1"
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
 BLOCK = 100
-"""A `ChangeMonitor` starts again after so many samples of a rate."""
+"""The number of samples of a rate after which a `ChangeMonitor` starts again."""
 
 
 class _Watched(NamedTuple):
@@ -29,9 +29,9 @@ class _Watched(NamedTuple):
     scale: float
     """The highest loss: 1 for errors."""
     first: int
-    """The index of its first rate."""
+    """The index of the first rate of the limit."""
     groups: Sequence[str]
-    """The groups with a rate each; empty for one rate of all samples."""
+    """The groups that have a rate each; empty if there is one rate for all samples."""
 
     def names(self) -> list[str]:
         """Return the name of each rate."""
@@ -45,29 +45,29 @@ class RiskMonitor(Monitor):
 
     Each limit is a `Limit`, as `DecisionRule` guarantees it: on the errors of all samples, of a class or of decided
     samples, or on a mean cost, for all samples or for each group. `compute` returns a `Reading`: the K rates,
-    intervals that hold the true rates at all times, the evidence that rates are above their limits
+    intervals that contain the true rates at all times, the evidence that rates are above their limits
     (`functional.anytime_evidence`), and alarms. If all rates keep their limits, the probability that there is ever an
-    alarm is at most 1 - ``confidence``, for all K together. If some do not, at most that share of the alarms is false
-    in expectation.
+    alarm is at most 1 - ``confidence``, for all K rates together. If some rates exceed their limits, the expected share
+    of alarms that are false has the same bound.
 
-    Samples must be labelled without regard to their error, in their order: all of them, or each with a known
-    ``chance``. Given all earlier samples, the probability of an error must be within the limit; otherwise, samples need
-    not be independent. If the images of a patient or of a scanner's day err together, this does not hold: give the
-    ``cluster_size``, or one random sample of each cluster with ``chance`` 1 / (its number of samples).
+    Samples must be in their order, and be labelled without regard to their error: all of them, or each with a known
+    ``chance``. Samples need not be independent, but given the earlier ones, the probability of an error must be within
+    the limit. If the images of a patient or of a scanner's day err together, it is not: then give the ``cluster_size``,
+    or one random sample of each cluster with ``chance`` 1 / (its number of samples).
 
     Args:
         concern: The classes, their costs, and which errors are dangerous.
         limits: The limits to test. Their own ``confidence`` is ignored; referrals cannot be limited.
-        groups: The names of the groups of each column that limits are ``by``, such as ``{"site": ["north", "south"]}``.
+        groups: The names of the groups of each column in the ``by`` of a limit: ``{"site": ["north", "south"]}``.
         confidence: 1 minus the highest acceptable probability of a false alarm.
         reference: A `RiskMonitor` with the same arguments, updated with reference samples such as validation samples.
             The limits are then upper bounds of its rates instead of ``at_most``; ``confidence`` includes the
             uncertainty of these bounds.
-        least_chance: The lowest chance with which a sample is labelled. With 1, all are.
+        least_chance: The lowest probability with which a sample is chosen to be labelled. With 1, all are labelled.
         cluster_size: The largest number of samples that err together, at least 1. Each sample counts
             1 / ``cluster_size``, so an alarm takes that many times the samples.
         ignore_index: The label of samples without a label, which are left out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. If not, bad values silently give a wrong result.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -139,8 +139,8 @@ class RiskMonitor(Monitor):
             target: ``(N, ...)`` integer class indices.
             chance: ``(N, ...)`` the probability, from ``least_chance`` to 1, with which each sample was chosen to be
                 labelled, whatever its error. Default: 1.
-            groups: For each column that limits are by: ``(N,)`` the name of each sample's group, or int64 indices in
-                [0, G); other indices are groups that are not monitored.
+            groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample, or int64
+                indices in [0, G). Other indices stand for groups that are not monitored.
         """
         values, find_faults = self.values_of(preds, target, chance, groups)
         self.admit(find_faults)
@@ -222,7 +222,7 @@ def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Seque
 
 
 def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
-    """Return 1 for pairs of a true class and a decision that count, else 0: (C, C + A + 1), float64."""
+    """Return 1 for each pair of true class and decision that counts for ``limit``, else 0: float64 (C, C + A + 1)."""
     classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
     columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
     counted = limit.counted(torch.arange(classes), columns, concern)
@@ -273,7 +273,7 @@ class ChangeMonitor(RiskMonitor):
     starts: Tensor
     """(K, 25), float64: the logarithm of the evidence of all starts up to the last block, for each alternative."""
     block: Tensor
-    """(K, 3), float64: the sums of losses and of weights since then, and the number of samples."""
+    """(K, 3), float64: the sums of losses and of weights since the last block, and the number of samples."""
 
     def add_values(self, values: Sequence[Values]) -> None:
         """Add samples in their order."""
@@ -290,7 +290,7 @@ class ChangeMonitor(RiskMonitor):
                 sums = torch.stack([value.loss[counts], value.weight[counts]], dim=1).cumsum(dim=0)
                 sums = torch.cat([torch.zeros(1, 2).to(sums), sums])
                 before, number = int(block[rate, 2]), len(sums) - 1
-                full = max(0, before + number - 1) // BLOCK  # a full block ends where the next sample comes
+                full = max(0, before + number - 1) // BLOCK  # a full block ends when the next sample comes
                 ends = sums[BLOCK * torch.arange(1, full + 1) - before]
                 begins = torch.cat([-block[rate, :2].unsqueeze(0), ends])
                 logs = [starts[rate]]

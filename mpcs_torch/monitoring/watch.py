@@ -1,4 +1,4 @@
-"""Watch the decisions of a deployment by its logs, with a state that survives kills."""
+"""Watch the decisions of a deployment through its logs, with a state in a file that survives crashes."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
 KIND = "mpcs_torch monitor 6"
 MAX_AT_ONCE = 5000
-"""The number of rows whose evidence is in memory at once."""
+"""The maximum number of rows whose evidence is in memory at once."""
 RISK, CHANGE = "risk", "change"
 STATES = ("loss", "samples", "starts", "block")
 """The states of monitors; a `RiskMonitor` has the first two."""
@@ -33,12 +33,12 @@ class Settings:
     """The settings of a watch, which stay the same for the life of its state."""
 
     rule: str
-    """SHA-256 of the file of the rule."""
+    """The SHA-256 of the file of the decision rule."""
     limits: Sequence[str]
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     confidence: float = CONFIDENCE
     run_length: float | None = None
-    """Of a `ChangeMonitor`; None for none."""
+    """The run length of the `ChangeMonitor`; None if there is no such monitor."""
     least_chance: float = 1.0
     cluster_size: float = 1.0
     """The largest number of rows that err together."""
@@ -52,12 +52,12 @@ class Alarm(NamedTuple):
     name: str
     log: str
     row: int
-    """From 1."""
+    """The number of the row, from 1."""
     time: str
 
 
 class Watch:
-    """Monitors of a deployment, and how far its logs were read.
+    """The monitors of a deployment, and the positions up to which its logs were read.
 
     Args:
         settings: The limits and options.
@@ -79,10 +79,10 @@ class Watch:
         self.decisions = [*concern.classes, *(name for name, _ in concern.answers)]
         """The names of decisions other than a referral."""
         self.made, self.stand_for = torch.zeros(2, len(self.decisions) + 1, dtype=torch.float64)
-        """(D + 1,): rows of each decision, referrals last, and rows that its labels stand for by their chance."""
+        """(D + 1,) each, referrals last: the rows of each decision, and the sum of 1 / chance of its labels."""
 
     def add(self, path: Path, rows: LogRows, position: Position) -> list[Alarm]:
-        """Add rows of a log, which end at a position; return new alarms.
+        """Add ``rows`` of a log, which end at ``position``; return the new alarms.
 
         Raises:
             PredictionsError: If a chance breaks its rule.
@@ -113,7 +113,7 @@ class Watch:
         values, _ = self.monitors[RISK].values_of(labelled.decisions, labelled.target, labelled.chance, labelled.groups)
         looks = (
             torch.stack([value.loss > 0 for value in values]).any(dim=0).nonzero()[:, 0]
-        )  # evidence rises only there
+        )  # evidence rises only at losses
         raised = {(alarm.kind, alarm.name) for alarm in self.alarms}
         for kind, monitor in self.monitors.items():
             is_alarm = monitor.is_alarm(monitor.follow(values, looks))
@@ -123,7 +123,7 @@ class Watch:
                     self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), rows.time(row)))
 
     def cautions(self) -> list[str]:
-        """Return in sentences which decisions have too few or too many labels, and which limits no label has tested."""
+        """Return sentences about decisions with too few or too many labels, and about limits that no label tested."""
         least, sentences = self.settings.least_chance, list[str]()
         share = self.labelled / max(1, self.rows) if least == 1 else 1.0
         names = [*(f"decided {name}" for name in self.decisions), "referred"]
@@ -157,16 +157,16 @@ class Watch:
         }
 
     def check_rule(self, rule: Path) -> None:
-        """Refuse the file of another rule.
+        """Check that ``rule`` is the file of the rule with which the state was begun.
 
         Raises:
-            StateError: If it is not that of the first run.
+            StateError: If it is another rule.
         """
         if not holds(rule, self.settings.rule):
             raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
 
     def save(self, path: Path) -> None:
-        """Write the state to a file, in one step."""
+        """Write the state to a file, atomically."""
         replace_text(path, json.dumps(self.plain()) + "\n")
 
     @classmethod
@@ -174,7 +174,7 @@ class Watch:
         """Read the state that `save` wrote.
 
         Raises:
-            StateError: If the file holds something else.
+            StateError: If the file is not such a state.
         """
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
@@ -207,7 +207,7 @@ def watch_logs(
 
     Raises:
         FolderInUseError: If another process uses the state.
-        PredictionsError: If a value breaks a rule; what was saved before stays.
+        PredictionsError: If a value breaks a rule; the state that was saved before remains.
     """
     with locked(state.with_name(f".{state.name}.lock")):
         watch, reader = begin()

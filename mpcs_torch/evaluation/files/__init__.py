@@ -1,5 +1,5 @@
-"""Files of predictions and of trials: read with every value checked, matched, and written.
+"""Read, match and write files of predictions and of trials; every value that is read is checked.
 
-Whatever reads, matches or writes a file raises `PredictionsError` if the file cannot be read or breaks a rule. The
-message names the file, and the row and the column if they are known.
+All functions raise a `PredictionsError` if a file cannot be read or breaks a rule. The message names the file, and also
+the row and the column if they are known.
 """

@@ -1,6 +1,6 @@
-"""Assign roles to the columns of a classifier's file, by names and values, for all commands.
+"""Assign roles such as scores and labels to the columns of a classifier's file, by their names and values.
 
-A number in the name of a column is the number of its class. If two readings are possible, the file is refused.
+A number in the name of a column is the number of its class. A file with two possible readings is refused.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ def assign_roles(
     Args:
         table: The table.
         reading: The options of the user.
-        class_names: The classes in their order, if they are known, as from a concern.
+        class_names: The classes in order, if they are known (from a concern, for example).
         needs_labels: Whether a table without labels is refused.
         texts: Columns with another use, such as groups.
 
@@ -54,7 +54,7 @@ def assign_roles(
     truth = {} if label is not None else table.truth or _truth(columns)
     if label is None and not table.truth and (needs_labels or table.has_names):
         label = _label(columns, [*truth.values()])
-    if label is None and not truth and not needs_labels:  # which may come later
+    if label is None and not truth and not needs_labels:  # a column of labels that are filled later
         label = next(iter(columns.of_kind("empty", among=named_as(columns.open, LABELS))), None)
     truth = truth if label is None else {}
     of_labels = [*truth.values(), *([] if label is None else [label])]
@@ -69,7 +69,7 @@ def assign_roles(
     if label is None and not truth:
         unread = [name for name in named_as(columns.open, LABELS) if name not in roles.scores]
         if len(named := _labels_by_value(columns, roles) or (unread if needs_labels else [])) == 1:
-            label = named[0]  # an unread column with the name of labels has bad ones, which its rows then say
+            label = named[0]  # a column named as labels but not used has bad values: reading its rows reports them
             if plain(label) not in LABELS and _is_best(columns, roles, label):
                 problem = f"has {quoted(label)}, always the class of the highest score: are these the predicted labels?"
                 ways = f"{way('--label-column', [label])} takes it for the labels, --labels FILE gives a file of labels"
@@ -94,14 +94,14 @@ def assign_roles(
 
 
 def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | None]) -> None:
-    """Refuse columns of labels that also name groups or rows."""
+    """Refuse a column of labels that is also the column of groups, clusters, units or ids."""
     for name in names:
         if name is not None and name in reading.columns:
             raise PredictionsError(table.path, f"column {quoted(name)} cannot be labels and name groups or rows, too")
 
 
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
-    """Return the column of labels by its name, if it has no degrees of truth; refuse several."""
+    """Find the column of labels by its name, or None if there is none or it has degrees of truth; refuse several."""
     if not columns.table.has_names:
         whole = columns.of_kind("whole", "text")
         return whole[0] if len(whole) == 1 and columns.of_kind("number", "list") else None
@@ -113,7 +113,7 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
 
 
 def _truth(columns: OpenColumns) -> dict[str, str]:
-    """Return the columns of degrees of truth or votes, by class: ``target_a``, or lists with a name for labels."""
+    """Find the columns of degrees of truth or votes, by class: named as ``target_a``, or lists named as labels."""
     lists = columns.of_kind("list", among=named_as(columns.open, LABELS))
     if lists:
         return {lists[0]: lists[0]}
@@ -125,7 +125,7 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
     for family in families.values():
         others = [name for name in numeric if name not in family.values()]
         is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
-        if len(family) == 1:  # such as rain and target_rain
+        if len(family) == 1:  # a single class, such as the columns rain and target_rain
             [(class_name, name)] = family.items()
             kept += [family] if class_name in others and plain(name) not in LABELS else []
         elif is_numbered or any(True for _ in by_class(others, list(family))):
@@ -134,9 +134,9 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Return the columns of predicted labels by their names; only that of `mpcs decide apply` if there is one.
+    """Find the columns of predicted labels by name; only ``decision`` if `mpcs decide apply` wrote the file.
 
-    If another file has the labels, a column with a usual name for labels has predicted ones.
+    If the labels come from another file, a column that is named as labels has predicted labels.
     """
     known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
     named = columns.of_kind("text", "whole", among=known)
@@ -144,13 +144,13 @@ def _decisions(columns: OpenColumns) -> list[str]:
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
-    """Return the columns of text whose values are classes, and that are not named as predicted labels."""
+    """Return the columns of text whose values are all classes, except those named as predicted labels."""
     texts = [name for name in columns.of_kind("text") if name not in roles.scores and plain(name) not in DECISIONS]
     return [name for name in texts if columns.texts(name) <= {*roles.classes}]
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
-    """Return whether the label is the class of the highest score in all of at least five rows."""
+    """Return whether there are at least five rows and each label is the class of the highest score."""
     labels, scores = [label_text(value) for value in columns.values[label]], columns.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < 5:
         return False
@@ -158,7 +158,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
-    """Return the roles with the names of the classes in the labels: those of the user, or numbers."""
+    """Set ``called`` in the roles to the names that labels use for the classes: the user's names, or numbers."""
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]

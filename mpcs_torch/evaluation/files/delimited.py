@@ -14,13 +14,13 @@ from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
-"""The block size of pyarrow, and the longest value in rows of very many columns: pyarrow fails where a row
-is larger than a block."""
+"""The minimum block size of pyarrow, and the bytes of a block for each column: pyarrow fails if a row is larger
+than a block."""
 SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
-"""The part of a file that decides its format and dialect; bytes are extended to the end of the next line."""
+"""The part of a file from which the dialect is inferred; the bytes are extended to the ends of lines."""
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
-"""Stands for any white space between fields."""
+"""The delimiter that stands for any white space."""
 QUOTED = re.compile(r'"([^"]*)"(?!\S)|(\S+)')
 OUTER_SPACE = re.compile(rb"^[ \t]+|[ \t\r]+$", re.MULTILINE)
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -36,12 +36,12 @@ class Dialect(NamedTuple):
     names: list[str]
     has_names: bool
     first_lines: int
-    """The lines before the first row: comments and the header."""
+    """The number of lines before the first row: comments and the header."""
     comments: int
-    """Lines of these that begin with #."""
+    """The number of lines of comments before the header."""
 
     def in_words(self) -> list[str]:
-        """Return what is unusual about it."""
+        """List what is unusual about the dialect."""
         words = ["UTF-16"] if self.encoding.startswith("utf-16") else []
         words += [DELIMITERS.get(self.delimiter, "")] if DELIMITERS.get(self.delimiter) else []
         words += ["decimal commas"] if self.decimal == "," else []
@@ -50,7 +50,7 @@ class Dialect(NamedTuple):
 
 
 def detect_encoding(start: bytes) -> str:
-    """Return the encoding of text by its first bytes."""
+    """Return the encoding of a text, judged by its first bytes."""
     for mark, encoding in ENCODINGS:
         if start.startswith(mark):
             return encoding
@@ -65,12 +65,12 @@ def sniff(path: Path, content: bytes) -> Dialect:
     """Infer the dialect of a text table from its first rows.
 
     Raises:
-        PredictionsError: If it is not text in UTF-8 or UTF-16, or empty.
+        PredictionsError: If the content is empty, or is not text in UTF-8 or UTF-16.
     """
     file = io.BytesIO(content)
     start = file.read(SNIFFED_BYTES) + file.readline() + file.readline()
     encoding = detect_encoding(start)
-    text = start.decode(encoding, "ignore")  # rows name what is damaged
+    text = start.decode(encoding, "ignore")  # reading the rows reports damaged text
     if "\0" in text:
         raise PredictionsError(path, "is a binary file of no known format")
     lines = io.StringIO(text, newline="").readlines()
@@ -108,12 +108,12 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def _fields(line: str) -> list[str]:
-    """Return the fields between white space; one in quotes may have some, and is without them."""
+    """Return the fields of a line, separated by white space. A quoted field may have some; its quotes are removed."""
     return ["".join(field) for field in QUOTED.findall(line)] if '"' in line else line.split()
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Return the delimiter by which rows have the fields of the first one, and by which most of them are numbers."""
+    """Return the delimiter that gives most rows as many fields as the first, and most numbers; and the split rows."""
     best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
@@ -130,7 +130,7 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 
 def _header_lines(lines: Sequence[str], delimiter: str) -> int:
-    """Return the number of lines until the header ends; a name in quotes may go over several."""
+    """Return the number of lines up to the end of the header; a quoted name may span several lines."""
     reader = csv.reader(iter(lines), delimiter=delimiter)
     if delimiter != SPACE:
         next((row for row in reader if row), None)
@@ -139,7 +139,7 @@ def _header_lines(lines: Sequence[str], delimiter: str) -> int:
 
 
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Return whether the first row names the columns of the others, by the kinds of their values."""
+    """Return whether the first row is a header, judged by the kinds of values in the other rows."""
     first, others = [cell.strip() for cell in rows[0]], rows[1:]
     columns = [[row[place] for row in others if place < len(row)] for place in range(len(first))]
     kinds = [kind_of(column) for column in columns]
@@ -151,7 +151,7 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     if are_names and (not others or any(kinds[place] in ("number", "text") for place in numeric)):
         return True
     if any(not cell and column and all(map(str.strip, column)) for cell, column in zip(first, columns, strict=True)):
-        return True  # an index, which has no name
+        return True  # an index column without a name
     if any(number is not None and number % 1 for number in numbers):
         return False
     of_numbers = [place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")]
@@ -176,9 +176,9 @@ def read_text(
     numbers: Collection[str],
     rows: int | None,
 ) -> dict[str, Any]:
-    """Return columns of text as arrow arrays: all rows, or at least so many of the first ones.
+    """Read the ``wanted`` columns of a text file as arrow arrays: all rows, or at least the first ``rows`` rows.
 
-    The ``numbers`` among the ``wanted`` columns are numbers if pyarrow can read them, else texts.
+    The columns ``numbers`` become numbers if pyarrow can read the file with them, else texts; all others are texts.
     """
     import pyarrow
 
@@ -191,7 +191,7 @@ def read_text(
 
 
 def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
-    """Return the columns at some places, named by their places, as pyarrow reads them."""
+    """Read columns with pyarrow, by their indices (the keys of ``is_number``), which also become their names."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -210,7 +210,7 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
             encoding="utf8" if is_utf8 else dialect.encoding,
         ),
         arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        # Without null_values, an empty text and "NaN" are read as Python reads them.
+        # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
         arrow_csv.ConvertOptions(
             column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
         ),
@@ -219,7 +219,7 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
 
 
 def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
-    """Yield the fields of each row; refuse too few or too many."""
+    """Yield the fields of each row; refuse a row with too few or too many fields."""
     names = dialect.names
     try:
         lines = islice(io.StringIO(content.decode(dialect.encoding), newline=""), dialect.first_lines, None)

@@ -1,4 +1,4 @@
-"""Errors about a file that name the place, and how the errors of parsers become such errors."""
+"""Errors that name a place in a file, and functions that turn the errors of parsers into them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,13 +8,13 @@ from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
-"""The extra of this package that installs a package for some formats only."""
+"""The extra of this package that installs each optional parser."""
 Advance = Callable[[int], None]
-"""Called with the number of rows of a file after it is read, to show progress."""
+"""A function that shows progress: it is called with the number of rows of each file that was read."""
 
 
 class PredictionsError(MpcsError, ValueError):
-    """A file of predictions that cannot be read or scored, and where. Rows count from 1, without the header."""
+    """The error that a file cannot be read or scored, with the place. Rows count from 1, without the header."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
@@ -24,12 +24,12 @@ class PredictionsError(MpcsError, ValueError):
 
 
 class NoRowsError(PredictionsError):
-    """A file without rows, to which some may be added."""
+    """The error that a file has no rows; rows may still be added to it."""
 
 
 @contextmanager
 def reading(path: Path, row: int | None = None) -> Iterator[None]:
-    """Turn any error of a parser into a `PredictionsError` that names the file, and the row that was read.
+    """Turn any error of a parser into a `PredictionsError` that names the file and, if given, the row.
 
     A path that is not a regular file is refused before anything is read.
     """
@@ -63,7 +63,7 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
-    """Return the name of one file; of several files, names without suffix, or whole paths if two have the same name.
+    """Return the name of a single file. For several files, return names without suffix, or paths if names repeat.
 
     A file that is given twice is refused.
     """

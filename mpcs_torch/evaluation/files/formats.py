@@ -1,4 +1,4 @@
-"""Open files as tables. Each format is one function, chosen by the content of the file; no other module opens them."""
+"""Open files as tables. One function per format, chosen by the content; no other module opens files of predictions."""
 
 import json
 import zipfile
@@ -23,16 +23,16 @@ from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import check_member, check_regular, check_whole_tensors, load_tensors
 
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-"""Compressions of text, by the first bytes."""
+"""The compressions of text files, by their first bytes."""
 
 
 def open_table(path: Path, *, is_whole: bool = True) -> FileTable:
     """Open a file as a table: text with any delimiter, JSON, parquet, arrow, npz, npy, pt, xlsx or HDF5.
 
-    If a text file may grow (not ``is_whole``), a last line without its end is left out.
+    If ``is_whole`` is False, a text file may still grow, so a last line without a line end is left out.
 
     Raises:
-        PredictionsError: If it cannot be read, or its columns have no names that differ.
+        PredictionsError: If the file cannot be read, or two columns have the same name.
         FileNotFoundError: If there is no such file.
     """
     with reading(path):
@@ -58,18 +58,18 @@ def _compression(start: bytes) -> str:
 
 
 def _content(path: Path, *, is_whole: bool) -> bytes:
-    """Return the bytes of a text file, decompressed; of a file that may grow, up to its last line end."""
+    """Return the decompressed bytes of a text file; up to the last line end if it may still grow."""
     content = path.read_bytes()
     if compression := _compression(content):
         import pyarrow
 
         return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(content), compression).read())
-    is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith("utf-16")  # whose line ends are not one byte
+    is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith("utf-16")  # a line end has two bytes there
     return content if is_whole or is_wide else content[: content.rfind(b"\n") + 1]
 
 
 def _text_table(path: Path, *, is_whole: bool) -> FileTable:
-    """Open text: JSON if it begins as such, else rows with a delimiter between fields."""
+    """Open a text file: JSON if it begins like JSON, else lines of delimited fields."""
     with path.open("rb") as file:
         compression = _compression(file.read(8))
     read = partial(_content, path, is_whole=is_whole)
@@ -85,7 +85,7 @@ def _text_table(path: Path, *, is_whole: bool) -> FileTable:
 
 
 def _json_table(path: Path, text: str, compression: str) -> FileTable:
-    """Open JSON lines, a JSON array of records, or an object of columns or of records by id."""
+    """Open JSON lines, or a JSON array of records, or a JSON object of columns or of records by id."""
     lines = [line for line in text.split("\n") if line.strip()]
     is_lines = len(lines) > 1
     try:
@@ -106,13 +106,13 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
 
 
 def _nested_table(path: Path, records: Sequence[Any]) -> FileTable:
-    """Return a table of records with nested values, which become columns as those of JSON do."""
+    """Return a table of nested records; nested values become columns named ``outer.inner``."""
     flat = [flat_record(record) for record in records]
     return _records_table(path, [*dict.fromkeys(name for record in flat for name in record)], flat)
 
 
 def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any) -> FileTable:
-    """Return a table of records."""
+    """Return a table of flat records, which map the names of columns to values."""
 
     def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
         return {name: column_of([record.get(name) for record in records]) for name in wanted}
@@ -121,7 +121,7 @@ def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[s
 
 
 def _parquet_table(path: Path) -> FileTable:
-    """Open parquet."""
+    """Open a parquet file."""
     from pyarrow import OSFile, parquet
 
     file = parquet.ParquetFile(OSFile(str(path)), pre_buffer=False)  # a path may be taken for an address
@@ -129,7 +129,7 @@ def _parquet_table(path: Path) -> FileTable:
 
 
 def _arrow_table(path: Path) -> FileTable:
-    """Open an arrow file (feather), or a stream of arrow."""
+    """Open an arrow file (feather) or an arrow stream."""
     from pyarrow import ipc, memory_map
 
     file = memory_map(str(path))
@@ -140,7 +140,7 @@ def _arrow_table(path: Path) -> FileTable:
 
 
 def _typed_table(path: Path, schema: Any, read: Callable[[Sequence[str]], Any], **about: Any) -> FileTable:
-    """Return a table of columns with arrow's types, which a function reads by name."""
+    """Return a table with the arrow types of ``schema``; the function ``read`` reads columns by name."""
     from pyarrow import types
 
     if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
@@ -161,12 +161,12 @@ def _is_list(kind: Any) -> bool:
 
 
 def _plain(chunked: Any) -> Column:
-    """Return a column of arrow as numbers, text, or a tensor of lists of numbers of one length."""
+    """Convert an arrow column to numbers or texts, or to a tensor if it has lists of numbers of equal length."""
     from pyarrow import compute, string, types
 
     kind = chunked.type.value_type if types.is_dictionary(chunked.type) else chunked.type
     column = chunked.cast(kind).combine_chunks()
-    column.validate(full=True)  # of texts, that they are UTF-8
+    column.validate(full=True)  # this also checks that texts are UTF-8
     if types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
     if _is_list(kind):
@@ -177,7 +177,7 @@ def _plain(chunked: Any) -> Column:
 
 
 def _xlsx_table(path: Path) -> FileTable:
-    """Open the first sheet of an xlsx file; formulas are read as the values that they last had."""
+    """Open the first sheet of an xlsx file; a formula is read as its last saved value."""
     from openpyxl import load_workbook
 
     with path.open("rb") as file:
@@ -194,7 +194,7 @@ def _xlsx_table(path: Path) -> FileTable:
 
 
 def _zip_table(path: Path) -> FileTable:
-    """Open what is packed as zip: npz, xlsx, or a file of `torch.save`."""
+    """Open a zip file: npz, xlsx, or a file of `torch.save`."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         for member in members:
@@ -207,17 +207,17 @@ def _zip_table(path: Path) -> FileTable:
 
 
 def _npz_table(path: Path) -> FileTable:
-    """Open npz: arrays of numbers or texts, of which those with as many rows as the largest are columns."""
+    """Open an npz file of arrays of numbers or texts. Arrays with as many rows as the largest become columns."""
     arrays, other = dict[str, Any](), list[str]()
     with np.load(path) as file:
         for name in file.files:
             try:
                 array = file[name]
-            except ValueError:  # an array of objects, which only pickle reads
+            except ValueError:  # an array of objects, which needs pickle
                 if len(file.files) == 1:
                     raise
                 array = None
-            if isinstance(array, np.ndarray):  # the bytes of a member that is no npy file are none
+            if isinstance(array, np.ndarray):  # numpy returns bytes for a member that is not an npy file
                 arrays[name] = array
             else:
                 other.append(name)
@@ -225,12 +225,12 @@ def _npz_table(path: Path) -> FileTable:
 
 
 def _npy_table(path: Path) -> FileTable:
-    """Open npy: an array, which has no name."""
+    """Open an npy file: one array without a name."""
     return replace(_arrays_table(path, {"column 1": np.load(path, mmap_mode="r")}), has_names=False)
 
 
 def _torch_table(path: Path) -> FileTable:
-    """Open a file of `torch.save`: a dictionary of tensors and lists, or one tensor."""
+    """Open a file of `torch.save` with a dictionary of tensors and lists, or with one tensor."""
     saved = load_tensors(path, mmap=True)
     saved = {"column 1": saved} if isinstance(saved, Tensor) else saved
     if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
@@ -242,7 +242,7 @@ def _torch_table(path: Path) -> FileTable:
 
 
 def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
-    """Return a table of arrays that have as many rows as the largest; the others are named in its dialect."""
+    """Return a table of the arrays with as many rows as the largest; its ``dialect`` lists the others."""
     shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
     plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
     sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}
@@ -266,7 +266,7 @@ def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = 
 
 
 def _array_column(values: Any) -> Column:
-    """Return numbers (n, k) as a tensor, and numbers or texts (n,) as an arrow array."""
+    """Convert numbers (n, k) to a tensor, and numbers or texts (n,) to an arrow array."""
     if isinstance(values, Tensor) and values.ndim == 2:
         return values
     if isinstance(values, Tensor):
@@ -276,7 +276,7 @@ def _array_column(values: Any) -> Column:
     values = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     if values.ndim == 2:
-        unsigned = np.dtype(np.float64 if values.dtype == np.uint64 else np.int64)  # torch barely supports it
+        unsigned = np.dtype(np.float64 if values.dtype == np.uint64 else np.int64)  # torch lacks unsigned types
         return torch.from_numpy(np.array(values, dtype=unsigned if values.dtype.kind == "u" else values.dtype))
     import pyarrow
 
@@ -292,4 +292,4 @@ FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
     b"\x89HDF": hdf5_table,
     b"\x80": _torch_table,
 }
-"""By the first bytes of a file; anything else is text."""
+"""The function that opens each format, by the first bytes of a file; any other file is text."""

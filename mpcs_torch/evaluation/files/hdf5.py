@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import h5py
 
 PAIRS = (("modelset", "segset"), ("ID/row_ids", "ID/column_ids"), ("model_names", "test_names"))
-"""The names of rows and columns in files of SIDEKIT, BOSARIS for MATLAB, and PyBOSARIS."""
+"""The datasets with the names of rows and columns in files of SIDEKIT, BOSARIS for MATLAB, and PyBOSARIS."""
 SCORES, MASK = ("scores", "score_mat"), "score_mask"
-"""``score_mat`` is that of PyBOSARIS, which has no mask: NaN there is no score."""
+"""The datasets of scores and their mask. PyBOSARIS writes ``score_mat`` without a mask: NaN means no score."""
 TRIALS, TARGETS, NONTARGETS = "trial_mask", "tar_mask", "non_mask"
 MATRIX = "a matrix of scores"
-"""The dialect of a table of scores, some of which may be of pairs that are no trials."""
+"""The dialect of a table of scores, some of which may belong to pairs that are no trials."""
 
 
 def hdf5_table(path: Path) -> FileTable:
-    """Open a matrix as a table: enrollment, test, and the score of each pair that has one, or the label of each trial.
+    """Open a matrix as a table with the columns enrollment, test, and either score or label.
 
-    The trials of an Ndx, which have no labels, appear as targets.
+    Each pair with a score, or each trial, is a row. The trials of an Ndx, which have no labels, appear as targets.
 
     Raises:
-        FileRuleError: If it breaks a limit, or is no such file.
+        FileRuleError: If the file breaks a limit, or contains no such matrix.
     """
     import h5py
     from pyarrow import array, string
@@ -56,7 +56,7 @@ def hdf5_table(path: Path) -> FileTable:
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return a dataset that is in the file itself and cannot fill the memory; no value is read yet."""
+    """Return a dataset without reading its values; refuse one in another file, or one that could fill the memory."""
     import h5py
 
     dataset = file.get(name)
@@ -72,7 +72,7 @@ def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
 
 
 def _names(file: "h5py.File", name: str) -> list[str]:
-    """Return the names that a dataset has; refuse empty names and those that appear twice."""
+    """Return the names in a dataset; refuse empty and repeated names."""
     dataset = _dataset(file, name)
     names = dataset.asstr("utf-8")[:].tolist() if dataset.dtype.kind in "SO" and dataset.ndim == 1 else []
     if not names or "" in names or len({*names}) < len(names):
@@ -81,7 +81,7 @@ def _names(file: "h5py.File", name: str) -> list[str]:
 
 
 def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) -> NDArray[Any]:
-    """Return a matrix of numbers whose type is of some kinds, by numpy's letters."""
+    """Read a matrix; refuse another shape, or a type whose numpy kind is not a letter of ``kinds``."""
     matrix = _dataset(file, name)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
         rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"
@@ -92,9 +92,9 @@ def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) ->
 
 
 def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of the filled cells, and all scores, or labels above and below 0.
+    """Return a mask of the filled cells, and the values of all cells: scores, or labels (above 0 for targets).
 
-    Without a mask in the file, cells are filled unless they are NaN or 0.
+    Without a mask in the file, a cell is filled unless its score is NaN or its label is 0.
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f").astype(np.float64)

@@ -1,4 +1,4 @@
-"""Join the labels and the columns of groups of a second file to a table; no column is replaced."""
+"""Add the labels and the columns of groups of a second file to a table; no column is replaced."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -21,10 +21,10 @@ from mpcs_torch.evaluation.files.words import is_index
 
 
 def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
-    """Return a table with the labels of a file of labels, and with its columns of groups that the table lacks.
+    """Add the labels of the file ``reading.labels`` to a table, and the groups of that file that the table lacks.
 
-    Rows are matched by ``id_column``, or the only id that both tables name, or without ids by their order. A label that
-    is called as a column of the table gets another name.
+    Rows are matched by ``id_column``, else by the only column of ids in both files, or by their order if a file has no
+    ids. An added column of labels gets another name if the table already has a column with its name.
 
     Raises:
         PredictionsError: If a row has no label, an id is missing or repeated, or the numbers of rows differ.
@@ -75,9 +75,9 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 
 
 def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
-    """Return the column of labels of a file, under the key "", or its columns of degrees of truth by class.
+    """Find the column of labels, returned under the key "", or else the columns of degrees of truth, by class.
 
-    The labels are in the column of the option, in one with such a name, or in the only one.
+    The column of labels is named by the option, or has a usual name for labels, or is the only column.
     """
     other.check_columns([reading.label_column], "--label-column")
     columns = OpenColumns(other, ReadOptions(), None)
@@ -99,7 +99,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
 
 
 def _shared_id(table: FileTable, other: FileTable) -> str | None:
-    """Return the only column of ids in both tables; refuse ids by which rows cannot be matched."""
+    """Return the only column of ids in both tables; None if a table has no ids. Otherwise refuse the file."""
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:
@@ -109,7 +109,7 @@ def _shared_id(table: FileTable, other: FileTable) -> str | None:
 
 
 def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
-    """Return the number of each row, as its place in another table, which must have the same number of rows."""
+    """Return the indices of all rows of ``table``; refuse ``other`` if its number of rows, ``count``, differs."""
     rows = table.read(table.names[:1]).rows
     if rows != count:
         header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
@@ -118,7 +118,7 @@ def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:
-    """Return the values at some places; -1 stands for a missing value."""
+    """Return the values of ``column`` at the indices ``places``; the index -1 gives a missing value."""
     import pyarrow
 
     if isinstance(column, Tensor):

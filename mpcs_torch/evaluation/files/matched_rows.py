@@ -21,15 +21,15 @@ from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
 
 
 class MatchedRows:
-    """The labels and groups of the rows of the first file, which the rows of the others must have too.
+    """The labels and groups of the rows of the first file, which the rows of all other files must share.
 
     Args:
-        first: The first file. Its columns of groups, where rows without one are the group "(none)", its clusters and
-            units, of which each row must have one, and its weights, frequencies and costs are those of all files.
-        identifier: A column that names each row of every file, which may have another order. Default: rows of all
-            files have the same order.
-        alike: Other columns that must be equal in all files, such as ids.
-        concern: Says which classes are worse, for the worst row of a unit.
+        first: The first file. Its groups, clusters, units, weights, frequencies and costs are used for all files. Each
+            row must have a cluster and a unit, if requested; a row without a group is in the group "(none)".
+        identifier: The column of ids by which the rows of all files are matched. Default: the rows of all files have
+            the same order.
+        alike: Further columns that must have the same values in all files, such as ids.
+        concern: The concern that decides which row of a unit is the worst.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """The units of the last file, if rows are combined."""
+        """The units of the file of the last `rows_of`, if rows are combined into units."""
         self._row_ids = None if identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
@@ -56,7 +56,7 @@ class MatchedRows:
         self._ids = self._independent_ids(len(read.target))
 
     def rows_of(self, predictions: Predictions) -> Rows:
-        """Return the rows of a file for evaluation, in the order of the first file, which must be the first call.
+        """Return the rows of a file for evaluation, in the order of the rows of the first file.
 
         Raises:
             PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
@@ -73,7 +73,7 @@ class MatchedRows:
         return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
 
     def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
-        """Return the groups that a column names, in the order in which they occur."""
+        """Return the groups that a column names, in order of occurrence; if ``is_named``, refuse a missing name."""
         by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
 
         def code_of(value: Any) -> int | None:
@@ -84,7 +84,7 @@ class MatchedRows:
         return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> Tensor:
-        """Return the ids of what is independent: rows, which may be repeated, or clusters."""
+        """Return an id for each row, (N,): rows of a cluster share an id; without clusters, all ids differ."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
@@ -118,7 +118,7 @@ class MatchedRows:
         return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
-        """Return the place in another file of each row of the first one."""
+        """Return the index that each row of the first file has in the other file."""
         number = len(self._target)
         if self._row_ids is not None:
             ids = self._row_names(predictions)
@@ -131,7 +131,7 @@ class MatchedRows:
         return torch.arange(rows)
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
-        """Refuse rows with other labels or groups than those of the first file."""
+        """Refuse rows whose labels or groups differ from those of the first file."""
         path, in_order = predictions.path, "rows are matched in order (--id-column COLUMN matches them by ids)"
         how, is_soft = in_order if self._identifier is None else "rows are matched by their ids", self._target.ndim == 2
         if read.is_soft != is_soft:
@@ -160,11 +160,11 @@ RULES = {
     "frequency": ("a whole number of at least 1", 1),
     "cost": ("a finite number", -torch.inf),
 }
-"""By the kind of a number: the rule, and the minimum."""
+"""The rule and the minimum of each kind of number."""
 
 
 def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
-    """Return weights (N,), frequencies (N,) or costs (N, columns), all finite; None without columns."""
+    """Read and check weights (N,), frequencies (N,) or costs (N, columns); None if ``names`` has no column."""
     columns, (rule, lowest) = [name for name in names if name is not None], RULES[kind]
     if not columns:
         return None

@@ -1,4 +1,4 @@
-"""Normalise the scores of trials by those of a cohort."""
+"""Normalise the scores of trials by scores against a cohort."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,18 +26,18 @@ from mpcs_torch.functional.detection.normalization import (
 
 NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
 SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
-"""Whose cohort scores each method uses."""
+"""The sides of a trial (enrollment, test) whose cohort scores each method uses."""
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
-    """Read scores of names against a cohort: all, or the highest ones of each name if ``top`` says how many.
+    """Read the scores of names against a cohort; return statistics of each name's scores, or of its ``top`` highest.
 
-    The names are in the column ``name``, or in the first one of a file without header: a name, one of the cohort and a
-    score on each line. A score that is not finite, and a name without two scores that differ, are refused.
+    The names are in the column ``name``. Without a header, each line has a name, a name of the cohort and a score.
+    A score that is not finite is refused, and so is a name without two different scores.
 
     Returns:
-        The names (enrolments or tests, in general) and their statistics in the same order, and the number of names with
-        fewer than ``top`` scores, all of which were used.
+        The names (of enrolments or tests), their statistics in the same order, and the number of names that have fewer
+        than ``top`` scores. For these names, all scores are used.
     """
     table = open_table(path)
     roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
@@ -68,8 +68,8 @@ def rewrite_scores(
 ) -> str:
     """Copy a file of trials with changed scores, as `copy_table` does, and return a sentence on how it was read.
 
-    ``change`` maps scores (n,), float64, and the names of each of the ``sides``, enrollment or test, to new scores.
-    Labels need not be there.
+    ``change`` maps the scores (n,), float64, and the names on each of the ``sides`` (enrollment, test) to new scores.
+    The file need not have labels.
 
     Raises:
         PredictionsError: If the file cannot be read, a score is not a number, or a name is missing.
@@ -108,11 +108,11 @@ def normalize_trials(
 ) -> tuple[str, int]:
     """Copy a file of trials with normalised scores, as `rewrite_scores` does.
 
-    The method z uses the scores of the enrolment against the cohort, t those of the test, s and adaptive-s both;
-    adaptive-s needs ``top``: only so many of the highest scores of each name are taken.
+    The method z uses the scores of the enrolment against the cohort, t uses those of the test, and s and adaptive-s
+    use both. adaptive-s needs ``top``, the number of highest scores that are used for each name.
 
     Returns:
-        How the file was read, and the number of names with fewer cohort scores than ``top``: all of theirs were taken.
+        A sentence on how the file was read, and the number of names that have fewer than ``top`` cohort scores.
 
     Raises:
         PredictionsError: If a file cannot be read, or the cohort has no scores for a name that the method needs.

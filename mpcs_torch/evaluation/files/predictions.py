@@ -1,4 +1,4 @@
-"""Read files of predictions as probabilities, or decisions, and labels, with every value checked."""
+"""Read files of predictions: probabilities or decisions, with labels. Every value is checked."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,17 +25,17 @@ from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
 NO_LABEL = -100
-"""Stands for a label that is missing, as in torch."""
+"""The stand-in for a missing label; PyTorch ignores the same number by default."""
 
 
 def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
-    """Return a sentence on the rounding that explains the sums of all rows that are off; None if none does.
+    """Return a sentence that explains by rounding why sums are not ``whole``; None if rounding cannot explain it.
 
-    Of the ``scores`` (n, C), ``total`` (n, 1) has the sums, ``off`` (n,) marks those that are not the ``whole``: 1, or
-    100 for percentages. A sum is explained if it is within half a unit of the last decimal for each number. What lifts
-    a sum above the whole was rounded up, so zeros do not count there.
+    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the sums of ``scores`` (n, C), and ``off`` (n,) is True
+    for sums that differ from ``whole``. Rounding explains a difference of at most half a unit of the last decimal per
+    score. In a sum above ``whole``, only scores above 0 count, because a score that was rounded up is not 0.
     """
-    # A whole number divided by a power of ten is rounded as the decimal number that was read.
+    # A whole number divided by a power of ten is the same float as the decimal number that was read.
     wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in range(2 if whole == 1 else 0, 7))
     fits = (
         decimals for decimals, unit in units if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores)
@@ -44,9 +44,9 @@ def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> st
     if decimals is None:
         return None
     half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
-    room = 1e-9 * whole  # for the sums of floating point numbers
+    room = 1e-9 * whole  # for errors of floating-point sums
     highest = whole + half * (rows > 0).sum(dim=1) + room
-    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below, most would be guessed
+    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below half, too much is missing
     if not ((sums >= lowest) & (sums <= highest)).all():
         return None
     rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
@@ -54,16 +54,16 @@ def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> st
 
 
 class PredictedRows(NamedTuple):
-    """The rows of a file that were not left out."""
+    """The rows that were read from a file, without those that were left out."""
 
     numbers: Tensor
-    """(N,), int64: of the rows in the file, from 1."""
+    """(N,), int64: the numbers of the rows in the file, from 1."""
     scores: Tensor
-    """(N, C)."""
+    """(N, C): the probabilities or logits; (N, 1) for decisions."""
     target: Tensor
     """(N,) labels, or (N, C) soft labels; (N, 0) if the file has no labels."""
     others: ReadColumns
-    """The requested columns beside scores and labels."""
+    """The requested columns besides scores and labels."""
 
     @property
     def is_soft(self) -> bool:
@@ -71,14 +71,14 @@ class PredictedRows(NamedTuple):
         return self.target.ndim == 2 and self.target.shape[1] > 0
 
     def texts(self, name: str) -> list[str]:
-        """Return a column of names, (N,); refuse a missing one."""
+        """Return a column of texts, (N,); raise a `PredictionsError` if a text is missing."""
         texts = [text_of(value) for value in self.others.columns[name].to_pylist()]
         if "" in texts:
             raise self.others.error("must name a group, but is missing", texts.index(""), name)
         return texts
 
     def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
-        """Return columns (N, ...) for all rows of the file: NaN or None in rows that were left out."""
+        """Expand ``columns`` (N, ...) to all rows of the file, with NaN or None in rows that were left out."""
         places = torch.full((read.rows,), -1)
         places[self.numbers - 1] = torch.arange(len(self.numbers))
         is_kept = places >= 0
@@ -95,16 +95,16 @@ class Predictions:
 
     Args:
         path: The file, in any format of `open_table`.
-        reading: Options for what its content leaves open.
+        reading: Options for everything that the content of the file leaves open.
         class_names: The classes in index order, if they are known. Default: those that the file names.
-        needs_labels: Whether a file, or a row, without a label is refused. Otherwise targets are (n, 0), or `NO_LABEL`.
-        texts: Further columns to read, such as a patient; columns that the file lacks are left out.
-        numbers: Further columns of numbers to read.
-        decisions: The numbers of decisions by name, if they are more than classes: see `decision_numbers`.
-        table: The file, if it is open.
+        needs_labels: Whether to refuse a file or a row without a label. Otherwise targets are (n, 0) or `NO_LABEL`.
+        texts: Further columns to read as text, such as the patient; columns that the file lacks are ignored.
+        numbers: Further columns to read as numbers.
+        decisions: The number of each decision by name, if not all are classes: see `decision_numbers`.
+        table: The table of ``path``, if it is already open.
 
     Raises:
-        PredictionsError: If the file cannot be read; the message names row and column if they are known.
+        PredictionsError: If the file cannot be read; the message names the row and the column if they are known.
     """
 
     def __init__(
@@ -124,16 +124,16 @@ class Predictions:
         self._needs_labels = needs_labels
         self._notes, self._whole = list[str](), 1.0
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
-        """The further columns of texts."""
+        """The names of the further columns that are read as text."""
         self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
         self.roles = assign_roles(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
-        """Whether rows have decisions instead of probabilities: the most probable classes, if the file has scores."""
+        """Whether `rows` returns decisions instead of probabilities: from scores, the most probable classes."""
         self.has_shares = False
-        """Whether degrees of truth are shares of annotators, with the sum 1; probabilities then have this sum, too."""
+        """Whether degrees of truth are shares of annotators, which sum to 1; then probabilities must sum to 1, too."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
@@ -146,14 +146,14 @@ class Predictions:
 
     @cached_property
     def refers(self) -> bool:
-        """Whether a decision is a referral or a coarse answer, not a class."""
+        """Whether any decision of the file is a referral or a coarse answer instead of a class."""
         if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
             return False
         texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
         return not texts.isdisjoint({*self._decisions} - {*self.class_names})
 
     def how(self) -> str:
-        """Return one line on how the file was read."""
+        """Describe in one line how the file was read."""
         dialect = f" ({self.table.dialect})" if self.table.dialect else ""
         percent = "; percentages, divided by 100" if self._whole != 1 else ""
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
@@ -171,14 +171,14 @@ class Predictions:
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def notes(self) -> list[str]:
-        """Return sentences on the numbers that were changed, and on the rows that were left out."""
+        """Return sentences about the numbers that were changed and the rows that were left out."""
         return self._notes
 
     def rows(self) -> PredictedRows:
         """Read probabilities (N, C) with labels (N,) or soft labels (N, C).
 
         With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
-        Decisions are int64 (N, 1).
+        If the file has decisions, they are returned instead of probabilities, as int64 (N, 1).
 
         Raises:
             PredictionsError: If a value breaks a rule; the message names the first one.
@@ -193,7 +193,7 @@ class Predictions:
         They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
 
         Raises:
-            PredictionsError: If a value breaks a rule, or the labels are soft.
+            PredictionsError: If a value breaks a rule, or the file has decisions or soft labels.
         """
         if self.decides:
             problem = "has predicted labels, but scores of each class are needed: --score-columns names them"
@@ -205,7 +205,7 @@ class Predictions:
         return rows._replace(scores=logits)
 
     def _check_classes(self) -> None:
-        fewest = 1 if self.roles.truth else 2  # soft labels can be of one class, such as a sound
+        fewest = 1 if self.roles.truth else 2  # soft labels may have a single class, such as a sound
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
@@ -218,7 +218,7 @@ class Predictions:
             raise PredictionsError(self.path, problem)
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
-        """Return scores as they are in the file, and checked rows without those that are left out."""
+        """Return the scores as the file has them, and the checked rows; both lack the rows that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         if self.reading.from_logits and not self.decides:
@@ -241,7 +241,7 @@ class Predictions:
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return a mask (n,) of rows with a label, scores, a cluster and a unit; all True if none may be dropped."""
+        """Return a mask (n,), False for rows that lack a needed value; all True if missing values are errors."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
@@ -267,7 +267,7 @@ class Predictions:
         return scores if scores.is_floating_point() else scores.double()
 
     def _decided(self, read: ReadColumns) -> Tensor:
-        """Return the column of decisions: int64 (n, 1)."""
+        """Return the number of the decision of each row: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
         rule = f"must be one of {listed([*numbers])}"
 
@@ -277,7 +277,7 @@ class Predictions:
         return self._codes(read, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
 
     def _target(self, read: ReadColumns) -> Tensor:
-        """Return labels (n,), or degrees of truth (n, C); (n, 0) without."""
+        """Return labels (n,) or degrees of truth (n, C); (n, 0) if the file has neither."""
         roles, classes = self.roles, self.roles.classes
         if roles.truth:
             return self._degrees(read)
@@ -293,7 +293,7 @@ class Predictions:
     def _codes(
         self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
     ) -> Tensor:
-        """Return the numbers of a column of labels or decisions: int64 (n,), `NO_LABEL` where one may be missing."""
+        """Return the number of each label or decision in ``column``: int64 (n,), `NO_LABEL` for allowed gaps."""
 
         def number_or_gap(value: Any) -> int | None:
             known = number(value)
@@ -324,7 +324,7 @@ class Predictions:
         return shares
 
     def _kind_of_truth(self) -> str:
-        """Return whether degrees of truth are one-hot, votes or neither, by all rows."""
+        """Return the kind of the degrees of truth, judged by all rows: "one-hot", "votes" or "degrees"."""
         degrees = self.table.read(self.roles.truth, numbers=self.roles.truth).matrix(self.roles.truth).double()
         is_one_hot = bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
         is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
@@ -348,7 +348,7 @@ class Predictions:
             warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
 
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
-        """Return probabilities and labels."""
+        """Return the probabilities and labels; raise a `PredictionsError` for the first bad row."""
         whole, tolerance, wide = self._whole, sum_tolerance(scores.dtype), scores.double()
         bad, rule = ~((wide >= 0) & (wide <= whole * (1 + tolerance))), "must be from 0 to 100"
         if self.reading.from_logits:

@@ -1,4 +1,4 @@
-"""Records of JSON, and rows of nested columns: with one value for each column."""
+"""Convert JSON values and nested rows to flat records, which have one value for each column."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from mpcs_torch.io.untrusted_files import FileRuleError
 
 
 def parse_records(value: Any) -> list[Any]:
-    """Return the records of a whole JSON value: an array, an object of columns, or an object of records by id."""
+    """Return the records in a JSON value: an array of records, an object of columns, or an object of records by id."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and value:
@@ -15,7 +15,7 @@ def parse_records(value: Any) -> list[Any]:
             return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
         if all(isinstance(each, dict) for each in value.values()):
             rows = next(iter(value.values())).keys()
-            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # as of pandas
+            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # by pandas
                 return [{name: each[row] for name, each in value.items()} for row in rows]
             return [{"id": name, **record} for name, record in value.items()]
         if {"columns", "data"} <= {*value}:  # as pandas splits a table
@@ -26,10 +26,10 @@ def parse_records(value: Any) -> list[Any]:
 
 
 def flat_record(record: Any) -> dict[str, Any]:
-    """Return a record with a value for each column: what is nested becomes columns, named ``outer.inner``.
+    """Flatten a record to one value for each column; nested values become columns named ``outer.inner``.
 
-    A list of a label and a score for each class, as pipelines and language models write it, becomes the scores by
-    label.
+    A list with a label and a score for each class, as pipelines and language models write it, becomes a column of
+    scores for each label.
     """
     if isinstance(record, list):
         by_label = _by_label(record)
@@ -52,12 +52,12 @@ def flat_record(record: Any) -> dict[str, Any]:
 
 
 def _are(value: Any, kinds: Sequence[type]) -> bool:
-    """Return whether a value is a list of values of some kinds."""
+    """Return whether a value is a list, not empty, whose items all have one of the types ``kinds``."""
     return isinstance(value, list) and bool(value) and all(type(each) in kinds for each in value)
 
 
 def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the numbers of a list of records that each have one text and one number, by the text; else None."""
+    """Map text to number if each record in a list has exactly one of each, and texts differ; else return None."""
     pairs = dict[str, Any]()
     for value in values:
         texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, Mapping) else []

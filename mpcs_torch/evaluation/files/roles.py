@@ -1,4 +1,4 @@
-"""Roles of the columns of a classifier's file, and the columns that have no role yet."""
+"""The roles of the columns in a classifier's file (scores, labels, ...), and the columns without a role so far."""
 
 import re
 from collections import defaultdict
@@ -16,35 +16,35 @@ from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, 
 from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
-"""A column of scores for each class; one column of lists of them; one of the positive class; predicted labels."""
+"""The form of scores: a column per class, a column of lists, a column for the positive class, or predicted labels."""
 NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 SEPARATOR = re.compile(r"[_\-. :/]")
 
 
 class Roles(NamedTuple):
-    """The columns of a table that are read, by their roles."""
+    """The columns of a table that are read, with their roles."""
 
     form: Form
     scores: Sequence[str]
-    """The columns of scores in the order of the classes, or the only column of them, or that of decisions."""
+    """The columns of scores in the order of the classes, or a single column of scores or of decisions."""
     classes: Sequence[str]
     is_numbered: bool = False
-    """Whether the names of the columns of scores have the numbers of their classes."""
+    """Whether the names of the columns of scores contain the numbers of their classes."""
     label: str | None = None
     truth: Sequence[str] = ()
-    """Columns with a degree of truth, or with votes, for each class in their order; or one column of lists."""
+    """The columns with a degree of truth, or with votes, for each class in order; or one column of lists."""
     called: Sequence[str] = ()
-    """The names of the classes in the labels, in order, if these differ: numbers, or those that the user gives."""
+    """The names of the classes in the labels, if they differ from ``classes``: numbers, or names from the user."""
     of_class: int = 1
-    """Of one score: the number of its class."""
+    """The number of the class whose probability a single column of scores has."""
     is_percent: bool = False
-    """Of one score: whether it is a percentage."""
+    """Whether a single column of scores has percentages."""
     unused: Sequence[str] = ()
     first_scores: NDArray[np.float64] = np.empty((0, 0))
-    """Of the first rows that lack none, as the file has them: (n, columns)."""
+    """The scores of the first rows, as in the file, without rows that lack a score: (n, columns)."""
 
     def in_words(self, *, has_shares: bool = False) -> str:
-        """Return one line on the roles of the columns; degrees of truth may be shares of annotators."""
+        """Describe the roles in one line; ``has_shares`` says that degrees of truth are shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
@@ -64,14 +64,14 @@ class Roles(NamedTuple):
 
 
 class OpenColumns:
-    """The columns of a table that have no role yet, with the values of the first rows."""
+    """The columns of a table that have no role so far, with their values in the first rows."""
 
     def __init__(self, table: FileTable, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
         self.table, self.options = table, reading
         self.class_names = class_names or reading.classes or table.classes or None
         known = class_names or reading.classes
         self.called = () if [*reading.classes] == [*known] else reading.classes
-        """The names of the classes in the file, if these differ."""
+        """The names that the file uses for the classes, if they differ from ``class_names``."""
         is_in_order = all(one == two or one not in known for one, two in zip(self.called, known, strict=False))
         if self.called and (len(self.called) != len(known) or not is_in_order):
             rule = f"--classes must be what the file calls {listed(known)}, in this order"
@@ -85,11 +85,11 @@ class OpenColumns:
         """Whether `mpcs decide apply` wrote the file."""
 
     def of_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
-        """Return the columns of some kinds, by default among those without a role."""
+        """Return the columns of the given ``kinds``; by default, only columns without a role are considered."""
         return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
 
     def label_among(self, names: Sequence[str], *kinds: Kind) -> str | None:
-        """Return the only column of some kinds whose name is usual for labels; refuse several."""
+        """Return the column of the given ``kinds`` that has a usual name for labels; refuse several such columns."""
         named = self.of_kind(*kinds, among=named_as(names, LABELS))
         if len(named) > 1:
             ways = choices("--label-column", named[:2])
@@ -97,19 +97,19 @@ class OpenColumns:
         return named[0] if named else None
 
     def exclude(self, names: Sequence[str]) -> None:
-        """Leave out columns whose role is known."""
+        """Remove ``names`` from the columns without a role."""
         self.open = [name for name in self.open if name not in names]
 
     def texts(self, name: str) -> set[str]:
-        """Return the different values of the first rows."""
+        """Return the different texts of a column in the first rows."""
         return {label_text(value) for value in self.values[name]} - {""}
 
     def error(self, problem: str, column: str | None = None) -> PredictionsError:
-        """Return an error that names the file, and perhaps a column."""
+        """Return a `PredictionsError` that names the file and, if given, the column."""
         return PredictionsError(self.table.path, problem, column=column)
 
     def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the numbers of the first rows, or of their lists, without rows that lack one: (n, columns)."""
+        """Return the numbers (or lists) of columns in the first rows, without rows that lack a number: (n, columns)."""
         if len(names) == 1 and self.kinds[names[0]] == "list":
             lists = [numbers for value in self.values[names[0]] if (numbers := numbers_in(value))]
             rows = [numbers for numbers in lists if len(numbers) == len(lists[0])]
@@ -121,14 +121,14 @@ class OpenColumns:
 
 
 def nominal_sum(sums: Any, num_classes: int) -> float | None:
-    """Return 1, or 100 for percentages, if all sums of rows are near it, as far as rounding explains; else None."""
+    """Return 1, or 100 for percentages, if rounding may explain how far all ``sums`` are from it; else None."""
     rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
     fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))
     return next(fitting, None)
 
 
 def span(names: Sequence[str]) -> str:
-    """Return names for a message; of numbered names, the first and the last one."""
+    """List ``names`` for a message; if they are numbered, only the first and the last."""
     numbered = next((family for family, _ in numbered_families(names) if len(family) == len(names) > 2), None)
     if numbered is not None and [*numbered] == [*names]:
         return f"{shown(names[0])} to {shown(names[-1])}"
@@ -136,7 +136,7 @@ def span(names: Sequence[str]) -> str:
 
 
 def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield columns whose names differ in a number that counts from 0 or 1, in this order, and the numbers."""
+    """Yield each family of columns whose names differ only in a number that counts from 0 or 1, and these numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
         if match := NUMBERED.fullmatch(name):
@@ -148,20 +148,20 @@ def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], t
 
 
 def split_truth(name: str) -> tuple[str, str] | None:
-    """Split the name of a column with the degree of truth of a class, such as target_a, into prefix and class."""
+    """Split the name of a column of degrees of truth, such as target_a, into prefix and class; else return None."""
     first, *rest = SEPARATOR.split(name, maxsplit=1)
     return (first, rest[0]) if rest and rest[0] and plain(first) in TRUTH else None
 
 
 def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
-    """Return a function from the value of a column of labels to the number of its class; None for no class."""
-    columns = roles.scores if roles.form == "columns" else ()  # whose names labels may be, too
+    """Return a function that maps a label to the number of its class, or to None if it is no class."""
+    columns = roles.scores if roles.form == "columns" else ()  # labels may also be names of columns
     numbers = {name: number for names in (columns, roles.classes, roles.called) for number, name in enumerate(names)}
     return lambda value: numbers.get(label_text(value))
 
 
 def label_text(value: Any) -> str:
-    """Return the text of a label; whole numbers have no decimals."""
+    """Return the text of a label; whole numbers are written without decimals."""
     text = text_of(value)
     number = number_of(text)
     is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53
@@ -169,6 +169,6 @@ def label_text(value: Any) -> str:
 
 
 def number_or_text(text: str) -> tuple[float, str]:
-    """Return a key by which numbers are sorted as numbers, before texts."""
+    """Return a sort key that sorts numbers by value, before all other texts."""
     number = number_of(text)
     return (np.inf if number is None else number, text)

@@ -1,4 +1,4 @@
-"""Match rows by their ids: the one way in which the rows of two files are joined."""
+"""Match the rows of two files by their ids."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,15 +21,15 @@ class RowIds(NamedTuple):
 
     path: Path
     ids: "pyarrow.Array"
-    """(N,), none is missing."""
+    """(N,) texts, none of them missing."""
     column: str | None = None
-    """For errors, if it is one."""
+    """The column of the ids, for error messages; None if there are several."""
     has_rows: bool = True
     """Whether the ids are those of all rows of the file, in their order."""
 
     @classmethod
     def of(cls, read: ReadColumns, names: Sequence[str]) -> Self:
-        """Return the ids that columns make; refuse missing texts."""
+        """Join the texts of the columns ``names`` to one id per row; refuse missing texts."""
         from pyarrow import compute
 
         parts = []
@@ -42,28 +42,28 @@ class RowIds(NamedTuple):
         return cls(read.path, joined, names[0] if len(names) == 1 else None)
 
     def named(self, place: int) -> str:
-        """Return an id for a message."""
+        """Quote the id at index ``place`` for a message."""
         return quoted(self.ids[place].as_py())
 
     def repeated(self) -> int:
-        """Return the place of the first id that another one before it equals, or 0."""
+        """Return the index of the first id that repeats an earlier id; 0 if all ids differ."""
         return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
 
     def check_different(self, next_step: str = "") -> Self:
-        """Refuse an id that several rows have."""
+        """Return these ids; refuse an id that several rows share."""
         if row := self.repeated():
             problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
             raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
-        """Return the place of each id among those of other rows, or -1."""
+        """Return the index of each id in ``others``; -1 for an id that ``others`` lacks."""
         from pyarrow import compute
 
         return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
 
     def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
-        """Return the place of each id among those of other rows; refuse other rows that lack one."""
+        """Return the index of each id in ``others``; refuse ``others`` if an id is missing."""
         places = self.among(others)
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())
@@ -76,6 +76,6 @@ class RowIds(NamedTuple):
 
 
 def shared_ids(tables: Sequence[FileTable]) -> list[str]:
-    """Return the columns of ids that all tables have, by their names."""
+    """Return the names of the columns of ids that all tables have."""
     ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
     return [name for name in ids[0] if all(name in others for others in ids)]

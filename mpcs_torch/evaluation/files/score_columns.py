@@ -1,4 +1,4 @@
-"""Find the columns of scores, or of predicted labels, by their names and the sums of their rows."""
+"""Find the columns of scores or of predicted labels, by their names and by the sums of scores in each row."""
 
 import re
 from collections import defaultdict
@@ -40,13 +40,13 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
-"""Words before or after the names of classes."""
+"""Words that may stand before or after the class in the name of a column of scores."""
 BEFORE, AFTER = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())", rf"(?=$|\)|{SEPARATOR.pattern})"
-"""The prefix and the suffix of the name of a class."""
+"""Patterns that match only where the name of a class may begin and end within the name of a column."""
 
 
 def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, str], decisions: Sequence[str]) -> Roles:
-    """Return the scores, or the decisions, with their classes."""
+    """Find the columns of scores, or else the column of decisions, and their classes."""
     options, table = columns.options, columns.table
     is_written = decisions == [DECISION] and columns.is_written and not options.score_columns
     if options.decision_column is not None or is_written:
@@ -59,12 +59,12 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
     lists = [name for name in columns.of_kind("list") if truth or len(first_list(columns, name)) > 1]
     readings = list(_readings(columns, label, truth))
     passing = [reading for reading in readings if truth or _fits(columns, reading)]
-    if decisions:  # beside them, zeros and ones are features, or one-hot labels
+    if decisions:  # beside decisions, whole numbers are features or one-hot labels
         passing = [one for one in passing if columns.of_kind("number", among=one.scores)]
     words = _words(columns, label)
     passing = [reading for reading in passing if words <= {*reading.classes}] or passing
     numbered = [reading for reading in passing if reading.is_numbered]
-    if not options.from_logits:  # classes of zeros alone change no sum; logits have no sum to tell classes by
+    if not options.from_logits:  # the larger set wins: a class of zeros changes no sum; logits have no sum
         passing = [one for one in passing if not any({*one.scores} < {*two.scores} for two in passing)]
     by_columns = dict[frozenset[str], Roles]()
     for one in numbered or passing:
@@ -105,14 +105,14 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
 
 
 def _fits(columns: OpenColumns, reading: Roles) -> bool:
-    """Return whether the first rows are logits, or sum to 1 or 100."""
+    """Return whether the scores are read as logits, or the first rows sum to about 1 or 100."""
     matrix = columns.matrix(reading.scores)
     is_whole = matrix.size > 0 and matrix.min() >= 0 and nominal_sum(matrix.sum(axis=1), matrix.shape[1]) is not None
     return columns.options.from_logits or is_whole
 
 
 def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
-    """Refuse scores of the best classes of each row, such as top1 and top2: their number is a rank, not a class."""
+    """Refuse scores of the best classes of each row, such as top1 and top2, whose number is a rank, not a class."""
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.of_kind("whole", "text", among=columns.table.names):
@@ -126,7 +126,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only reading although its first rows do not sum to 1; the check of the rows reports the sums."""
+    """Return the only reading, although its rows do not sum to 1 (a later check reports this); refuse several."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -144,8 +144,8 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
 
 
 def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str]) -> Iterator[Roles]:
-    """Yield the columns that can be the scores of classes."""
-    filled = columns.of_kind("number", "whole", "empty")  # a class may have no scores yet
+    """Yield each set of columns that may be the scores of the classes."""
+    filled = columns.of_kind("number", "whole", "empty")  # the scores of a class may be missing in the first rows
     known = [name for name in filled if not {*words_of(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = (columns.of_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
     classes = columns.class_names
@@ -177,14 +177,14 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
 
 
 def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns that are named after the classes, or else after what the file calls them."""
+    """Yield the columns that are named after the known classes, or else after the names of classes in the file."""
     classes = columns.class_names or ()
     named = list(by_class(names, classes)) or by_class(names, columns.called)
     return (reading._replace(classes=tuple(classes)) for reading in named)
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns named after all classes, with the same prefix and suffix, in any case; without these first."""
+    """Yield columns named after all classes, in upper or lower case, with a common prefix and suffix (short first)."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -202,7 +202,7 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
 
 
 def _words(columns: OpenColumns, label: str | None) -> set[str]:
-    """Return the labels that are words: of the first rows; of all rows for logits, whose sums say nothing."""
+    """Return the labels if they are words: those of the first rows, or of all rows if scores are logits."""
     if label is None or columns.kinds[label] != "text":
         return set()
     is_of_all = columns.options.from_logits
@@ -210,7 +210,7 @@ def _words(columns: OpenColumns, label: str | None) -> set[str]:
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield groups of columns that begin, or end, with the same word for scores."""
+    """Yield each group of columns whose names begin, or end, with the same word for scores."""
     for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
@@ -221,7 +221,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the names of the columns as classes, without a word for scores that all share."""
+    """Return the names of columns as classes; a first or last word for scores that all share is removed."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):
@@ -235,7 +235,7 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
 
 
 def _chosen(columns: OpenColumns, label: str | None) -> Roles:
-    """Return the columns that ``--score-columns`` names."""
+    """Return the roles of the columns that ``--score-columns`` names."""
     table, options, names = columns.table, columns.options, list[str]()
     for pattern in options.score_columns:
         matched = [name for name in columns.open if fnmatchcase(name, pattern)] if "*" in pattern else [pattern]
@@ -269,7 +269,7 @@ def _refuse_both(columns: OpenColumns, ways: Sequence[Sequence[str]]) -> None:
 
 
 def _bad_number(columns: OpenColumns) -> str:
-    """Return where a text is among decimal numbers."""
+    """Describe the first text in a column of decimal numbers, for a message; empty if there is none."""
     for name in columns.of_kind("text"):
         values = columns.values[name]
         if any((number_of(value) or 0) % 1 for value in values):

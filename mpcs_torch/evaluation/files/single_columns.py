@@ -1,4 +1,4 @@
-"""Files with one column of scores or of predicted labels: lists, one probability, decisions."""
+"""Assign roles in files with a single column of scores (lists, or one probability) or of predicted labels."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, wor
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
-    """Refuse one score beside a column with the values of the labels: it may be the score of this class."""
+    """Refuse one score beside another column of labels: it may be the score of the class in that column."""
     labels = set() if label is None else columns.texts(label)
     others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
@@ -25,7 +25,7 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
 
 
 def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decision: str) -> None:
-    """Refuse predicted labels beside columns of numbers that are named after them."""
+    """Refuse predicted labels beside columns of numbers that are named after the classes."""
     words = [name.lower() for name in classes if number_of(name) is None and len(name) > 1]
     named = [name for name in columns.of_kind("number", "whole") if any(word in name.lower() for word in words)]
     if named:
@@ -35,12 +35,12 @@ def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decisio
 
 
 def first_list(columns: OpenColumns, name: str) -> Sequence[float]:
-    """Return the first list of a column; empty if there is none."""
+    """Return the first list of numbers in a column; empty if there is none."""
     return next((numbers for value in columns.values[name] if (numbers := numbers_in(value))), ())
 
 
 def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return one column of lists, whose classes are numbered, from 0 or from 1 as the first labels are, or named."""
+    """Return the roles of a file with one column of lists; without known classes, their numbers become the classes."""
     size = len(first_list(columns, name))
     if size > MAX_CLASSES:
         raise columns.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
@@ -57,7 +57,7 @@ def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
 
 
 def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list[str]:
-    """Return the numbers of classes whose scores have no names; refuse labels that are names."""
+    """Return the numbers of the classes, as texts, for scores without names; refuse labels that are words."""
     if label is not None and columns.kinds[label] == "text":
         problem = "has scores without names, and labels that are names: which score is of which class?"
         ways = f"{way('--classes', sorted(columns.texts(label)))} names the classes in their order"
@@ -68,9 +68,9 @@ def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list
 
 
 def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: Sequence[str] = ()) -> int:
-    """Return the number of the first class, 0 or 1, by whether 0, or the number of classes, is among labels.
+    """Return the number of the first class: 0 if a label is 0, else 1 if a label is the number of classes.
 
-    If neither does, they count from 0 in arrays, and are refused elsewhere.
+    If no label is either of them, arrays count from 0, and most other files are refused as ambiguous.
     """
     for texts in (set[str]().union(*map(columns.texts, names)), None):
         known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts
@@ -93,7 +93,7 @@ def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: 
 
 
 def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return one column with the probability of the class in its name, else of the positive class."""
+    """Return the roles for one score per row: of the class that its column names, or else of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
@@ -126,7 +126,7 @@ def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
 
 
 def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
-    """Return the two labels beside one score, the positive class last; refuse more, and name the rarest."""
+    """Return the two labels in a file with one score, the positive class last; refuse further labels."""
     table = columns.table
     known = {label_text(text) for text in distinct_texts(table, [label], MAX_CLASSES)}
     classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
@@ -146,7 +146,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
-    """Return the number of the only class in the name of a column: by its word, or by a word for true or false."""
+    """Return the number of the class that a column's name contains, by its name or a word such as positive; else []."""
     words = words_of(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {polarity_of(word) for word in words} - {None}
@@ -156,7 +156,7 @@ def _named_class(name: str, classes: Sequence[str]) -> list[int]:
 
 
 def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Roles:
-    """Return a column of predicted labels; its classes are all of its values and of the labels."""
+    """Return the roles of a file of predicted labels; unless known, the classes are all predicted and true labels."""
     if columns.class_names is not None:
         return Roles("decisions", [decision], tuple(columns.class_names))
     names = [decision, *([] if label is None else [label])]

@@ -1,4 +1,4 @@
-"""Tables: the columns of a file, and the values of a column."""
+"""Tables: files as columns that are read when needed, and functions on the values of a column."""
 
 import json
 import re
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 Column = Any
 """An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
 MAX_COLUMNS = 100_000
-"""A row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
+"""The maximum number of columns. A longer row is probably a mistake; arrays (npz, npy, pt) can have more classes."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
-"""The maximum numbers of rows, and of values, from which the contents of columns are inferred."""
+"""The maximum numbers of rows and of values from which the kinds of columns are inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
-"""No value is filled; some are no numbers; all are whole numbers; all are numbers; all are lists of numbers."""
+"""The kind of a column: all missing, some not numbers, all whole numbers, all numbers, or all lists of numbers."""
 
 
 class ReadColumns(NamedTuple):
@@ -38,9 +38,9 @@ class ReadColumns(NamedTuple):
 
     path: Path
     columns: dict[str, Column]
-    """By name."""
+    """The columns by name."""
     kept: NDArray[np.bool_] | None = None
-    """(rows of the file,): True for the rows in ``columns``. Default: all rows."""
+    """A mask over the rows of the file, True for the rows in ``columns``. Default: all rows."""
     decimal: str = "."
     """The decimal mark of numbers in texts."""
 
@@ -50,7 +50,7 @@ class ReadColumns(NamedTuple):
         return len(next(iter(self.columns.values()), ()))
 
     def error(self, problem: str, place: int, column: str | None = None) -> PredictionsError:
-        """Return an error about a row, from 0, or about one of its values."""
+        """Return an error about the row with the index ``place``, or about its value in ``column``."""
         row = place if self.kept is None else int(self.kept.nonzero()[0][place])
         return PredictionsError(self.path, problem, row=row + 1, column=column)
 
@@ -63,7 +63,7 @@ class ReadColumns(NamedTuple):
         return self._replace(columns=filtered, kept=kept)
 
     def single(self, name: str) -> "pyarrow.Array":
-        """Return a column; refuse one with several values in each row."""
+        """Return the column ``name``; refuse a column with several values in each row."""
         values = self.columns[name]
         if isinstance(values, Tensor):
             problem = f"must have one value in each row, but has {values.shape[1]}"
@@ -71,7 +71,7 @@ class ReadColumns(NamedTuple):
         return values
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers, or of texts of numbers, as float64 (n,): NaN where a value is missing.
+        """Return a column of numbers, or of texts that are numbers, as float64 (n,); missing values are NaN.
 
         Raises:
             PredictionsError: If a value is neither a number nor missing.
@@ -84,11 +84,11 @@ class ReadColumns(NamedTuple):
         if is_string(values.type):
             if self.decimal == ",":
                 values = compute.replace_substring_regex(values, DECIMAL_COMMA.pattern, r"\1.\2")
-            with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
+            with suppress(pyarrow.ArrowInvalid):  # Python, below, accepts more texts as numbers
                 values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
         if is_floating(values.type) or is_integer(values.type):
             filled = values.cast(pyarrow.float64(), safe=False).fill_null(np.nan)
-            return np.array(np.from_dlpack(filled))  # a copy, which may be written; `to_numpy` would import pandas
+            return np.array(np.from_dlpack(filled))  # a writable copy; `to_numpy` would import pandas
         numbers = []
         for place, value in enumerate(values.to_pylist()):
             number = np.nan if is_gap(value) else number_of(value)
@@ -101,7 +101,7 @@ class ReadColumns(NamedTuple):
         """Return columns of numbers, or one column of lists, as a matrix (n, columns).
 
         Raises:
-            PredictionsError: If another value is there, or lists have different lengths.
+            PredictionsError: If a value is not a number or a list, or lists have different lengths.
         """
         first = self.columns[names[0]]
         if isinstance(first, Tensor) and len(names) == 1:
@@ -119,7 +119,7 @@ class ReadColumns(NamedTuple):
         return torch.tensor(lists, dtype=torch.float64)
 
     def texts(self, name: str) -> "pyarrow.Array":
-        """Return a column as texts (n,), those of whole numbers without decimals; null where one is missing."""
+        """Return a column as texts (n,), null where a value is missing; whole numbers have no decimals."""
         import pyarrow
         from pyarrow import compute
         from pyarrow.types import is_floating
@@ -137,7 +137,7 @@ class ReadColumns(NamedTuple):
     def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
         """Return the code of each value of a column: int64 (n,).
 
-        The function returns the code of a value, or None if there is none; then an error begins with the ``rule``.
+        ``code_of`` returns the code of a value, or None for a bad value; the error then begins with ``rule``.
         """
         encoded = self.single(name).dictionary_encode(null_encoding="encode")
         places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
@@ -152,7 +152,7 @@ class ReadColumns(NamedTuple):
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
-"""Reads columns by name, some of which are numbers: all rows, or at least so many of the first ones."""
+"""A function that reads columns, given their names, those of numbers, and how many first rows suffice (None: all)."""
 
 
 @dataclass(frozen=True)
@@ -161,31 +161,31 @@ class FileTable:
 
     path: Path
     names: Sequence[str]
-    """Of the columns; `unnamed` ones if the file has none."""
+    """The names of the columns; `unnamed` makes them if the file has no names."""
     load: Load
     has_names: bool = True
     dialect: str = ""
     """A description of the format, if it is unusual."""
     delimiter: str = ","
     decimal: str = "."
-    """Of text."""
+    """The decimal mark of a text file."""
     load_types: "Callable[[], pyarrow.Table] | None" = None
-    """Of parquet: returns all columns with the types of the file."""
+    """A function that returns all columns of a parquet file with their types in the file."""
     counts_from_0: bool = False
-    """Whether labels are indices, as in the arrays of numpy and torch."""
+    """Whether labels are indices that count from 0, as in numpy and torch arrays."""
     classes: Sequence[str] = ()
     """The names of the classes in their order, if the file has an array of them."""
     joined: Sequence[str] = ()
     """The columns that a file of labels added."""
     label: str | None = None
-    """Of these, the labels, whatever other columns are called."""
+    """The column of labels among ``joined``, whatever other columns are called."""
     truth: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of these, degrees of truth instead, by class."""
+    """The columns of degrees of truth among ``joined``, by class, instead of ``label``."""
 
     def read(self, names: Sequence[str], *, numbers: Collection[str] = (), rows: int | None = None) -> ReadColumns:
-        """Return some columns: of all rows, or of at least some of the first ones.
+        """Read the columns ``names``: all rows, or at least the first ``rows`` rows.
 
-        The ``numbers`` among the columns of a text file are read as numbers where that is possible, which is faster.
+        In a text file, the columns ``numbers`` are read as numbers where that is possible, which is faster.
 
         Raises:
             PredictionsError: If the file cannot be read.
@@ -194,7 +194,7 @@ class FileTable:
             return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
-        """Return the first values of each column; of a column of arrays, lists."""
+        """Return the first values of each column; rows of an array are returned as lists."""
         most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
         values = {name: column[:most].tolist() for name, column in self.read(self.names, rows=most).columns.items()}
         if self.decimal == ",":
@@ -202,14 +202,14 @@ class FileTable:
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
-        """Refuse a table that lacks a column, and name the option that requests it."""
+        """Refuse a table that lacks one of ``names``; the message names the ``option`` that requests it."""
         for name in names:
             if name is not None and name not in self.names:
                 source = f" of {option}" if option else ""
                 raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
 
     def it_has(self) -> str:
-        """Return which columns the file has, for a message."""
+        """List the columns of the file for a message."""
         return f"it has {listed([name for name in self.names if name not in self.joined])}"
 
 
@@ -218,30 +218,30 @@ def _with_point(value: Any) -> Any:
 
 
 def unnamed(count: int) -> list[str]:
-    """Return the names of the columns of a file that does not name them."""
+    """Return names for the ``count`` columns of a file that has no names."""
     return [f"column {place}" for place in range(1, count + 1)]
 
 
 def listed(names: Sequence[str], most: int = 10) -> str:
-    """Return some names for a message."""
+    """List names for a message, at most ``most`` of them."""
     shown = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
 
 
 def choices(option: str, readings: Iterable[str | Sequence[str]]) -> str:
-    """Return the next steps of a refusal: an option with the value, or the values, of each of several readings."""
+    """Say for an error message how ``option`` chooses each of several possible readings of a file."""
     ways = (way(option, [each] if isinstance(each, str) else each) for each in readings)
     return "choose by " + " or ".join(ways)
 
 
 def way(option: str, values: Sequence[str]) -> str:
-    """Return an option with values as a shell reads it; many are cut."""
+    """Return ``option`` with ``values``, quoted for a shell; more than ten values are abbreviated."""
     text = shlex.quote(",".join(values if len(values) <= 10 else [*values[:3], "...", values[-1]]))
     return f"{option}={text}" if text.startswith("-") else f"{option} {text}"
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a value of a table; a missing one is empty."""
+    """Return the text of a value in a table; empty if the value is missing."""
     plain = value.as_py() if hasattr(value, "as_py") else value
     if plain is None or plain != plain:
         return ""
@@ -254,7 +254,7 @@ def is_gap(value: Any) -> bool:
 
 
 def numbers_in(value: Any) -> list[float] | None:
-    """Return the numbers of a list, or of the text of one such as ``[0.7, 0.3]``; None for anything else."""
+    """Return the numbers of a list, or of a text such as ``[0.7, 0.3]``; None for anything else."""
     if isinstance(value, str):
         text = value.strip()
         if not (text.startswith(("[", "(")) and text.endswith(("]", ")"))):
@@ -266,7 +266,7 @@ def numbers_in(value: Any) -> list[float] | None:
 
 
 def kind_of(values: Sequence[Any]) -> Kind:
-    """Return what the values of a column are; empty ones say nothing."""
+    """Return the kind of a column, judged by its values that are not missing."""
     filled = [value for value in values if not is_gap(value)]
     if not filled:
         return "empty"
@@ -279,7 +279,7 @@ def kind_of(values: Sequence[Any]) -> Kind:
 
 
 def number_of(value: Any) -> float | None:
-    """Return a number, or that of a text, which may end in a percent sign; None for anything else."""
+    """Return a number, or the number in a text, which may end in a percent sign; None for anything else."""
     if isinstance(value, str):
         value = value.strip().removesuffix("%")
     with suppress(TypeError, ValueError):
@@ -288,7 +288,7 @@ def number_of(value: Any) -> float | None:
 
 
 def column_of(values: Sequence[Any]) -> Column:
-    """Return the column of values of Python: a tensor of lists of numbers of one length, else an arrow array."""
+    """Convert Python values to a column: a tensor if all are lists of numbers of equal length, else an arrow array."""
     import pyarrow
 
     lists = [numbers_in(value) if isinstance(value, list) else None for value in values]
@@ -306,9 +306,9 @@ def _as_text(value: Any) -> str:
 
 
 def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
-    """Return the different texts of some columns of all rows; refuse more than ``most``.
+    """Return the different texts in all rows of some columns; refuse more than ``most`` texts.
 
-    A missing one is left out, or, if it ``has_gaps``, empty.
+    Missing values are left out, unless ``has_gaps`` is True: then they are an empty text.
     """
     distinct, read = set[str](), table.read(names)
     for name in names:

@@ -1,4 +1,4 @@
-"""Find the columns of scores, labels and names of trials by their meaning."""
+"""Find the columns of a detector's file that have the scores, the labels and the names of trials."""
 
 from collections.abc import Collection, Sequence
 from itertools import combinations, product
@@ -15,27 +15,27 @@ PAIR = ("enrollment", "test")
 
 
 class TrialRoles(NamedTuple):
-    """The columns of scores and of labels (empty if there are none), all further ones, and the requested groups."""
+    """The column of scores and the column of labels (each empty if there is none), and all other columns."""
 
     score: str
     label: str
     others: list[str]
     groups: dict[str, str]
-    """By the requested name."""
+    """The columns of groups, clusters and units, by the requested name."""
 
 
 def find_roles(
     table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
 ) -> TrialRoles:
-    """Return the columns of scores and of labels: by the options, or else by the only possible reading.
+    """Find the columns of scores and of labels: by the options, or else by the only possible reading.
 
-    A label has a name of labels, or else only words of targets and non-targets; numbers such as 0 and 1 are labels only
-    if no other column has two words or digits. A score has a name of scores, or else is the only column of numbers;
-    where a file has no header, whole numbers that look like ids or labels are none. ``has_label`` is None if a file
-    need not have labels.
+    The column of labels has a usual name for labels, or else contains only words for targets and non-targets. Numbers
+    such as 0 and 1 are labels only if no other column has exactly two words or digits. The column of scores has a usual
+    name for scores, or else is the only column of numbers. Without a header, whole numbers that look like ids or labels
+    are not scores. ``has_label`` is None if a file may lack labels.
 
     Raises:
-        PredictionsError: If there is none, or several readings are possible; the message names the options.
+        PredictionsError: If no reading or several are possible; the message names the options.
     """
     groups = {name: column_named(table, name, "--by") for name in options.by}
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
@@ -69,7 +69,7 @@ def find_roles(
 
 
 def column_named(table: FileTable, name: str, option: str = "") -> str:
-    """Return the column of a name; of a file without header, its number may be the name."""
+    """Return the column ``name`` (without a header, its number may be the name); refuse a missing column."""
     if not table.has_names and f"column {name}" in table.names:
         return f"column {name}"
     table.check_columns([name], option)
@@ -129,7 +129,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
 
 
 def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
-    """Return the groups of columns that may name trials, the most likely first."""
+    """Return the sets of columns whose texts may together name a trial, the most likely first."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
@@ -151,7 +151,7 @@ def in_words(
     unread: Sequence[str],
     options: ReadOptions,
 ) -> str:
-    """Return a sentence on how a file was read."""
+    """Describe in a sentence how a file was read."""
     negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
     parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
     parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]
@@ -159,5 +159,5 @@ def in_words(
 
 
 def names_shown(*names: str) -> str:
-    """Return names of columns for a sentence."""
+    """Quote the names of columns for a sentence."""
     return " and ".join(f'"{shown(name)}"' for name in names)

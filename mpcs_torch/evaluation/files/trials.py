@@ -1,4 +1,4 @@
-"""Trials of detectors: the values of their columns, with labels of the same file or of a list of trials."""
+"""Read the trials of a detector, with labels from the same file or from a list of trials."""
 
 from collections.abc import Sequence
 from itertools import chain, product
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MISSING = "is missing, or no number"
 COMPARED = 1000
-"""The number of names that are compared to find the columns by which two files match."""
+"""The number of names that are compared to find the columns by which two files can be matched."""
 DROP = "--missing drop leaves out such rows"
 
 
@@ -49,7 +49,7 @@ class TrialTable(NamedTuple):
     names: "pyarrow.Array | None"
     """(N,), all different; None if the file has no names of trials, or if they were not requested."""
     groups: dict[str, Groups]
-    """By column, the requested ones."""
+    """The requested groups, by column."""
     read: str = ""
     """A sentence on how the file was read."""
     unread: Sequence[str] = ()
@@ -69,12 +69,12 @@ def read_trials(
 
     Args:
         path: A table in any format, with a header or without: see `find_roles`.
-        options: How to read it. ``labels`` is a list of trials, matched by their names. A trial of the list needs a
-            score; scores of other trials are an error, but in the matrices of HDF5 they are ignored, as by BOSARIS.
+        options: How to read the file. ``labels`` is a list of trials, matched by name. Each of these trials needs a
+            score. Scores of other trials are an error, but are ignored in HDF5 matrices, as BOSARIS does.
         advance: Called with the number of rows of a file after it is read.
         both_kinds: Whether there must be target and non-target trials.
         named: Whether to read the names of the trials.
-        all_columns: Whether to read all other columns, as groups; two names of a trial are enrollment and test.
+        all_columns: Whether to read all other columns as groups. Two columns that name a trial are enrollment and test.
 
     Raises:
         PredictionsError: If a file cannot be read, can be read in several ways or in none, or a value breaks a rule.
@@ -118,22 +118,22 @@ def read_trials(
 
 
 class TrialColumns(NamedTuple):
-    """The columns of trials that were read, of all rows."""
+    """The columns that were read from a file of trials, with all rows."""
 
     table: FileTable
     roles: TrialRoles
     scores: NDArray[np.float64]
     naming: Sequence[tuple[str, ...]]
-    """Columns that may name rows together, the likeliest first."""
+    """The sets of columns whose texts may together name a row, the most likely first."""
     texts: dict[str, Any]
-    """By column: arrow arrays (N,), null where there is no text."""
+    """The texts by column: arrow arrays (N,), null where a text is missing."""
 
     def ids(self, names: Sequence[str]) -> RowIds:
-        """Return the names of the rows by some columns; refuse missing ones."""
+        """Return the ids of the rows, made of the texts in the columns ``names``; refuse a missing text."""
         return RowIds.of(ReadColumns(self.table.path, self.texts), names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
-        """Return 1 for each target, 0 for each non-target, -1 without a label; and the meaning of labels in words."""
+        """Return the kind of each row (1 target, 0 non-target, -1 no label), and a phrase on what the labels mean."""
         column, path = self.roles.label, self.table.path
         encoded = self.texts[column].dictionary_encode("encode")
         codes = np.from_dlpack(encoded.indices)
@@ -164,7 +164,7 @@ class TrialColumns(NamedTuple):
         return np.asarray(self.texts[column].is_null())
 
     def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
-        """Return the groups of the rows that are kept, in the order in which they occur; None keeps missing names."""
+        """Return the groups of kept rows. A missing name is an error for clusters, "(none)" for groups, else ""."""
         if is_cluster and (is_gap := self.is_gap(column) & kept).any():
             raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
         texts = self.texts[column].filter(kept)
@@ -175,7 +175,7 @@ class TrialColumns(NamedTuple):
 def read_columns(
     table: FileTable, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
-    """Read scores, labels and other columns of text of all rows, and the columns that may name the rows."""
+    """Read the scores as numbers, and the label, ``coded`` and ``naming`` columns as texts, for all rows."""
     names = [*filter(None, dict.fromkeys([roles.label, *coded, *chain(*naming)]))]
     columns = table.read([*filter(None, [roles.score]), *names], numbers=[roles.score])
     scores = columns.numbers(roles.score) if roles.score else np.empty(0)
@@ -184,7 +184,7 @@ def read_columns(
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the columns by whose names trials match those of a list, and the place in the list of each, or -1.
+    """Find the columns whose names match a list of trials; return them, and each row's index in the list, or -1.
 
     Raises:
         PredictionsError: If no names match, a name is repeated, or a trial of the list is missing.
@@ -206,7 +206,7 @@ def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, .
 
 
 def _unique_names(read: TrialColumns) -> tuple[str, ...]:
-    """Return the first columns that name each trial once; refuse those of a header if they do not."""
+    """Return the first set of columns whose names all differ; refuse repeated names if the file has a header."""
     for names in read.naming:
         ids = read.ids(names)
         if not ids.repeated():
@@ -224,7 +224,7 @@ def _kept(
     targets: NDArray[np.int8],
     options: ReadOptions,
 ) -> tuple[NDArray[np.bool_], list[str]]:
-    """Return the rows that are trials with a label and a score, and how many are not, in words."""
+    """Return a mask of the rows with a label and a score, and phrases that count the other rows."""
     kept, is_other = (targets >= 0) & ~np.isnan(read.scores), places < 0
     for name in (options.cluster, options.unit):
         if name is not None and options.missing == "drop":

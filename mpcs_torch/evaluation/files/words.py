@@ -1,4 +1,4 @@
-"""The words by which columns and labels are known: the one list of names that every command goes by."""
+"""The words by which all commands recognize columns and labels."""
 
 import re
 from collections.abc import Sequence
@@ -17,47 +17,47 @@ LABELS = _words(
     "actualclass actuallabel y class classlabel classid labelid targetlabel reference referencelabel expected "
     "expectedlabel annotation annotated obs observed istarget key"
 )
-"""Of a column of labels."""
+"""The usual names of a column of labels."""
 DECISIONS = _words(
     "decision decisions pred preds prediction predictions predicted predictedlabel predictedclass predlabel predclass "
     "predictedlabels ypred yhat predid argmax top1 topclass modelprediction modeloutput output response judgement "
     "judgment verdict"
 )
-"""Of a column of predicted labels."""
+"""The usual names of a column of predicted labels."""
 POSITIVE = _words(
     "probability prob probs proba p score scores yscore yscores yprob yproba yhat ypred pred preds prediction "
     "predictions predicted llr logit logits output similarity distance oofproba oofpred oof cosine predprob "
     "predproba predictedprob predictedprobability"
 )
-"""Of a column with one number in each row: the probability or score of the positive class."""
+"""The usual names of a column with the probability or score of the positive class."""
 IDS = _words(
     "id ids index idx rowid sampleid imageid imgid uid uuid guid filename file files path image img name utt utterance "
     "uttid trial trialid segment segmentid uniqueid"
 )
 IDLE = _words("binary multi multiclass column col value name idx index num int str encoded code")
-"""Words in a name that say nothing of its meaning."""
+"""Words in the name of a column that say nothing about its meaning."""
 NO_PROBABILITY = _words(
     "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr"
 )
-"""Words in the name of a number that is no probability of a class."""
+"""Words in the name of a column of numbers that are not probabilities of a class."""
 DENIALS = _words("non not no neg negative false normal healthy control absent benign clean background other")
-"""Words in the name of a number that may be the probability of the negative class."""
+"""Words in the name of a column that may have the probability of the negative class."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na>")
 """Words for a missing value, unless one is the name of a class."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
-"""Of an array of the names of classes."""
+"""The usual names of an array of class names."""
 TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
-"""The prefixes of columns with a degree of truth, or votes, for each class."""
+"""The usual prefixes of columns with a degree of truth, or votes, for each class."""
 TARGETS = _words("1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match")
 NONTARGETS = _words(
     "0 -1 nontarget non-target nontgt spoof impostor imposter fake attack dead negative neg no false f nonmated "
     "non-mated different nonmatch non-match"
 )
-"""The label of a target, or of a non-target, in any case."""
+"""The usual labels of targets and of non-targets, in lower case."""
 DECISION = "decision"
-"""The column of decisions that `mpcs decide apply` writes."""
+"""The name of the column of decisions that `mpcs decide apply` writes."""
 WRITTEN = (DECISION, "risk", "cost", "reason", "best")
-"""The columns that it adds to those of the predictions."""
+"""The names of the columns that `mpcs decide apply` adds to a file of predictions."""
 
 
 def words_of(name: str) -> list[str]:
@@ -72,21 +72,21 @@ def plain(name: str) -> str:
 
 
 def is_index(name: str) -> bool:
-    """Return whether a name is that of an index, or of rows."""
+    """Return whether a name is usual for a column of ids or an index."""
     return plain(name) in IDS or name.startswith(("Unnamed:", "__index_level_"))
 
 
 def is_column_name(name: str) -> bool:
-    """Return whether a text is the usual name of a column."""
+    """Return whether a text is a usual name of a column."""
     return plain(name) in LABELS | DECISIONS | POSITIVE | IDS
 
 
 def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
-    """Return the names that are among some words."""
+    """Return the names whose `plain` form is among ``words``."""
     return [name for name in names if plain(name) in words]
 
 
 def polarity_of(value: Any) -> int | None:
-    """Return 1 for the word of a target, 0 for that of a non-target, None for anything else."""
+    """Return 1 for a word for targets, 0 for a word for non-targets, None for anything else."""
     text = "" if value is None else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
     return 1 if text in TARGETS else 0 if text in NONTARGETS else None

@@ -1,4 +1,4 @@
-"""Write tables: trials in each format, and copies of files with other columns."""
+"""Write tables: trials in several formats, and copies of files with changed columns."""
 
 import csv
 import zipfile
@@ -25,23 +25,23 @@ from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
 RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
-"""The formats that hold all columns of trials."""
+"""The formats that can hold all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 Columns = dict[str, Any]
-"""By name, the values of all rows: an array or a list."""
+"""The columns by name, each an array or a list with the values of all rows."""
 
 
 def copy_table(
     table: FileTable, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
 ) -> None:
-    """Copy a file with columns that are replaced or added; all others keep their names, order and texts.
+    """Copy a file, and replace or add columns; all other columns keep their names, order and texts.
 
     Args:
-        table: The file.
-        out: The file to write, in one step: parquet by its suffix, arrays as npz or pt of such a file, else text with
-            the delimiter of the file, and with a header if the file has one.
-        change: Returns new columns, from all columns as text.
+        table: The file to copy.
+        out: The file to write atomically. A suffix of parquet (or, for a file of arrays, of npz or pt) is the format;
+            otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
+        change: A function that returns the new columns from all columns of ``table``.
         left_out: Columns that are not copied.
 
     Raises:
@@ -60,7 +60,7 @@ def copy_table(
 
 
 def check_copy(table: FileTable, out: Path) -> None:
-    """Refuse a file that names a format in which a table cannot be copied."""
+    """Refuse ``out`` if its suffix names a format to which ``table`` cannot be copied."""
     has_arrays = table.path.suffix.lower() in ARRAYS
     if out.suffix.lower() in OTHER_FORMATS and not (has_arrays and out.suffix.lower() in WRITERS):
         other = ", or as arrays .npz or .pt" if has_arrays else ""
@@ -100,7 +100,7 @@ def _arrow(values: Any) -> Any:
 def write_text(
     file: BinaryIO, columns: Columns, *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
 ) -> None:
-    """Write columns with a delimiter; a space separates texts that have no white space."""
+    """Write columns as delimited text; if the delimiter is a space, texts must not contain white space."""
 
     def cell(value: Any) -> str:
         if value is None or value != value:
@@ -124,23 +124,23 @@ WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
     ".npz": _write_arrays,
     ".pt": partial(_write_arrays, is_torch=True),
 }
-"""By suffix; anything else is text."""
+"""The function that writes each format, by suffix; any other suffix means text."""
 
 
 def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> list[str]:
-    """Write trials so that `read_trials` reads them again. Files are replaced whole, and none if one fails.
+    """Write trials so that `read_trials` can read them. No file is replaced until all are written.
 
     Args:
-        path: The file to write. csv, parquet and npz hold scores, labels and all columns of groups; text in Kaldi's
-            format, for any other suffix, holds the scores of enrollment and test.
-        table: The trials, and as groups the columns to write.
-        trials: For text, the list of the trials with their labels.
+        path: The file to write. csv, parquet and npz hold scores, labels and groups. Any other suffix means text in
+            Kaldi's format: the names of enrollment and test and the score of each trial.
+        table: The trials; each of their groups is written as a column.
+        trials: The file for the list of trials with their labels, which text needs.
 
     Returns:
-        The columns that the format has no place for.
+        The names of the columns that the format cannot hold.
 
     Raises:
-        PredictionsError: If the format needs columns that there are not, or cannot hold a name.
+        PredictionsError: If the format needs columns that are missing, or cannot hold a name.
     """
     for column, group in table.groups.items():
         if column in RESERVED:
@@ -168,7 +168,7 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
 
 
 def _columns(table: TrialTable, names: Sequence[str] = ()) -> Columns:
-    """Return the columns named, or else all of groups, the scores and the labels."""
+    """Return the columns ``names``; by default, all groups, the scores and the labels."""
     columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
     columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
     return {name: columns[name] for name in names or columns}
@@ -181,7 +181,7 @@ def _texts(groups: Groups) -> Any:
 
 
 def _pair_writer(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
-    """Return the writer of the scores or of the labels of enrollment and test, if text can hold their names."""
+    """Return a function that writes enrollment, test and ``column``; refuse names that contain white space."""
     for name in PAIR:
         rule = "must have no white space in text"
         _check_texts(path, name, table.groups[name], rule, lambda text: text.split() == [text])
