@@ -36,7 +36,7 @@ class FlagGroup(TyperGroup):
     """A group whose options are all flags, --help among them."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the options with the default False instead of None, because Typer imports pydantic to convert None."""
+        """Return the options with False instead of None as the default: to convert None, Typer imports pydantic."""
         params = super().get_params(ctx)
         for option in params:
             option.default = option.default or False
@@ -52,7 +52,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _describe(command: Any) -> None:
-    """Take the help of a command from its docstring, with lines joined, and that of its options from Args."""
+    """Take the help of a command from its docstring, with lines joined, and the help of its options from Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
@@ -61,7 +61,7 @@ def _describe(command: Any) -> None:
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Refuse an option of one value that is given twice: Click would silently take the last value."""
+    """Refuse an option that takes one value but is given twice: Click would silently take the last value."""
     parsed = command.parse_args
 
     def parse_args(ctx: Any, args: list[str]) -> Any:

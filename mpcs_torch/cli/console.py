@@ -40,12 +40,12 @@ class CommandLine:
     json: bool = False
     overwrite: bool = False
     mute: Sequence[str] = ()
-    """Codes of warnings."""
+    """The codes of warnings to leave out."""
     read: list[str] = field(default_factory=list)
     """Sentences on how each file was read."""
 
     def begin(self, arguments: Sequence[str]) -> None:
-        """Forget the options of an earlier command line."""
+        """Set the arguments, and reset the options of an earlier command line."""
         self.__dict__.update(vars(CommandLine(tuple(arguments))))
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ def print_result(plain: Any, *parts: Table | str) -> None:
         return
     if isinstance(plain, dict) and COMMAND_LINE.read:
         plain = {"read": COMMAND_LINE.read, **plain}
-    typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # of paths, their text
+    typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # paths become text
 
 
 def print_scores(

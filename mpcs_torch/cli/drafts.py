@@ -44,7 +44,7 @@ class LabelledPoints(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A draft, and what is shown beside it."""
+    """A draft of a concern, with the notes and the figure that are shown beside the draft."""
 
     spec: ConcernSpec
     notes: Sequence[Table | str] = ()
@@ -106,7 +106,7 @@ def read_samples(path: Path) -> LabelledPoints:
 
 
 def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
-    """Return flat points with their labels, after checking every rule; name the classes by number if need be."""
+    """Check every rule, and return flat points with their labels; classes without names are named by number."""
     points, labels = arrays["inputs"], arrays["labels"]
     classes = arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str))
 
@@ -136,10 +136,10 @@ def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
 
 
 def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
-    """Project samples to two dimensions by t-SNE: of a large data set, 3000 that the seed draws.
+    """Project samples to two dimensions by t-SNE; of a large data set, ``seed`` draws 3000 samples.
 
-    The first seed starts from the principal components, as is scikit-learn's default; because every such start is the
-    same, the other seeds start from random positions.
+    Seed 0 starts from the principal components, as is scikit-learn's default. This start is always the same, so the
+    other seeds start from random positions.
     """
     chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:3000]
     from sklearn.manifold import TSNE
@@ -150,10 +150,10 @@ def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
 
 
 def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any) -> Draft:
-    """Draft from the neighbours in t-SNE runs of samples.
+    """Draft a concern from the neighbours of samples in t-SNE runs.
 
-    The figure is the first run. The notes list the pairs of the draft and those that only single runs release, and how
-    many runs agree on each. The rule is that of `spec_from_neighbours`.
+    The figure shows the first run. The notes list the pairs that the draft or any single run releases, and how many
+    runs agree on each pair. ``rule`` has the arguments of `spec_from_neighbours`.
     """
     from mpcs_torch.plots.samples import embedding_figure
 
@@ -175,7 +175,7 @@ def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any)
 
 
 def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Table | str]:
-    """List the pairs of the draft and those that only single runs release, with their share of neighbours."""
+    """List the pairs that the draft or any single run releases, with their shares of neighbours."""
     mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     listed = ((counts > 0) | drafted).triu(1).nonzero().tolist()
@@ -194,14 +194,14 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Tabl
 
 
 def from_tree(path: str, *, classes: str | None, max_distance: int, factor: float) -> Draft:
-    """Draft from a YAML file of nested classes."""
+    """Draft a concern from a YAML file of nested classes."""
     names = None if classes is None else _names(classes)
     tree = read_yaml_file(Path(path)).value
     return Draft(spec_from_tree(tree, classes=names, max_distance=max_distance, factor=factor))
 
 
 def from_costs(path: str, *, dangerous: float | None) -> Draft:
-    """Draft from a table of costs with the class names in its first row."""
+    """Draft a concern from a table of costs with the class names in its first row."""
     table = open_table(Path(path))
     costs = table.read(table.names).matrix(table.names).tolist()
     names = table.names if table.has_names else [text_of(name) for name in costs.pop(0)]
@@ -209,7 +209,7 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
 
 
 def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> Draft:
-    """Draft from class names from low to high, separated by commas."""
+    """Draft a concern from class names in order from low to high, separated by commas."""
     return _with_threshold(spec_from_order(_names(classes), under=under, over=over), dangerous)
 
 
@@ -229,4 +229,4 @@ DRAFTS: Mapping[str, Callable[..., Draft]] = {
     "costs": from_costs,
     "order": from_order,
 }
-"""By the source of the draft; each takes the input and options of ``mpcs concern suggest``."""
+"""The functions that make drafts, by source; each takes the input and the options of ``mpcs concern suggest``."""

@@ -29,7 +29,7 @@ def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path)
 
 
 def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None) -> None:
-    """Refuse published records that cannot be read, and folders that hold a run or an evaluation already."""
+    """Raise an error if published records cannot be read, or if a folder already has a run or an evaluation."""
     for path in published:
         read_records(path)
     check_free([out / name for name in names], overwrite=COMMAND_LINE.overwrite)

@@ -1,4 +1,4 @@
-"""Print errors as one message: those of the user, interrupts and bugs."""
+"""Print each error as one message, whether it is the user's, an interrupt or a bug."""
 
 import traceback
 import warnings

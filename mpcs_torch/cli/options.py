@@ -30,7 +30,7 @@ def concern_option(text: str) -> Any:
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser of a YAML file: a path, which has a dot or a slash, or the name of a file of the package."""
+    """Return a parser for the path of a YAML file, which has a dot or a slash, or the name of a packaged file."""
 
     def file_of(text: str) -> Path:
         shown, path = printable(text), Path(text)
@@ -113,7 +113,7 @@ DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)
 FILE = typer.Option(exists=True, dir_okay=False)
 """An option for an existing file."""
 Calibration = Literal["temperature", "vector", "none"]
-"""A calibration before deciding."""
+"""The kinds of calibration before deciding."""
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[
@@ -127,9 +127,9 @@ Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add shared options to a verb, and check its files before it begins.
 
-    Options of `READING` become its argument ``reading``; `COMMAND_LINE` keeps those of `PRINTING`. A file that need not
-    exist is an output. An output that is also ``writable`` is updated rather than replaced. With ``in_place``, an
-    output may be one of the inputs.
+    Options of `READING` become the argument ``reading`` of the verb; `COMMAND_LINE` keeps options of `PRINTING`. A file
+    option whose file need not exist is an output. An output that is also ``writable`` is updated rather than replaced.
+    With ``in_place``, an output may be one of the inputs.
     """
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
@@ -194,7 +194,7 @@ def option_name(name: str) -> str:
 
 
 def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each output: by `check_out`, and that it is neither an input nor the output of another option."""
+    """Check each output by `check_out`, and check that it is neither an input nor the output of another option."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
@@ -225,7 +225,7 @@ def check_out(
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
-    """Refuse the first option that was given, which is neither None nor False."""
+    """Refuse the first of ``options`` that was given, so that its value is neither None nor False."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise typer.BadParameter(problem, param_hint=option_name(name))

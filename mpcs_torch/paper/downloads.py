@@ -57,7 +57,7 @@ def get(name: str, root: Path) -> None:
 
 
 def status(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the state of the sets of the paper's experiments, and of other UCR sets in the data root."""
+    """Yield the name and state of each set of the paper's experiments, and of each other UCR set in the data root."""
     for name in ("iris", "digits", "breast_cancer", "wine"):
         yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())

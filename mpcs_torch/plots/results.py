@@ -19,9 +19,9 @@ class Panel(NamedTuple):
 
     name: str
     values: Mapping[str, Sequence[Effect]]
-    """By row, such as a group: the effect of each model, NaN if missing. All panels have the same rows."""
+    """The effect of each model, by row, such as a group; NaN if missing. All panels have the same rows."""
     differences: Mapping[str, Effect]
-    """By pair of models; empty if they are not compared by the metric."""
+    """The difference of each pair of models; empty if models are not compared by this metric."""
 
 
 def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:

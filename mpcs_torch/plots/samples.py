@@ -14,11 +14,11 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import canvas, literal
 
 SIDE = 1.4
-"""Inches."""
+"""The height of a thumbnail, in inches."""
 
 
 def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
-    """Return the kind of a sample that can be drawn: image (1 or 3, H, W) or (H, H), or series (steps, channels)."""
+    """Return the kind of a sample: image, (1 or 3, H, W) or (H, H); series, (steps, channels); or None for neither."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
     if len(shape) == 2 and shape[0] >= 8:  # shorter rows of numbers are features, not a series
@@ -51,7 +51,7 @@ NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=l
 
 
 def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
-    """Write a label beside each point, at the nearest place where it covers no other label; call it last."""
+    """Write a label beside each point, at the nearest place where it covers no other label, after all else is drawn."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # no page of a report needs it
 
     drawn = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used
@@ -82,7 +82,7 @@ def _place(note: Annotation, axes: Axes, taken: Sequence[Bbox], renderer: Render
 def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:
     """Draw samples in two dimensions, coloured by class, and a line between the medians of released classes.
 
-    Classes without samples are left out, and names for which there is no room.
+    Classes without samples are left out, as are names for which there is no room.
     """
     figure, axes = canvas(7, "Lines: pairs that the suggestion releases", width=8, xticks=[], yticks=[])
     axes.spines[:].set_visible(True)

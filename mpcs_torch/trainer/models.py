@@ -103,4 +103,4 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "rnn": rnn,
     "lstm": lstm,
 }
-"""Called with the shape of one input and the number of classes; a config sets their keyword-only arguments."""
+"""The models by name; each is called with the shape of one input, the number of classes and the config's keywords."""

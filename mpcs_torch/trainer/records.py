@@ -40,7 +40,7 @@ class RecordWriter:
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read a records file, or a published one, which has fewer columns.
+    """Read the records file of a run, or a published records file, which has fewer columns.
 
     A last line without a newline, from an interrupted run, is ignored because its last number may be truncated.
 
