@@ -32,7 +32,7 @@ def require(is_kept: object, rule: str, value: object) -> None:
 
 
 class _Short(reprlib.Repr):
-    """`repr` that stops early: a hostile value may be huge or deeply nested."""
+    """A `repr` that stops early, because a hostile value may be huge or deeply nested."""
 
     def __init__(self) -> None:
         super().__init__()

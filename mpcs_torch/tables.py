@@ -10,7 +10,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows of text cells."""
+    """A table of text cells: a header and rows."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -29,7 +29,7 @@ VERBS = (
     "concern",
     "metrics",
 )
-"""``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.verbs.NAME``."""
+"""The verbs; ``mpcs_torch.cli.verbs.NAME`` defines NAME: a function, or a Typer with several functions."""
 
 
 class FlagGroup(TyperGroup):
@@ -44,7 +44,7 @@ class FlagGroup(TyperGroup):
 
 
 def group_of_commands(text: str) -> typer.Typer:
-    """Return a verb with commands of its own; without a command, it shows its help."""
+    """Return a verb that has several commands. Without a command, the verb shows its help, ``text``."""
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 
@@ -117,10 +117,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def mpcs(
     *,
-    version: Annotated[  # read by its callback
+    version: Annotated[  # its callback reads the value
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[  # read by the group
+    debug: Annotated[  # `VerbGroup.invoke` reads the value
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:

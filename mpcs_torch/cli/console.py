@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a verb without results starts without torch
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON lacks, by None, in dictionaries and sequences too."""
+    """Replace NaN and infinity, which JSON lacks, by None, also inside dictionaries and sequences."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -103,13 +103,13 @@ def heading(text: str) -> str:
 
 
 def note(*messages: str) -> None:
-    """Print messages that are not results, unless --quiet was given; with --json, on standard error."""
+    """Print messages that are not results, unless --quiet was given. With --json, they go to standard error."""
     for message in () if COMMAND_LINE.quiet else messages:
         say(message, err=COMMAND_LINE.json)
 
 
 def print_reading(*sentences: str) -> None:
-    """Print how files were read, each sentence once, also with --quiet; with --json, on standard error."""
+    """Print sentences on how files were read, each once, even with --quiet. With --json, they go to standard error."""
     for sentence in dict.fromkeys(sentences):
         if sentence not in COMMAND_LINE.read:
             COMMAND_LINE.read.append(sentence)
@@ -117,7 +117,7 @@ def print_reading(*sentences: str) -> None:
 
 
 def print_result(plain: Any, *parts: Table | str) -> None:
-    """Print a result: its plain values with --json, else its texts and tables."""
+    """Print a result: with --json, ``plain`` as JSON, else ``parts``, its texts and tables."""
     show(*parts)
     if not COMMAND_LINE.json:
         return
@@ -129,7 +129,7 @@ def print_result(plain: Any, *parts: Table | str) -> None:
 def print_scores(
     result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
 ) -> None:
-    """Print all values of a result, and which requirements are met; with --json, also the values of ``beside``."""
+    """Print all values of a result, and whether requirements are met; with --json, also the values of ``beside``."""
     from mpcs_torch.evaluation.requirements import table_of
 
     plain = dict[str, Any]()

@@ -36,11 +36,11 @@ class LabelledPoints(NamedTuple):
     """Points with the class of each."""
 
     points: Tensor
-    """(N, D), float32, finite."""
+    """The points, (N, D), float32, finite."""
     labels: Tensor
-    """(N,), int64 in [0, C)."""
+    """The class of each point, (N,), int64 in [0, C)."""
     class_names: tuple[str, ...]
-    """C different names."""
+    """The names of the C classes, all different."""
 
 
 class Draft(NamedTuple):
@@ -96,7 +96,7 @@ def read_samples(path: Path) -> LabelledPoints:
                 arrays[name] = np.asarray(archive[name])
     except FileRuleError:
         raise
-    except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
+    except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds of errors
         reason = f"{name} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
         raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
     for needed in ("inputs", "labels"):
@@ -119,7 +119,7 @@ def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
     are_labels = labels.shape == points.shape[:1] and labels.dtype.kind in "iu"
     check(are_labels, f"labels must be {len(points)} integers, one for each row of inputs", labels)
     check(classes.ndim == 1 and classes.dtype.kind == "U", "classes must be a list of names", classes)
-    with np.errstate(over="ignore"):  # becomes infinite, which is refused
+    with np.errstate(over="ignore"):  # numbers that overflow become infinite, and are refused below
         flat = points.reshape(len(points), -1).astype(np.float32)
     if not np.isfinite(flat).all():
         row, column = np.argwhere(~np.isfinite(flat))[0]
@@ -129,9 +129,9 @@ def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
         raise DataError(f"{source}: labels must be from 0 to {len(classes) - 1}, but has {wrong}")
     try:
         names = tuple(map(str, classes if "classes" in arrays else classes[: labels.max() + 1]))
-    except (SystemError, ValueError):  # how numpy says that a character does not exist
+    except (SystemError, ValueError):  # numpy's errors for a character that does not exist
         raise DataError(f"{source}: classes must be names of valid characters") from None
-    ConcernSpec(names)  # refuses too few, or equal ones
+    ConcernSpec(names)  # refuses too few names, and equal names
     return LabelledPoints(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
 
 

@@ -15,7 +15,7 @@ EXTRA_OF = {
     **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
     "h5py": "hdf5",
 }
-"""The extra of this package that installs a missing module, by the name of the module."""
+"""The name of the extra of this package that installs a missing module, by the name of the module."""
 
 
 @contextmanager

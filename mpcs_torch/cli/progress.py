@@ -1,4 +1,4 @@
-"""Progress on standard error: bars on a terminal, a line each minute in a file, nothing for `--quiet`."""
+"""Progress on standard error: bars on a terminal, a line each minute in a file, nothing with `--quiet`."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # verbs that start without torch show progress, too
 
 COUNT = "{task.completed:.0f}/{task.total}"
 LINE_SECONDS = 60
-"""The time between two lines in a file."""
+"""The time between two lines of progress in a file, in seconds."""
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
 
 
 class _Lines:
-    """Print a line about the progress each `LINE_SECONDS`."""
+    """Print a line about the progress at most every `LINE_SECONDS` seconds."""
 
     def __init__(self, name: str, total: int | None) -> None:
         self._name, self._total, self._done = name, total, 0

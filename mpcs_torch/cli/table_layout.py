@@ -1,4 +1,4 @@
-"""Fit a table to the width of a terminal: the width of each column, and columns that move below the others."""
+"""Fit a table to the width of a terminal: set the width of each column, and move columns below the others."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
 
 GAP = 2
-"""Spaces between columns."""
+"""The number of spaces between columns."""
 NARROWEST = 16
 """The length up to which words are not broken, and the least width of the first column."""
 READABLE = 30
@@ -31,7 +31,7 @@ class Column(NamedTuple):
     cells: Sequence[str]
     is_number: bool
     wanted: int
-    """The width at which nothing is wrapped."""
+    """The least width at which no cell is wrapped."""
     least: int
     """The width below which the column is not readable; a number is never wrapped."""
 
@@ -52,7 +52,7 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 
 def _column(texts: list[str], narrowest: int) -> Column:
-    """Return a column from its header and cells; a column of text is no narrower than ``narrowest``."""
+    """Return a column from ``texts``, its header and cells; wide text gets at least the width ``narrowest``."""
     header, *cells = texts
     numbers = [cell for cell in cells if cell not in ("", "-")]
     is_number = any(cells) and all(

@@ -142,7 +142,7 @@ class Reproduction:
 def reproduce_experiment(
     name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
 ) -> Reproduction:
-    """Run an experiment in a folder, and compare it with its published record, if ``records`` has one."""
+    """Run an experiment in ``folder``, and compare it with its published record in ``records``, if there is one."""
     config = experiment_config(name)
     data = config.data.load(data_root)
     start = time.perf_counter()

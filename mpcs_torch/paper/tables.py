@@ -28,10 +28,10 @@ class MeanOverRuns:
     mean: float
     low: float
     high: float
-    """The end of the interval; ``low`` is its start."""
+    """The upper end of the interval; ``low`` is its lower end."""
     lowest: float
     highest: float
-    """The value of the highest run; ``lowest`` is that of the lowest."""
+    """The highest value of a run; ``lowest`` is the lowest value."""
 
 
 def mean_interval(values: Sequence[float]) -> MeanOverRuns:
@@ -51,7 +51,7 @@ def spearman(records: Sequence[Record], column: str, other: str) -> float:
 
 
 def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Compute the correlation of each benchmark with MPCS, counted as in the published runs."""
+    """Compute the correlation of each benchmark with MPCS, which is counted as in the published runs."""
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 

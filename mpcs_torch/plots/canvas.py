@@ -1,4 +1,4 @@
-"""The size, colours, texts and legends of figures: readable where a figure fills the screen of a phone."""
+"""The size, colours, texts and legends of figures, which must be readable on the screen of a phone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill, wrap
@@ -75,7 +75,7 @@ def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
 
 
 def page_colours(*, is_dark: bool) -> str:
-    """Return the colours of a page as declarations of a stylesheet."""
+    """Return the light or dark colours of a page as CSS declarations."""
     return " ".join(f"--{name}: {shades[is_dark]};" for name, shades in PAGE.items())
 
 
@@ -85,7 +85,7 @@ def shown_number(value: float) -> str:
 
 
 def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
-    """Break a title that is wider than a figure; cut its middle if it has more lines than ``most``."""
+    """Break ``text`` into lines of ``width`` characters; cut its middle if it needs more than ``most`` lines."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
 
@@ -154,7 +154,7 @@ def legend_below(
     if columns is None:
         columns = 2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1  # side by side
     rows = -(-len(handles) // columns)
-    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # less than a row takes: labels would lie over it
+    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # with less, labels would lie over the legend
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
     return figure
 

@@ -1,4 +1,4 @@
-"""Errors of decided samples over coverage."""
+"""A figure of the errors of decided samples over coverage, the share of samples that are decided."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Detectors: DET curves on probit axes, ROC curves, score distributions, and Bayes errors over all operating points."""
+"""Figures of detectors: DET curves on probit axes, ROC curves, score histograms, and curves of Bayes errors."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -22,7 +22,7 @@ from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below,
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Thin a line through points (K,) in [0, 1] to the first and the last point in each cell of a fine grid."""
+    """Keep, of a line through K points in [0, 1], the first and the last point in each cell of a fine grid."""
     cells = torch.stack([_cells_of(x), _cells_of(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -225,7 +225,7 @@ BINS = 100
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
-    """Draw the densities of the scores of targets and non-targets, and the threshold of equal errors.
+    """Draw the densities of the scores of targets and non-targets, and the threshold with equal error rates.
 
     Infinite scores are drawn in the outer bins. ``rates`` is the result of `functional.detection_curve`.
     """

@@ -1,4 +1,4 @@
-"""Effects with their intervals, one row for each: differences, and the values of groups."""
+"""Figures of effects with their intervals, one per row: differences, and the values of groups."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -13,7 +13,7 @@ from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 Effect = tuple[float, float, float]
 """A value and the two ends of its interval; NaN if missing."""
 MAX_ROWS = 40
-"""The number of subjects that fit a figure."""
+"""The most subjects that fit a figure."""
 MAX_NAME = 20
 """The most characters of a subject's name if several panels stand side by side."""
 

@@ -11,7 +11,7 @@ from mpcs_torch.plots.canvas import grid, legend_below, literal
 from mpcs_torch.plots.forest import MAX_NAME, Effect, draw_differences, draw_models
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
-"""Inches: the width of a panel; the height of a row, which grows by half for each further model; room for texts."""
+"""The width of a panel, the height of a row (half of it more for each further model) and room for texts, in inches."""
 
 
 class Panel(NamedTuple):

@@ -60,7 +60,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         for epoch in list(values)[len(values) // 2 :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
-    # A wide range of mostly small values has a logarithmic scale. A narrow range of later values fills the axis.
+    # The scale is logarithmic for a wide range of mostly small values. A narrow range of later values fills the axis.
     if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

@@ -33,14 +33,14 @@ def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) 
 
 
 def run_in_child(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a function in a new process, which an interrupt kills."""
+    """Call a function in a new process, and return its result; an interrupt kills the process."""
     with _pool(1) as pool:
         return pool.submit(function, *arguments).result()
 
 
 @contextmanager
 def _pool(processes: int, threads: int | None = None) -> Iterator[ProcessPoolExecutor]:
-    # Spawned, because a fork may hang after torch has used threads.
+    # Processes are spawned, because forked ones may hang after torch has used threads.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin, initargs=(threads,))
     try:
         yield pool
@@ -48,7 +48,7 @@ def _pool(processes: int, threads: int | None = None) -> Iterator[ProcessPoolExe
         for worker in (pool._processes or {}).values():
             worker.kill()
         raise
-    finally:  # not a with statement, whose shutdown does not cancel
+    finally:  # instead of a with statement, which would not cancel waiting tasks
         pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -23,7 +23,7 @@ class LostProcessError(MpcsError, RuntimeError):
 
 
 class OtherProcessError(MpcsError, RuntimeError):
-    """Another process of the run failed, and prints the error."""
+    """Another process of the run failed; that process prints the error."""
 
     is_printed_elsewhere = True
 

@@ -46,7 +46,7 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
 
 
 def cut_of_dangerous(demo: Demonstration) -> Effect:
-    """Return the share of dangerous errors that the recommended recipe avoids."""
+    """Return the share of the plain run's dangerous errors that the recommended recipe avoids, with its interval."""
     return demo.effect(lambda ours, theirs: 1 - ours / theirs, "dangerous")
 
 

@@ -24,7 +24,7 @@ from mpcs_torch.trainer.result import TrainedRun
 
 @dataclass(frozen=True)
 class EpochPredictions:
-    """The predictions of an epoch for the test samples."""
+    """The predictions of the model of one epoch for the test samples."""
 
     logits: Tensor
     """The logits of the test samples, (N, C), finite."""
@@ -43,7 +43,7 @@ class EpochPredictions:
 
     @cached_property
     def scores(self) -> ClassifierScores:
-        """The counts by class, with intervals for independent samples."""
+        """The scores of the predictions, with intervals for independent samples."""
         metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
         return evaluate(self.probs, self.labels, concern=self.concern, metrics=metrics).first
 
@@ -71,7 +71,7 @@ class EpochPredictions:
         cost = confidence * weights * (decisions != self.labels)
         names = [printable(name) for name in self.concern.classes]
         shown: list[dict[str, object]] = []
-        for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # a look takes a minute
+        for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # few enough to look at
             if not cost[place] > 0:
                 break
             pair = int(self.labels[place]), int(decisions[place])

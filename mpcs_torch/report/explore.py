@@ -76,7 +76,7 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
 
 
 def bounds_of_counts(size: int) -> Tensor:
-    """Return counts out of ``size`` in ascending order, and the ends of their 95 % intervals: (3, K).
+    """Return K counts out of ``size`` in ascending order, and both ends of their 95 % intervals: (3, K).
 
     Up to `EXACT` rows, all counts are returned. For more rows, these are the counts near both ends and about 1000
     others, between which the bounds are almost straight lines.
@@ -94,6 +94,6 @@ def _packed(values: Tensor, dtype: str) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
-    """Return JSON in which no text can end the script element."""
+    """Return ``data`` as JSON for a script element, with characters escaped that could end this element."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -1,4 +1,4 @@
-"""Sections of pages about classifiers of the same rows: outcomes by class, confusions, costs and certainty."""
+"""Sections of pages about classifiers on the same rows: outcomes by class, confusions, costs and certainty."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class ClassifierSections(NamedTuple):
     def sections(
         self, caption: str, *between: Markup, title: str = "Confusion matrix{}", alone: str = ""
     ) -> list[Markup]:
-        """Return the sections about errors.
+        """Return the sections about errors and referrals.
 
         Args:
             caption: The caption of the table by class.
@@ -177,7 +177,7 @@ def draw_confusion(
     costs = None if concern is None or concern.weights is None else concern.matrix()
     if further and concern is not None:
         released = severity_of(concern, len(names)) != DANGEROUS
-        costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # those of errors alone
+        costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # only errors have costs
     columns = decisions if further else ()
     return draw(confusion_matrix(confusion, released, names, title, costs=costs, columns=columns), printable(alt))
 

@@ -24,7 +24,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
-"""The most models that have a sentence each, and the most classes in a sentence."""
+"""The most models that get a sentence each, and the most classes in a sentence."""
 MAX_LISTED = 16
 """The most classes in the table."""
 WRONG, COST = "wrong decisions", "cost of errors"
@@ -127,7 +127,7 @@ def rows_of(scores: ClassifierScores) -> str:
 def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
     """Return a sentence, without the model's name, that counts dangerous errors by class, the most expensive first.
 
-    Clusters, such as patients, come before rows. A total ends it, unless only errors of a single class are dangerous.
+    Clusters, such as patients, come before rows. A total is added, unless only errors of a single class are dangerous.
     """
     what, named = what or rows_of(scores), dict[bool, list[str]]({True: [], False: []})
     for name, cost in max_danger_costs(scores, concern).items():

@@ -16,7 +16,7 @@ from mpcs_torch.report.render import draw, part, render
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
-"""The chance of an alarm by now that makes a rate count as detectable."""
+"""The chance of an alarm by now from which on a rate counts as detectable."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
@@ -30,14 +30,14 @@ TERMS = {
 
 
 class Evidence(NamedTuple):
-    """The mean of a monitor, and the evidence about it."""
+    """A mean of a monitor, and the evidence that it exceeds its limit."""
 
     mean: MonitoredMean
     """The mean with its interval and limits; an alarm that was raised once stays."""
     samples: float
     evidence: float
     seen: float
-    """The rate above which an alarm would be expected by now; NaN if there is none."""
+    """The true rate above which an alarm by now is likely (chance `SURE`); NaN if there is no such rate."""
 
 
 def evidence_for(watch: Watch, kind: str) -> list[Evidence]:
@@ -67,7 +67,7 @@ def monitor_table(watch: Watch, kind: str) -> Table:
 
 
 def rate_text(mean: MonitoredMean, value: float) -> str:
-    """Return a share in percent, or a mean cost in the unit of the concern."""
+    """Format ``value`` as ``mean`` is: a share in percent, or a mean cost in the unit of the concern."""
     return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""Pages from templates, with embedded figures that follow the theme of the page."""
+"""Pages made from templates, with embedded figures that are light or dark like the page."""
 
 import base64
 import io
@@ -45,7 +45,7 @@ class Drawing(NamedTuple):
 
     uri: str
     alt: str
-    """The information of the figure, for readers who cannot see it."""
+    """A text with the content of the figure, for readers who cannot see it."""
     caption: str
     width: int
     """The width in pixels."""
@@ -65,7 +65,7 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
 
 
 def to_svg(figure: Figure) -> str:
-    """Return the figure as an SVG document without background, whose colours change where dark pages are preferred."""
+    """Return the figure as an SVG without background, whose colours suit dark pages if the reader prefers these."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
@@ -185,7 +185,7 @@ def drawn_models(result: Result[Any]) -> list[str]:
 
 
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
-    """Draw the metric that groups are ranked by, with its intervals, in the order of the first model."""
+    """Draw the metric by which groups are ranked, with its intervals; the first model decides the order of groups."""
     first = models[0]
     metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
     effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}

@@ -122,7 +122,7 @@ def last_picked(run: TrainedRun) -> list[str]:
 
 
 def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
-    """Write the verdict, the costliest confusions and worst samples, and the figures and tables of finished runs.
+    """Write a page about finished runs: verdict, costliest confusions, worst samples, figures and tables.
 
     Args:
         runs: One run, or several that are compared.
@@ -192,7 +192,7 @@ def _of_one(run: TrainedRun) -> Parts:
 
 
 def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
-    """Return the parts of the page of runs that are compared, each at its picked epoch."""
+    """Return the parts of a page that compares several runs, each at its picked epoch."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
     is_comparable = (
         len(predicted) == len(runs) and is_same_test(predicted) and len({r.concern for r in runs.values()}) == 1
@@ -262,7 +262,7 @@ def _picks_table(run: TrainedRun) -> Table:
 
 def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
     rows = []
-    columns = [column for column in _columns(runs) if column != DANGEROUS]  # its own column, whether recorded or not
+    columns = [column for column in _columns(runs) if column != DANGEROUS]  # which always has a column of its own
     for name, run in runs.items():
         test = run.result.values["test"]
         recorded = f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""

@@ -130,7 +130,7 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
 
 
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
-    """Return tables that fit a printed page, each with a title."""
+    """Return tables of the groups, each with a title and narrow enough for a printed page."""
     metrics = groups.main_metrics()
     tables = [groups.table(metrics[first : first + 3]) for first in range(0, len(metrics), 3)]  # fit a printed line
     titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]

@@ -96,7 +96,7 @@ class Demonstration:
         return Effect(*(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high)))
 
     def confusion(self, name: str) -> Tensor:
-        """Return the confusion matrix without referral, int64 (C, C), summed over seeds; rows true classes."""
+        """Return the confusion matrix without referral, summed over seeds, int64 (C, C); rows are true classes."""
         target = torch.cat([seed.target for seed in self.seeds])
         decisions = torch.cat([seed.decisions[name] for seed in self.seeds])
         return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()

@@ -1,4 +1,4 @@
-"""Evaluate a model on a split: all metrics from one forward pass."""
+"""Evaluate a model on a split, with one forward pass for all metrics."""
 
 from collections.abc import Collection
 from contextlib import nullcontext
@@ -41,7 +41,7 @@ class Evaluator:
     precision: Precision
     classes: int
     batch_size: int
-    """The number of samples in a forward pass."""
+    """The most samples in one forward pass."""
     world: World = ALONE
 
     @property

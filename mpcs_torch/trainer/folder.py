@@ -91,7 +91,7 @@ def run_in_folder(
     Raises:
         RunExistsError: If the folder has a run, and neither ``overwrite`` nor ``resume`` is set.
         FolderInUseError: If another process writes to the folder.
-        ConfigError: If the config does not fit the data, or the run to resume has another. The folder is unchanged.
+        ConfigError: If the config does not fit the data or the run to resume. The folder is then unchanged.
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     with ExitStack() as stack:
@@ -136,7 +136,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
-    """Write the result, which marks a run as finished, after everything else is on disk."""
+    """Write the result after everything else is on disk, because the result marks a run as finished."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
         flush_paths([*filter(Path.exists, kept), selector.folder / manifest.NAME, selector.folder])

@@ -46,7 +46,7 @@ class ShuffledBatches:
         """Draw the order of the samples in a pass, int64 (N,); it is the same in all processes."""
         size, device = len(self.split.labels), self.split.labels.device
         order = torch.empty(size, dtype=torch.int64)
-        if self.world.is_first:  # as DataLoader and RandomSampler draw before the first batch
+        if self.world.is_first:  # the same draws as by DataLoader and RandomSampler before the first batch
             _random_seed()  # a DataLoader draws a seed for workers even if it has none
             order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
         order = order.to(device)
@@ -103,7 +103,7 @@ class LoopState:
     steps: int = 0
     """The number of optimizer steps."""
     order: Tensor | None = None
-    """int64 (N,): the order of the samples in the current pass; None between passes."""
+    """The order of the samples in the current pass, int64 (N,); None between passes."""
     taken: int = 0
     """The number of batches of the current pass that have begun."""
     stopped: str | None = None

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class MLP(nn.Sequential):
-    """One hidden layer of ReLUs over the flattened input: (N, *input_shape) to logits (N, num_classes)."""
+    """A network with one hidden layer of ReLUs on the flattened input: (N, *input_shape) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 32) -> None:
         super().__init__(nn.Flatten(), nn.Linear(prod(input_shape), hidden), nn.ReLU(), nn.Linear(hidden, num_classes))

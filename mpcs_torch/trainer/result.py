@@ -45,7 +45,7 @@ class RunResult:
     diverged: bool = False
     """Whether some logits are NaN or infinite, which makes the metrics meaningless."""
     stopped: str | None = None
-    """The epoch after which the run stopped early, and the reason; None if it did not."""
+    """The epoch after which the run stopped early, and the reason; None if the run did not stop early."""
 
     def table(self) -> Table:
         """Return a table with a row for each metric and a column for each split."""
@@ -77,7 +77,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     """Measure the picked checkpoint on every split, then restore the last weights. Only rank 0 has a selector."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    # Buffers of batch norm, for example, differ between processes, and so do devices.
+    # Rank 0 shares its weights: buffers of batch norm, for example, and devices differ between processes.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)

@@ -49,7 +49,7 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
         if selector is None:
             return None
         selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
-        is_repeated = epoch.number != selector.last_epoch  # the run was killed after later epochs
+        is_repeated = epoch.number != selector.last_epoch  # the run was killed after it had recorded later epochs
         if is_repeated or selector.best is None or not selector.should_stop:
             return None
         best, patience = selector.best.number, selector.patience
@@ -59,7 +59,7 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:
-    """Return the content of a checkpoint, as tensors and plain values."""
+    """Return the content of a checkpoint of ``state``, as tensors and plain values."""
     return {
         "model": state.measured.state_dict(),
         "optimizer": state.optimizer.state_dict(),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpcs_torch.monitoring.watch import Watch
 
 ALARM, CAUTION = 1, 3
-"""The exit status if a limit is exceeded, and if the labels are such that the lack of an alarm means little."""
+"""The exit statuses if a limit is exceeded, and if labels are such that the lack of an alarm means little."""
 OPTIONS = ("label_column", "decision_column", "missing", "overwrite", "json", "quiet")
 
 

@@ -127,7 +127,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
-        raise typer.Exit(3)  # the model gives no numbers
+        raise typer.Exit(3)  # the model gives NaN or infinite logits
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Parts of a config, such as data and model: built-in ones by name, custom ones by import path."""
+"""Parts of a config, such as data and model: built-in parts are given by name, custom parts by import path."""
 
 import inspect
 import sys
@@ -64,7 +64,7 @@ def _line_in_package(path: str, error: Exception) -> str:
 
 
 class PartConfig(Section):
-    """A part that is made by a function or class, given by ``name`` or ``path``; the other keys are keyword arguments.
+    """A part made by the function or class that ``name`` or ``path`` gives; the other keys are keyword arguments.
 
     Arguments are validated by the annotations of the function, and its defaults are filled in.
     """
@@ -108,7 +108,7 @@ class PartConfig(Section):
                 raise ValueError(f"its argument {taken[0]} must have another name, because {taken[0]} is a key here")
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
-        except Exception as error:  # an annotation is code
+        except Exception as error:  # evaluating an annotation runs code, which can raise anything
             rule = f"must name a function or class of {' and '.join(cls.takes)}, with other arguments by keyword only"
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 

@@ -1,4 +1,4 @@
-"""Load and validate run configs; all errors are reported together."""
+"""Load and validate run configs, and report all errors of a config together."""
 
 import inspect
 import re

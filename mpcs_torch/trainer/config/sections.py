@@ -77,7 +77,7 @@ class EpochsConfig(Section):
     unit: Literal["step", "pass"] = "step"
     """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data."""
     every: Annotated[int, Field(ge=1)] = 1
-    """Measure at every n-th step of a pass, starting with its first, or after every n-th pass."""
+    """The number n: measure at every n-th step of a pass, starting with its first step, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
     """Whether to measure before or after the optimizer step. If ``unit`` is pass: always after its last step."""
     samples: Literal["train", "validation"] = "train"
@@ -88,7 +88,7 @@ class EpochsConfig(Section):
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model during a measurement; the published runs used training mode, which updates batch norm."""
     batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """The number of training batches to measure on, drawn before training. Default: all samples."""
+    """The number of training batches, drawn before training, on which to measure. Default: all samples."""
 
     @model_validator(mode="after")
     def _pass_is_over(self) -> Self:

@@ -73,7 +73,7 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     """
     try:
         parts = [MNIST(root, train=is_train) for is_train in (True, False)]
-    except Exception as error:  # torchvision raises many kinds
+    except Exception as error:  # torchvision raises many kinds of errors
         place = printable(str(root / "MNIST" / "raw"))
         raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
     images = [part.data.float().div(255) for part in parts]
