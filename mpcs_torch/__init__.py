@@ -1,7 +1,7 @@
 """Evaluate and train PyTorch classifiers whose errors are not equally bad.
 
-The metrics are torchmetrics: create one, `update` it with each batch, `compute` it. `ConcernSpec` describes the cost of
-each kind of error. The functions under `mpcs_torch.functional` compute the same values without state.
+The metrics are torchmetrics: create a metric, call `update` with each batch, then call `compute`. `ConcernSpec`
+describes the cost of each kind of error. The functions under `mpcs_torch.functional` need no state for the same values.
 
 Names are imported when they are first used, so that ``import mpcs_torch`` and the command line start without PyTorch.
 """
@@ -55,10 +55,10 @@ __all__ = [
 
 _PACKAGES = ("calibration", "concern", "functional", "metrics", "evaluation", "learning")
 
-if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
+if not TYPE_CHECKING:  # a type checker that saw this function would accept any name
 
     def __getattr__(name):
-        """Import a public name, or one of the packages that hold them."""
+        """Import a public name, or one of the packages that define public names."""
         from importlib import import_module
 
         if name in _PACKAGES:

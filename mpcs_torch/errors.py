@@ -1,4 +1,4 @@
-"""The base class of the errors that a user can fix, and how messages quote a value and escape control characters."""
+"""The base class of errors that a user can fix, and functions that quote values and escape control characters."""
 
 import re
 import reprlib
@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_QUOTED = 100
-"""Characters of a value in a message: enough to find it in a file."""
+"""The most characters of a value in a message: enough to find the value in a file."""
 
 
 class MpcsError(Exception):
-    """An error in what the user gave: a file, a config, a data set. The ``mpcs`` command prints its message alone.
+    """An error in the user's input: a file, a config or a data set. The ``mpcs`` command prints only its message.
 
-    Errors derive from it beside a built-in error, so that code that knows nothing of this package catches them too.
+    Each subclass also derives from a built-in error, so that code that does not know this package can catch it.
     """
 
     exit_status = 2
-    """Of the command."""
+    """The exit status of the command."""
     is_printed_elsewhere = False
     """Whether another process of the same run prints the message."""
 
@@ -26,13 +26,13 @@ class DataError(MpcsError, RuntimeError):
 
 
 def require(is_kept: object, rule: str, value: object) -> None:
-    """Raise a ValueError that says which rule a value breaks, unless it is kept."""
+    """Raise a ValueError that quotes ``rule`` and ``value``, unless ``is_kept`` is true."""
     if not is_kept:
         raise ValueError(f"{rule}, but got {value}.")
 
 
 class _Short(reprlib.Repr):
-    """`repr` that stops early: a hostile value may be huge or deeply nested."""
+    """A `repr` that stops early, because a hostile value may be huge or deeply nested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(given: object, names: Iterable[str]) -> str:
-    """Return a question after names that are spelled almost the same; empty if there is none.
+    """Return a question that suggests those of ``names`` spelled almost like ``given``; empty if there are none.
 
     Example:
         >>> did_you_mean("acuracy", ["accuracy", "mpcs"])
@@ -66,15 +66,15 @@ def did_you_mean(given: object, names: Iterable[str]) -> str:
 
 
 def shown(text: str, limit: int = MAX_QUOTED) -> str:
-    """Return a name or message for use within another one: on one line, cut and without control characters."""
+    """Return ``text`` on one line, cut to ``limit`` characters and with control characters escaped, for a message."""
     line = " ".join(text[: 2 * limit].split())
     safe = line if line.isprintable() else repr(line)[1:-1]
     return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Control characters, line separators, changes of direction, byte order marks and half characters; joiners, which many
-scripts need, are none."""
+"""Control characters, line separators, marks that change the direction of text, byte order marks and lone surrogates.
+Joiners are not among them, because many scripts need joiners."""
 
 
 def has_control(text: str) -> bool:

@@ -10,14 +10,14 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows of text cells."""
+    """A table of text cells: a header and rows."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     @classmethod
     def of_records(cls, records: Sequence[Mapping[str, str]]) -> Self:
-        """Return a row for each of one or more records, whose keys are the header: the reverse of `records`."""
+        """Make a table with a row for each record, at least one; their keys are the header. Reverses `records`."""
         return cls([*records[0]], [[*record.values()] for record in records])
 
     def markdown(self) -> str:
@@ -36,11 +36,11 @@ class Table:
         return buffer.getvalue()
 
     def records(self) -> list[dict[str, str]]:
-        """Return the cells of each row by the header."""
+        """Return each row as a dictionary of its cells by column header."""
         return [dict(zip(self.header, row, strict=True)) for row in self.rows]
 
     def _repr_html_(self) -> str:
-        """Return the table as HTML, which a notebook shows; names on the left, values aligned on the right."""
+        """Return the table as HTML for notebooks, with the first column aligned left and the others right."""
         return html_table(
             [f'<th scope="col"{_align(place)}>{escape(cell)}</th>' for place, cell in enumerate(self.header)],
             [[f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)] for row in self.rows],
@@ -48,17 +48,17 @@ class Table:
 
 
 def in_table(value: float) -> str:
-    """Return a number for a table."""
+    """Format a number for a table, with 6 significant digits."""
     return f"{value:.6g}"
 
 
 def in_percent(share: float) -> str:
-    """Return a share for a sentence."""
+    """Format a share for a sentence: in percent, with 3 significant digits."""
     return f"{100 * share:.3g} %"
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """Return an HTML table of cells that are HTML themselves."""
+    """Return an HTML table of the HTML cells in ``header`` and ``rows``; the text of ``caption`` is escaped."""
     body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
     titled = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{titled}<thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"

@@ -29,14 +29,14 @@ VERBS = (
     "concern",
     "metrics",
 )
-"""``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.verbs.NAME``."""
+"""The verbs; ``mpcs_torch.cli.verbs.NAME`` defines NAME: a function, or a Typer with several functions."""
 
 
 class FlagGroup(TyperGroup):
     """A group whose options are all flags, --help among them."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the options with the default False instead of None, because Typer imports pydantic to convert None."""
+        """Return the options with False instead of None as the default: to convert None, Typer imports pydantic."""
         params = super().get_params(ctx)
         for option in params:
             option.default = option.default or False
@@ -44,7 +44,7 @@ class FlagGroup(TyperGroup):
 
 
 def group_of_commands(text: str) -> typer.Typer:
-    """Return a verb with commands of its own; without a command, it shows its help."""
+    """Return a verb that has several commands. Without a command, the verb shows its help, ``text``."""
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 
@@ -52,7 +52,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _describe(command: Any) -> None:
-    """Take the help of a command from its docstring, with lines joined, and that of its options from Args."""
+    """Take the help of a command from its docstring, with lines joined, and the help of its options from Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
@@ -61,7 +61,7 @@ def _describe(command: Any) -> None:
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Refuse an option of one value that is given twice: Click would silently take the last value."""
+    """Refuse an option that takes one value but is given twice: Click would silently take the last value."""
     parsed = command.parse_args
 
     def parse_args(ctx: Any, args: list[str]) -> Any:
@@ -117,10 +117,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def mpcs(
     *,
-    version: Annotated[  # read by its callback
+    version: Annotated[  # its callback reads the value
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[  # read by the group
+    debug: Annotated[  # `VerbGroup.invoke` reads the value
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a verb without results starts without torch
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON lacks, by None, in dictionaries and sequences too."""
+    """Replace NaN and infinity, which JSON lacks, by None, also inside dictionaries and sequences."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -40,12 +40,12 @@ class CommandLine:
     json: bool = False
     overwrite: bool = False
     mute: Sequence[str] = ()
-    """Codes of warnings."""
+    """The codes of warnings to leave out."""
     read: list[str] = field(default_factory=list)
     """Sentences on how each file was read."""
 
     def begin(self, arguments: Sequence[str]) -> None:
-        """Forget the options of an earlier command line."""
+        """Set the arguments, and reset the options of an earlier command line."""
         self.__dict__.update(vars(CommandLine(tuple(arguments))))
 
     def __str__(self) -> str:
@@ -103,13 +103,13 @@ def heading(text: str) -> str:
 
 
 def note(*messages: str) -> None:
-    """Print messages that are not results, unless --quiet was given; with --json, on standard error."""
+    """Print messages that are not results, unless --quiet was given. With --json, they go to standard error."""
     for message in () if COMMAND_LINE.quiet else messages:
         say(message, err=COMMAND_LINE.json)
 
 
 def print_reading(*sentences: str) -> None:
-    """Print how files were read, each sentence once, also with --quiet; with --json, on standard error."""
+    """Print sentences on how files were read, each once, even with --quiet. With --json, they go to standard error."""
     for sentence in dict.fromkeys(sentences):
         if sentence not in COMMAND_LINE.read:
             COMMAND_LINE.read.append(sentence)
@@ -117,19 +117,19 @@ def print_reading(*sentences: str) -> None:
 
 
 def print_result(plain: Any, *parts: Table | str) -> None:
-    """Print a result: its plain values with --json, else its texts and tables."""
+    """Print a result: with --json, ``plain`` as JSON, else ``parts``, its texts and tables."""
     show(*parts)
     if not COMMAND_LINE.json:
         return
     if isinstance(plain, dict) and COMMAND_LINE.read:
         plain = {"read": COMMAND_LINE.read, **plain}
-    typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # of paths, their text
+    typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # paths become text
 
 
 def print_scores(
     result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
 ) -> None:
-    """Print all values of a result, and which requirements are met; with --json, also the values of ``beside``."""
+    """Print all values of a result, and whether requirements are met; with --json, also the values of ``beside``."""
     from mpcs_torch.evaluation.requirements import table_of
 
     plain = dict[str, Any]()

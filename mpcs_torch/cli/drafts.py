@@ -36,15 +36,15 @@ class LabelledPoints(NamedTuple):
     """Points with the class of each."""
 
     points: Tensor
-    """(N, D), float32, finite."""
+    """The points, (N, D), float32, finite."""
     labels: Tensor
-    """(N,), int64 in [0, C)."""
+    """The class of each point, (N,), int64 in [0, C)."""
     class_names: tuple[str, ...]
-    """C different names."""
+    """The names of the C classes, all different."""
 
 
 class Draft(NamedTuple):
-    """A draft, and what is shown beside it."""
+    """A draft of a concern, with the notes and the figure that are shown beside the draft."""
 
     spec: ConcernSpec
     notes: Sequence[Table | str] = ()
@@ -96,7 +96,7 @@ def read_samples(path: Path) -> LabelledPoints:
                 arrays[name] = np.asarray(archive[name])
     except FileRuleError:
         raise
-    except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
+    except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds of errors
         reason = f"{name} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
         raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
     for needed in ("inputs", "labels"):
@@ -106,7 +106,7 @@ def read_samples(path: Path) -> LabelledPoints:
 
 
 def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
-    """Return flat points with their labels, after checking every rule; name the classes by number if need be."""
+    """Check every rule, and return flat points with their labels; classes without names are named by number."""
     points, labels = arrays["inputs"], arrays["labels"]
     classes = arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str))
 
@@ -119,7 +119,7 @@ def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
     are_labels = labels.shape == points.shape[:1] and labels.dtype.kind in "iu"
     check(are_labels, f"labels must be {len(points)} integers, one for each row of inputs", labels)
     check(classes.ndim == 1 and classes.dtype.kind == "U", "classes must be a list of names", classes)
-    with np.errstate(over="ignore"):  # becomes infinite, which is refused
+    with np.errstate(over="ignore"):  # numbers that overflow become infinite, and are refused below
         flat = points.reshape(len(points), -1).astype(np.float32)
     if not np.isfinite(flat).all():
         row, column = np.argwhere(~np.isfinite(flat))[0]
@@ -129,17 +129,17 @@ def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
         raise DataError(f"{source}: labels must be from 0 to {len(classes) - 1}, but has {wrong}")
     try:
         names = tuple(map(str, classes if "classes" in arrays else classes[: labels.max() + 1]))
-    except (SystemError, ValueError):  # how numpy says that a character does not exist
+    except (SystemError, ValueError):  # numpy's errors for a character that does not exist
         raise DataError(f"{source}: classes must be names of valid characters") from None
-    ConcernSpec(names)  # refuses too few, or equal ones
+    ConcernSpec(names)  # refuses too few names, and equal names
     return LabelledPoints(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
 
 
 def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
-    """Project samples to two dimensions by t-SNE: of a large data set, 3000 that the seed draws.
+    """Project samples to two dimensions by t-SNE; of a large data set, ``seed`` draws 3000 samples.
 
-    The first seed starts from the principal components, as is scikit-learn's default; because every such start is the
-    same, the other seeds start from random positions.
+    Seed 0 starts from the principal components, as is scikit-learn's default. This start is always the same, so the
+    other seeds start from random positions.
     """
     chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:3000]
     from sklearn.manifold import TSNE
@@ -150,10 +150,10 @@ def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
 
 
 def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any) -> Draft:
-    """Draft from the neighbours in t-SNE runs of samples.
+    """Draft a concern from the neighbours of samples in t-SNE runs.
 
-    The figure is the first run. The notes list the pairs of the draft and those that only single runs release, and how
-    many runs agree on each. The rule is that of `spec_from_neighbours`.
+    The figure shows the first run. The notes list the pairs that the draft or any single run releases, and how many
+    runs agree on each pair. ``rule`` has the arguments of `spec_from_neighbours`.
     """
     from mpcs_torch.plots.samples import embedding_figure
 
@@ -175,7 +175,7 @@ def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any)
 
 
 def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Table | str]:
-    """List the pairs of the draft and those that only single runs release, with their share of neighbours."""
+    """List the pairs that the draft or any single run releases, with their shares of neighbours."""
     mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     listed = ((counts > 0) | drafted).triu(1).nonzero().tolist()
@@ -194,14 +194,14 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Tabl
 
 
 def from_tree(path: str, *, classes: str | None, max_distance: int, factor: float) -> Draft:
-    """Draft from a YAML file of nested classes."""
+    """Draft a concern from a YAML file of nested classes."""
     names = None if classes is None else _names(classes)
     tree = read_yaml_file(Path(path)).value
     return Draft(spec_from_tree(tree, classes=names, max_distance=max_distance, factor=factor))
 
 
 def from_costs(path: str, *, dangerous: float | None) -> Draft:
-    """Draft from a table of costs with the class names in its first row."""
+    """Draft a concern from a table of costs with the class names in its first row."""
     table = open_table(Path(path))
     costs = table.read(table.names).matrix(table.names).tolist()
     names = table.names if table.has_names else [text_of(name) for name in costs.pop(0)]
@@ -209,7 +209,7 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
 
 
 def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> Draft:
-    """Draft from class names from low to high, separated by commas."""
+    """Draft a concern from class names in order from low to high, separated by commas."""
     return _with_threshold(spec_from_order(_names(classes), under=under, over=over), dangerous)
 
 
@@ -229,4 +229,4 @@ DRAFTS: Mapping[str, Callable[..., Draft]] = {
     "costs": from_costs,
     "order": from_order,
 }
-"""By the source of the draft; each takes the input and options of ``mpcs concern suggest``."""
+"""The functions that make drafts, by source; each takes the input and the options of ``mpcs concern suggest``."""

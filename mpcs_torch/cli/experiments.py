@@ -1,4 +1,4 @@
-"""Run the paper's experiments, and print their results, for ``mpcs reproduce``."""
+"""Run the paper's experiments and print their results, as ``mpcs reproduce`` does."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path)
 
 
 def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None) -> None:
-    """Refuse published records that cannot be read, and folders that hold a run or an evaluation already."""
+    """Raise an error if published records cannot be read, or if a folder already has a run or an evaluation."""
     for path in published:
         read_records(path)
     check_free([out / name for name in names], overwrite=COMMAND_LINE.overwrite)
@@ -82,7 +82,7 @@ def write_everything(
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, Any]:
-    """Run the published seed and others, print and return the ratios, and draw the four panels to OUT/figure6.png."""
+    """Run both methods with the published seed and ``seeds`` others; print and return ratios, and draw Figure 6."""
     published = figures.comparison_configs()
     plain, with_mpcs = finish_all("figure6", published, data_root, out)
     ours = figures.ratios(plain, with_mpcs)

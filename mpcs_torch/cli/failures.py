@@ -1,4 +1,4 @@
-"""Print errors as one message: those of the user, interrupts and bugs."""
+"""Print each error as one message, whether it is the user's, an interrupt or a bug."""
 
 import traceback
 import warnings
@@ -15,7 +15,7 @@ EXTRA_OF = {
     **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
     "h5py": "hdf5",
 }
-"""The extra of this package that installs a missing module, by the name of the module."""
+"""The name of the extra of this package that installs a missing module, by the name of the module."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def concern_option(text: str) -> Any:
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser of a YAML file: a path, which has a dot or a slash, or the name of a file of the package."""
+    """Return a parser of the path of a YAML file (with a dot or a slash) or of the name of a packaged YAML file."""
 
     def file_of(text: str) -> Path:
         shown, path = printable(text), Path(text)
@@ -99,7 +99,7 @@ OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
 OF_UNITS = ("unit", "combine")
 """Options of verbs that combine rows."""
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
-"""Codes of warnings, see docs/how-to/misleading-evaluations.md."""
+"""The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
     "overwrite": _flag("--overwrite", "Replace existing files or runs."),
     "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
@@ -113,7 +113,7 @@ DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)
 FILE = typer.Option(exists=True, dir_okay=False)
 """An option for an existing file."""
 Calibration = Literal["temperature", "vector", "none"]
-"""A calibration before deciding."""
+"""The kinds of calibration before deciding."""
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[
@@ -127,9 +127,9 @@ Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add shared options to a verb, and check its files before it begins.
 
-    Options of `READING` become its argument ``reading``; `COMMAND_LINE` keeps those of `PRINTING`. A file that need not
-    exist is an output. An output that is also ``writable`` is updated rather than replaced. With ``in_place``, an
-    output may be one of the inputs.
+    Options of `READING` become the argument ``reading`` of the verb; `COMMAND_LINE` keeps options of `PRINTING`. A file
+    option whose file need not exist is an output. An output that is also ``writable`` is updated rather than replaced.
+    With ``in_place``, an output may be one of the inputs.
     """
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
@@ -194,7 +194,7 @@ def option_name(name: str) -> str:
 
 
 def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each output: by `check_out`, and that it is neither an input nor the output of another option."""
+    """Check each output by `check_out`, and check that it is neither an input nor the output of another option."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
@@ -216,7 +216,7 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place
 def check_out(
     path: Path, option: str = "--out", *, is_kept: bool = False, or_else: str = " or pass --overwrite"
 ) -> None:
-    """Refuse an output whose folder does not exist, or that exists and may be neither replaced nor updated."""
+    """Refuse an output ``path`` whose folder is missing, or that exists and may be neither replaced nor updated."""
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
@@ -225,7 +225,7 @@ def check_out(
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
-    """Refuse the first option that was given, which is neither None nor False."""
+    """Refuse the first of ``options`` whose value is neither None nor False, because the user gave that option."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise typer.BadParameter(problem, param_hint=option_name(name))
@@ -237,6 +237,6 @@ def refused_values(about: str = "", *, option: str | None = None) -> Iterator[No
     try:
         yield
     except ValueError as error:
-        details = error.errors() if hasattr(error, "errors") else []  # of pydantic
+        details = error.errors() if hasattr(error, "errors") else []  # an error of pydantic
         problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in details]
         raise typer.BadParameter(f"{about}{'; '.join(problems) or error}", param_hint=option) from None

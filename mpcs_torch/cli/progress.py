@@ -1,4 +1,4 @@
-"""Progress on standard error: bars on a terminal, a line each minute in a file, nothing for `--quiet`."""
+"""Progress on standard error: bars on a terminal, a line each minute in a file, nothing with `--quiet`."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +14,13 @@ from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading
 from mpcs_torch.cli.failures import printed_warnings
 from mpcs_torch.errors import shown as shown_name
 
-if TYPE_CHECKING:  # what starts without torch shows progress, too
+if TYPE_CHECKING:  # verbs that start without torch show progress, too
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 COUNT = "{task.completed:.0f}/{task.total}"
 LINE_SECONDS = 60
-"""The time between two lines in a file."""
+"""The time between two lines of progress in a file, in seconds."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
 def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Iterator[Callable[[int], None]]:
     """Show a growing number of rows; yield a function to call with the number of new rows.
 
-    Print how files of predictions are read before it, and warnings and notes about them afterwards.
+    Before the rows, print how ``files`` are read; afterwards, print warnings and notes about them.
     """
     print_reading(*(file.how() for file in files))
     name = f"{doing} {', '.join(path.name for path in paths)}"
@@ -58,7 +58,7 @@ def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Ite
 
 @contextmanager
 def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
-    """Show progress as texts of rich, with a bar and the time left if the total is known.
+    """Show progress by ``texts``, templates of rich, with a bar and the time left if the total is known.
 
     Yield a function that takes the arguments of `Progress.update` in rich.
     """
@@ -76,11 +76,11 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
         with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
             task = progress.add_task(shown_name(name, 32), total=total, values="")  # fits a narrow terminal
             yield partial(progress.update, task)
-            progress.update(task, total=progress.tasks[0].completed)  # which was perhaps an estimate
+            progress.update(task, total=progress.tasks[0].completed)  # the total was perhaps an estimate
 
 
 class _Lines:
-    """Print a line about the progress each `LINE_SECONDS`."""
+    """Print a line about the progress at most every `LINE_SECONDS` seconds."""
 
     def __init__(self, name: str, total: int | None) -> None:
         self._name, self._total, self._done = name, total, 0

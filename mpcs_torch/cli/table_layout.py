@@ -1,4 +1,4 @@
-"""Fit a table to the width of a terminal: the width of each column, and columns that move below the others."""
+"""Fit a table to the width of a terminal: set the width of each column, and move columns below the others."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
 
 GAP = 2
-"""Spaces between columns."""
+"""The number of spaces between columns."""
 NARROWEST = 16
-"""Shorter words are not broken, and the first column is at least so wide."""
+"""The length up to which words are not broken, and the least width of the first column."""
 READABLE = 30
-"""Other columns of text are at least so wide: sentences in narrower ones are hard to read."""
+"""The least width of other columns of text: sentences in narrower columns are hard to read."""
 NUMBER = r"(?:[+-]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan))"
 BESIDE_NUMBERS = re.compile(r"(?:to|of|x|[\s%()\[\],!*/-])*")
 """The text between and after the numbers of a cell, such as ``0.95 (+0.01)`` and ``12 of 30``."""
@@ -31,13 +31,13 @@ class Column(NamedTuple):
     cells: Sequence[str]
     is_number: bool
     wanted: int
-    """The width at which nothing is wrapped."""
+    """The least width at which no cell is wrapped."""
     least: int
     """The width below which the column is not readable; a number is never wrapped."""
 
 
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
-    """Yield tables of columns that fit, without interpreting markup; each begins with the first column."""
+    """Yield tables of as many columns as fit ``width``, without interpreting markup; each begins with the first."""
     label, *others = (
         _column([printable(cell) for cell in cells], READABLE if place else NARROWEST)
         for place, cells in enumerate(zip(table.header, *table.rows, strict=True))
@@ -52,7 +52,7 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 
 def _column(texts: list[str], narrowest: int) -> Column:
-    """Return a column from its header and cells; a column of text is no narrower than ``narrowest``."""
+    """Return a column from ``texts``, its header and cells; wide text gets at least the width ``narrowest``."""
     header, *cells = texts
     numbers = [cell for cell in cells if cell not in ("", "-")]
     is_number = any(cells) and all(
@@ -68,7 +68,7 @@ def _column(texts: list[str], narrowest: int) -> Column:
 
 
 def _printed(columns: Sequence[Column], width: int) -> RichTable:
-    """Return a table of columns, of which the widest shrink until all fit, if they can."""
+    """Return a table of ``columns``; the widest columns shrink until all fit ``width`` or none can shrink."""
     widths = [max(min(column.wanted, width), column.least) for column in columns]
     while sum(widths) + GAP * (len(widths) - 1) > width:
         reducible = [(wide, place) for place, wide in enumerate(widths) if wide > columns[place].least]

@@ -23,7 +23,7 @@ ADD_FILES = {
     "X_test.npy": "a84b040fdcfa32b41a902c2b77e8d8731c9692f8969f6aa2c266921894f0b96b",
     "Y_test.npy": "1f090f71545a32b5a14bd26f923d5ba0e7ddeaf55181839986dfccf257e32cf1",
 }
-"""The files of the authors' repository with their SHA-256."""
+"""The files of ADD in the authors' repository, each with its SHA-256."""
 UCR_URL = "https://www.timeseriesclassification.com/aeon-toolkit/"
 CHECKSUMS = {
     "mnist": "55c41ac0f5a8c45648c69c8349247c8db8573ea50fafdc37b5123844f825fae0",
@@ -31,7 +31,7 @@ CHECKSUMS = {
     "ucr/Chinatown": "336103785243d3c04d1a343f81061e73e6e7a7792f003867630e725556589b5c",
     "ucr/SmoothSubspace": "7873f06b370102aed8f8efd678c9588056769e97becbdd3aadd4f410b2dcedb1",
 }
-"""The `checksum` of the values of the sets in the paper's experiments."""
+"""The `checksum` of each downloadable data set in the paper's experiments."""
 
 
 def is_known(name: str) -> bool:
@@ -57,7 +57,7 @@ def get(name: str, root: Path) -> None:
 
 
 def status(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the state of the sets of the paper's experiments, and of other UCR sets in the data root."""
+    """Yield the name and state of each set of the paper's experiments, and of each other UCR set in the data root."""
     for name in ("iris", "digits", "breast_cancer", "wine"):
         yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
@@ -84,7 +84,7 @@ def _folder(name: str, root: Path) -> Path:
 
 
 def _check_values(name: str, root: Path) -> str:
-    """Load a set and verify its values; return its state."""
+    """Load a data set and verify its values; return its state in words, as `status` yields it."""
     from mpcs_torch.trainer.data import DATASETS
 
     kind, _, ucr_set = name.partition("/")
@@ -97,7 +97,7 @@ def _check_values(name: str, root: Path) -> str:
 
 
 def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None) -> None:
-    """Download the missing files of a folder, given by name and hash, with pooch."""
+    """Download the files that ``folder`` lacks with pooch; ``files`` has the hash of each file by name, or None."""
     import pooch  # slow to import
 
     pooch.get_logger().setLevel("WARNING")
@@ -121,7 +121,7 @@ def _get_mnist(root: Path) -> None:
 
 
 def _get_ucr(name: str, root: Path) -> None:
-    """Download the zip of a set, and move its folder to the data root after its values are verified."""
+    """Download the zip file of a UCR set, verify its values, and then move its folder to the data root."""
     import pooch
 
     ucr_set = name.removeprefix("ucr/")

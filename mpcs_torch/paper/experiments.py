@@ -33,7 +33,7 @@ class FinishedRun:
     config: RunConfig
     records: list[Record]
     confusions: list[Tensor]
-    """By epoch, on the training set: int64 (C, C), rows true classes."""
+    """The confusion matrix of each epoch on the training set, int64 (C, C); rows are true classes."""
     concern: ConcernSpec
     costs: MetricCosts | None
     """The times of the metrics, if they were measured."""
@@ -45,7 +45,7 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """Load an experiment with another seed, also for the split of the data, if the experiment has one."""
+    """Load the config of an experiment with another seed, also for the split of its data if that has a seed."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
     return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)
@@ -93,7 +93,7 @@ class Agreement:
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare at the 4 published decimals; the column ``mpcs`` of published records is mpcs_count here."""
+    """Compare records at the 4 published decimals; the column ``mpcs`` of published records is mpcs_count here."""
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []
@@ -117,7 +117,7 @@ class Reproduction:
 
     run: FinishedRun
     agreement: Agreement | None
-    """None without a published record."""
+    """The agreement with the published record; None if there is no such record."""
     seconds: float
     """The duration of training and evaluation."""
 
@@ -142,7 +142,7 @@ class Reproduction:
 def reproduce_experiment(
     name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
 ) -> Reproduction:
-    """Run an experiment in a folder, and compare it with its published record, if ``records`` has one."""
+    """Run an experiment in ``folder``, and compare it with its published record in ``records``, if there is one."""
     config = experiment_config(name)
     data = config.data.load(data_root)
     start = time.perf_counter()
@@ -156,7 +156,7 @@ def reproduce_experiment(
 def evaluation_tables(
     finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> Iterator[tuple[str, str, Table]]:
-    """Yield the file name, the title and the table of the runs, Table II and Table III."""
+    """Yield the file name, the title and the content of three tables: the runs, Table II and Table III."""
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}
     yield "runs", "Runs", _runs_table(finished)
     yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)

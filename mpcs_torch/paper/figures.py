@@ -25,7 +25,7 @@ class Pick:
     metrics: tuple[str, ...]
     record: Record
     confusion: Tensor
-    """int64 (C, C), on the training set: rows true classes."""
+    """The confusion matrix on the training set, int64 (C, C); rows are true classes."""
 
     @property
     def epoch(self) -> int:
@@ -109,7 +109,7 @@ def comparison_configs(seed: int | None = None) -> list[RunConfig]:
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
-    """Compute the ratios of the sums over the epochs, MPCS run to plain run."""
+    """Compute the ratio of sums over the epochs for each metric: the sum of the MPCS run to that of the plain run."""
     return {
         name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()
@@ -117,13 +117,13 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
-    """Return the ratios of the published seed next to those of the paper."""
+    """Return a table of the ratios of the published seed, next to those of the paper."""
     rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
     return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
-    """Return the ratios over seeds: mean, 95 % interval, and the number of seeds for which the MPCS run is better."""
+    """Return a table of the ratios over seeds: mean, 95 % interval, and the number of seeds with a better MPCS run."""
     rows = []
     for name in COLUMNS:
         values = [ratio[name] for ratio in by_seed]

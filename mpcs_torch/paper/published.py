@@ -14,7 +14,7 @@ RECORD_FILES = {**{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
 CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
-"""The numbers of errors and of dangerous errors of the two picks."""
+"""The number of errors and of dangerous errors of each picked epoch."""
 
 _NUMBERS = json.loads((packaged_folder("paper") / "published.json").read_text(encoding="utf-8"))
 TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]
@@ -22,6 +22,6 @@ TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]
 TABLE_3: dict[str, list[float]] = _NUMBERS["table_3"]
 """Milliseconds of one evaluation, forward pass included: the benchmarks, then MPCS."""
 FIGURE_5: dict[int, list[list[int]]] = {int(epoch): matrix for epoch, matrix in _NUMBERS["figure_5"].items()}
-"""By epoch, as printed: rows are predictions, columns labels."""
+"""The confusion matrix of each epoch, as printed: rows are predictions, columns labels."""
 FIGURE_6: dict[str, float] = _NUMBERS["figure_6"]
-"""Sums over the epochs, the run that learns with MPCS to the plain one."""
+"""The sum of each metric over the epochs: that of the run that learns with MPCS, divided by that of the plain run."""

@@ -28,10 +28,10 @@ class MeanOverRuns:
     mean: float
     low: float
     high: float
-    """The end of the interval; ``low`` is its start."""
+    """The upper end of the interval; ``low`` is its lower end."""
     lowest: float
     highest: float
-    """The value of the highest run; ``lowest`` is that of the lowest."""
+    """The highest value of a run; ``lowest`` is the lowest value."""
 
 
 def mean_interval(values: Sequence[float]) -> MeanOverRuns:
@@ -51,7 +51,7 @@ def spearman(records: Sequence[Record], column: str, other: str) -> float:
 
 
 def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Compute the correlation of each benchmark with MPCS, counted as in the published runs."""
+    """Compute the correlation of each benchmark with MPCS, which is counted as in the published runs."""
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
@@ -61,7 +61,7 @@ def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]
 
 
 def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """Return the correlations of one experiment for both ways to count MPCS, next to those of the paper."""
+    """Return a table of the correlations of one experiment for both ways to count MPCS, next to those of the paper."""
     printed = TABLE_2.get(name)
     rows = []
     for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
@@ -72,7 +72,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
 
 
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
-    """Return Table II: our correlations, those of the paper in brackets, and the spread of the first over seeds."""
+    """Return Table II: our correlations, those of the paper in brackets, and the spread over seeds for accuracy."""
     rows = []
     for name, records in runs.items():
         paper = [f" ({printed:.3f})" for printed in TABLE_2[name]] if name in TABLE_2 else [""] * len(BENCHMARKS)
@@ -86,7 +86,7 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[M
 
 
 def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
-    """Return the correlations over seeds: mean, 95 % interval, lowest and highest run."""
+    """Return a table of the correlations over seeds: mean, 95 % interval, lowest and highest run."""
     rows = [
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
         for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)

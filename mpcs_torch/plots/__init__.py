@@ -1,6 +1,6 @@
-"""Values of metrics in, matplotlib figures out; nothing here touches pyplot's global state.
+"""Functions that draw values of metrics as matplotlib figures, without touching pyplot's global state.
 
-A function that takes ``on`` draws on axes of the caller, or fills an empty figure; by default it makes a new one.
+The argument ``on`` is where to draw: axes of the caller, or an empty figure to fill. Default: a new figure.
 """
 
 from mpcs_torch.plots.confusion import confusion_matrix

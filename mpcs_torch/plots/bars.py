@@ -16,13 +16,13 @@ KINDS = {
     "dangerous error": (style.RED, "//"),
     "referred": (style.GREY, ""),
 }
-"""Colour and hatch of each part of the decisions."""
+"""The colour and the hatch of each kind of decision."""
 
 
 def class_bars(
     values: Sequence[float], mean: float, title: str, *, ylabel: str, mean_label: str = "mean", on: Place = None
 ) -> Figure:
-    """Draw a bar for the value of each class, none for NaN, and a line at the mean as the metric defines it."""
+    """Draw a bar for the value of each class (none for NaN), and a line at ``mean``, which the metric defines."""
     figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
     shown = {place: value for place, value in enumerate(values) if isfinite(value)}
     axes.bar(list(shown), list(shown.values()), color=style.SKY, edgecolor=style.WHITE, linewidth=0.5)
@@ -35,7 +35,7 @@ def class_bars(
 
 
 def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None) -> Figure:
-    """Draw a value >= 0, perhaps infinite or NaN, on a scale from 0, with marks for other values by name."""
+    """Draw ``value`` (>= 0, infinite or NaN) as a bar on a scale from 0, and lines at up to three named ``marks``."""
     figure, axes = _strip(title, xlabel, on)
     highest = 1.08 * _highest(value, *marks.values()) or 1.0
     axes.set_xlim(0, highest)
@@ -49,7 +49,7 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
 
 
 def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
-    """Draw the number of samples, or the sum of weights, of each of `KINDS` as one stacked bar."""
+    """Draw one stacked bar with the number of samples, or the sum of their weights, of each kind in `KINDS`."""
     figure, axes = _strip(title, "samples", on)
     left = 0.0
     for kind, (colour, hatch) in KINDS.items():
@@ -71,12 +71,12 @@ def _highest(*values: float) -> float:
 
 
 def _headroom(on: Place, without: float, with_legend: float) -> float:
-    """Return the upper end of an axis, which is higher where the legend stands inside."""
+    """Return the upper end of an axis: ``with_legend`` if the legend stands inside the axes, else ``without``."""
     return with_legend if isinstance(on, Axes) else without
 
 
 def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
-    """Draw the counts of a baseline and of another method, by name, for each seed, and the means as dashed lines."""
+    """Draw the counts of two methods for each seed, the baseline first, and the means as dashed lines."""
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
     seeds = range(len(baseline))

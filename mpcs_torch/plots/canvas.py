@@ -1,4 +1,4 @@
-"""The size, colours, texts and legends of figures: readable where a figure fills the screen of a phone."""
+"""The size, colours, texts and legends of figures, which must be readable on the screen of a phone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill, wrap
@@ -29,7 +29,7 @@ ON_DARK = {
     FAINT_GREY: "#7d838d",
     GRID: "#2b2f36",
 }
-"""The colours on a dark page that replace those on a white one."""
+"""The colour on a dark page that replaces each colour on a white page."""
 PAGE = {
     "page": (WHITE, ON_DARK[WHITE]),
     "raised": ("#f6f7f9", "#1e2127"),
@@ -40,19 +40,19 @@ PAGE = {
     "danger": (RED, "#ff8088"),
     "calm": ("#007a58", ON_DARK[GREEN]),
 }
-"""The colours of reports and of the documentation, light and dark, by the names of their stylesheets."""
+"""The light and the dark colours of reports and of the documentation, by their names in the stylesheets."""
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
-"""The colours of the systems in one figure, in this order."""
+"""The colours of the systems, such as models or detectors, in one figure, in this order."""
 MARKERS = "osD^vPX"
 TARGETS, NONTARGETS = ORANGE, BLUE
 RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
 
 MAX_NAME_LENGTH = 40
-"""Characters of a name: about as many as fit the width of a figure in a legend."""
+"""The most characters of a name: about as many as fit the width of a figure in a legend."""
 MAX_IN_SENTENCE = 22
-"""Characters of a name in a legend if a value follows it."""
+"""The most characters of a name in a legend if a value follows the name."""
 
 
 System = TypeVar("System")
@@ -75,7 +75,7 @@ def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
 
 
 def page_colours(*, is_dark: bool) -> str:
-    """Return the colours of a page as declarations of a stylesheet."""
+    """Return the light or dark colours of a page as CSS declarations."""
     return " ".join(f"--{name}: {shades[is_dark]};" for name, shades in PAGE.items())
 
 
@@ -85,32 +85,32 @@ def shown_number(value: float) -> str:
 
 
 def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
-    """Break a title that is wider than a figure; cut its middle if it has more lines than ``most``."""
+    """Break ``text`` into lines of ``width`` characters; cut its middle if it needs more than ``most`` lines."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
 
 Place = Axes | Figure | None
-"""Axes of the caller, the only part of a figure that is drawn on; an empty figure to fill; or None for a new figure."""
+"""The place to draw on: only the given axes of a figure of the caller, an empty figure, or None for a new figure."""
 
 WIDTH = 4.8
-"""Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
+"""The width of a figure in inches, or 460 pixels: a screen of 400 pixels shows it at 80 % of its size."""
 SMALL, NORMAL = 9, 10
-"""Points."""
+"""The sizes of fonts, in points."""
 ROW = 1.5
 """The height of a row of a legend as a multiple of the size of the font."""
 POINT = 1 / 72
-"""Inches."""
+"""The size of a point in inches."""
 LETTER = 0.6
-"""The width of a letter as a share of the size of the font; it is that of digits."""
+"""The width of a letter as a share of the size of the font, taken to be the width of digits."""
 
 
 def canvas(
     height: float, title: str = "", *, width: float = WIDTH, on: Place = None, **labels: Any
 ) -> tuple[Figure, Axes]:
-    """Make a figure with one pair of axes and set their labels and limits, or set those of the caller's axes.
+    """Make a figure with one pair of axes, or take the caller's axes, and set their labels and limits.
 
-    Sizes are in inches, without the legend. The caller's axes keep their size and shape. A title that does not fit two
-    lines is cut.
+    Sizes are in inches, without the legend. The caller's axes keep their size and shape. A title that needs more than
+    two lines (four over the caller's axes) is cut.
     """
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
@@ -141,10 +141,10 @@ def grid(axes: Axes, axis: str = "both") -> None:
 def legend_below(
     figure: Figure, columns: int | None = None, *, handles: Sequence[Artist] = (), on: Place = None
 ) -> Figure:
-    """Add a legend of everything labelled below the axes, make room for it, and return the figure.
+    """Add a legend of all labelled lines and areas below the axes, make room for it, and return the figure.
 
-    Short labels stand in two columns. In the caller's axes, the legend stands inside, or is left out if they are too
-    small, so that other axes of the figure do not move.
+    Short labels stand in two columns. On the caller's axes, the legend stands inside the axes, or is left out if the
+    axes are too small, so that other axes of the figure do not move.
     """
     axes = on if isinstance(on, Axes) else figure.axes[0]
     handles = handles or axes.get_legend_handles_labels()[0]
@@ -154,7 +154,7 @@ def legend_below(
     if columns is None:
         columns = 2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1  # side by side
     rows = -(-len(handles) // columns)
-    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # less than a row takes: labels would lie over it
+    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # with less, labels would lie over the legend
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
     return figure
 

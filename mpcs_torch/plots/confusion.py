@@ -15,15 +15,15 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, legend_below, literal, shown_number, size_of
 
 MAX_NAME = 20
-"""The most characters of a class that are shown beside the matrix."""
+"""The most characters of a class name beside the matrix."""
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST, STRONGEST = 0.12, 0.55
-"""The opacity of a cell with one error, and of that with the most: numbers stay readable on both."""
+"""The opacity of cells with the fewest and with the most errors: numbers stay readable on both."""
 MAX_NUMBERED = 30
-"""Numbers of more classes do not fit a figure."""
+"""The most classes for which numbers fit a figure."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
-"""Of released pairs."""
+"""The line of the frame around released pairs."""
 
 
 def confusion_matrix(

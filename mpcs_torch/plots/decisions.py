@@ -1,4 +1,4 @@
-"""Errors of decided samples over coverage."""
+"""A figure of the errors of decided samples over coverage, the share of samples that are decided."""
 
 from collections.abc import Iterable, Mapping
 
@@ -29,7 +29,7 @@ def risk_coverage_figure(
         on: Where to draw.
 
     Raises:
-        ValueError: If there is no curve, or if a curve has no point or two shapes.
+        ValueError: If there is no curve, or if a curve has no point, or coverage and risk of different shapes.
 
     References:
         Geifman, El-Yaniv: Selective classification for deep neural networks, NeurIPS 2017.
@@ -57,6 +57,6 @@ def risk_coverage_figure(
 
 
 def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
-    """Return the coverage in percent from which on curves are drawn: a little before the first error of any."""
+    """Return the lowest coverage to draw, in percent: a little below the first error of any curve."""
     first = min([float(coverage[risk > 0].min()) for coverage, risk in curves if bool((risk > 0).any())], default=0.0)
     return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)

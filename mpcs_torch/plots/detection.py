@@ -1,4 +1,4 @@
-"""Detectors: DET curves on probit axes, ROC curves, score distributions, and Bayes errors over all operating points."""
+"""Figures of detectors: DET curves on probit axes, ROC curves, score histograms, and curves of Bayes errors."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -22,7 +22,7 @@ from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below,
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Thin a line through points (K,) in [0, 1] to the first and the last point in each cell of a fine grid."""
+    """Keep, of a line through K points in [0, 1], the first and the last point in each cell of a fine grid."""
     cells = torch.stack([_cells_of(x), _cells_of(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -31,14 +31,14 @@ def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
 
 
 def _cells_of(values: Tensor) -> Tensor:
-    """Return the cells of rates on a logit scale, which is fine at both ends of [0, 1]."""
+    """Return the number of the grid cell of each rate, on a logit scale, so that cells are small near 0 and 1."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
     return (logit * 50).round().long()  # 2000 cells along each axis: finer than a figure can show
 
 
 INSIDE = 1e-9
-"""The smallest distance from 0 and 1 that is drawn: there probits are infinite."""
+"""The smallest distance of drawn rates from 0 and 1, where probits are infinite."""
 TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
@@ -63,7 +63,7 @@ def det_curves(
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         points: An operating point to mark, or any number of them.
         confidence: The confidence of the intervals, in (0, 1); None for no boxes.
-        marks: More points, the false-alarm rate and the miss rate of each detector, by the text of the legend.
+        marks: More points to mark, by their text in the legend: the false-alarm and the miss rate of each detector.
         title: The title of the figure.
         on: Where to draw.
 
@@ -111,7 +111,7 @@ def det_curves(
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
-    """Scale both axes, and draw their ticks, which are at least ``nearest`` inches apart, and the rule of 30 errors."""
+    """Scale both axes, and draw the lines of 30 errors and ticks that are at least ``nearest`` inches apart."""
     trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
@@ -186,7 +186,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
 
 def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | None = None, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate of detectors; for one, also its convex hull and equal error rate.
+    """Draw the hit rate over the false-alarm rate of detectors; of a single one, also convex hull and equal error rate.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
@@ -225,7 +225,7 @@ BINS = 100
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
-    """Draw the densities of the scores of targets and non-targets, and the threshold of equal errors.
+    """Draw the densities of the scores of targets and non-targets, and the threshold with equal error rates.
 
     Infinite scores are drawn in the outer bins. ``rates`` is the result of `functional.detection_curve`.
     """

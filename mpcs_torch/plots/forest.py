@@ -1,4 +1,4 @@
-"""Effects with their intervals, one row for each: differences, and the values of groups."""
+"""Figures of effects with their intervals, one per row: differences, and the values of groups."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -11,11 +11,11 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 
 Effect = tuple[float, float, float]
-"""A value and its interval; NaN if missing."""
+"""A value and the two ends of its interval; NaN if missing."""
 MAX_ROWS = 40
-"""The number of subjects that fit a figure."""
+"""The most subjects that fit a figure."""
 MAX_NAME = 20
-"""Characters of a subject if several panels stand beside each other."""
+"""The most characters of a subject's name if several panels stand side by side."""
 
 
 def forest_figure(
@@ -28,7 +28,7 @@ def forest_figure(
     """Draw effects with their intervals in a row for each subject, and a line at 0.
 
     Args:
-        effects: By subject, the value and the interval of each effect, in the units of its name.
+        effects: The value and the interval of each effect, by subject.
         names: The names of the effects, which have a panel each. With ``systems``, one name.
         systems: The value of each system over all subjects, drawn as a line instead of the one at 0. A subject then has
             an effect for each system. Default: effects are differences.
@@ -64,7 +64,7 @@ def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[s
 
 
 def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None:
-    """Draw differences, one a row, and a line at 0."""
+    """Draw one difference per row with its interval, and a line at 0."""
     draw_effects(axes, effects, colour, 0.0, "o")
     axes.axvline(0, color=style.GREY, linewidth=0.8)
 
@@ -72,7 +72,7 @@ def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None
 def draw_effects(
     axes: Axes, effects: Sequence[Sequence[float]], colour: str, shift: float, marker: str, label: str | None = None
 ) -> None:
-    """Draw effects with their intervals, one a row, moved down by a share of a row; the first has the label."""
+    """Draw one effect per row with its interval, moved down by ``shift`` rows; the first effect gets ``label``."""
     for row, (value, low, high) in enumerate(effects):
         if isfinite(low) and isfinite(high):
             axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)

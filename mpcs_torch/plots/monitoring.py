@@ -26,7 +26,7 @@ class MonitoredMean(NamedTuple):
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share of samples, and no mean cost in the unit of the concern."""
+        """Whether the mean is a share of samples rather than a mean cost in the unit of the concern."""
         return not self.name.startswith("cost of ")
 
 

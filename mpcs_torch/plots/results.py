@@ -11,7 +11,7 @@ from mpcs_torch.plots.canvas import grid, legend_below, literal
 from mpcs_torch.plots.forest import MAX_NAME, Effect, draw_differences, draw_models
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
-"""Inches: the width of a panel; the height of a row, which grows by half for each further model; room for texts."""
+"""The width of a panel, the height of a row (half of it more for each further model) and room for texts, in inches."""
 
 
 class Panel(NamedTuple):
@@ -19,9 +19,9 @@ class Panel(NamedTuple):
 
     name: str
     values: Mapping[str, Sequence[Effect]]
-    """By row, such as a group: the effect of each model, NaN if missing. All panels have the same rows."""
+    """The effect of each model, by row, such as a group; NaN if missing. All panels have the same rows."""
     differences: Mapping[str, Effect]
-    """By pair of models; empty if they are not compared by the metric."""
+    """The difference of each pair of models; empty if models are not compared by this metric."""
 
 
 def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:

@@ -14,11 +14,11 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import canvas, literal
 
 SIDE = 1.4
-"""Inches."""
+"""The height of a thumbnail, in inches."""
 
 
 def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
-    """Return the kind of a sample that can be drawn: image (1 or 3, H, W) or (H, H), or series (steps, channels)."""
+    """Return the kind of a sample: image, (1 or 3, H, W) or (H, H); series, (steps, channels); or None for neither."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
     if len(shape) == 2 and shape[0] >= 8:  # shorter rows of numbers are features, not a series
@@ -27,7 +27,7 @@ def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
 
 
 def sample_figure(sample: Tensor) -> Figure:
-    """Draw an image, or the channels of a series as lines, without texts; see `kind_of_sample`."""
+    """Draw an image, or the channels of a series as lines, without texts; `kind_of_sample` tells which."""
     if kind_of_sample(tuple(sample.shape)) == "series":
         figure = Figure(figsize=(1.5 * SIDE, SIDE))
         axes = figure.add_axes((0.02, 0.04, 0.96, 0.92))
@@ -45,14 +45,14 @@ def sample_figure(sample: Tensor) -> Figure:
 
 
 STEP = 4.0
-"""The step by which a label is moved, in points."""
+"""The size of the steps by which a label is moved, in points."""
 NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=lambda step: step[0] ** 2 + step[1] ** 2)
-"""The places around a point, in steps, the nearest first."""
+"""The places for a label around a point, in steps, the nearest first."""
 
 
 def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
-    """Write a label beside each point, at the nearest place where it covers no other label; call it last."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # no page of a report needs it
+    """Write a label beside each point, at the nearest place where it covers no other label, after all else is drawn."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # imported here, because no report page needs Agg
 
     drawn = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used
     drawn.draw()  # type: ignore[no-untyped-call]  # places the axes
@@ -82,7 +82,7 @@ def _place(note: Annotation, axes: Axes, taken: Sequence[Bbox], renderer: Render
 def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:
     """Draw samples in two dimensions, coloured by class, and a line between the medians of released classes.
 
-    Classes without samples are left out, and names for which there is no room.
+    Classes without samples are left out, as are names for which there is no room.
     """
     figure, axes = canvas(7, "Lines: pairs that the suggestion releases", width=8, xticks=[], yticks=[])
     axes.spines[:].set_visible(True)

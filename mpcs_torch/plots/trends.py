@@ -20,11 +20,11 @@ METRIC_LINES = {
     "cross_entropy": ("cross entropy", style.CROSS_ENTROPY, "-"),
     "mpcs_count": ("MPCS", style.MPCS, "-"),
 }
-"""Label, colour and line of each column that Figure 4 draws."""
+"""The label, the colour and the line of each column that Figure 4 draws."""
 
 
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
-    """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values span one.
+    """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values have a wide range.
 
     If early epochs would make the later ones a flat line, the axis has the range of the later and the marked epochs.
 
@@ -32,7 +32,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         runs: The records of each run by its name; a run that lacks the column is left out, as are values that are not
             finite.
         column: The column of the records.
-        marked: Epochs to mark by what picks them, for each run.
+        marked: The epochs to mark in each run, by the name of the metric or rule that picks them.
     """
     figure, axes = canvas(2.3, column, xlabel="epoch")
     drawn, settled = list[float](), dict[int, list[float]]()
@@ -60,7 +60,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         for epoch in list(values)[len(values) // 2 :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
-    # A wide range of mostly small values has a logarithmic scale. A narrow range of later values fills the axis.
+    # The scale is logarithmic for a wide range of mostly small values. A narrow range of later values fills the axis.
     if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

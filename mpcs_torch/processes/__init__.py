@@ -1,1 +1,1 @@
-"""Several processes: those of torchrun, and pools of workers."""
+"""Work in several processes: those that torchrun starts, and pools of workers."""

@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use; in a container, there may be more."""
+    """Return the number of cores that this process may use; the machine around a container may have more."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result as it finishes; an error cancels the tasks that have not begun.
+    """Call ``function`` on ``tasks`` in parallel; yield each task with its result as soon as the task is finished.
 
-    An interrupt, or the end of the iteration, also kills running tasks.
+    An error cancels tasks that have not begun. An interrupt, or leaving the iteration early, also kills running tasks.
     """
     processes = max(1, min(len(tasks), _cores()))
     with _pool(processes, threads=1) as pool:
@@ -33,14 +33,14 @@ def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) 
 
 
 def run_in_child(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a function in a new process, which an interrupt kills."""
+    """Call a function in a new process, and return its result; an interrupt kills the process."""
     with _pool(1) as pool:
         return pool.submit(function, *arguments).result()
 
 
 @contextmanager
 def _pool(processes: int, threads: int | None = None) -> Iterator[ProcessPoolExecutor]:
-    # Spawned, because a fork may hang after torch has used threads.
+    # Processes are spawned, because forked ones may hang after torch has used threads.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin, initargs=(threads,))
     try:
         yield pool
@@ -48,12 +48,12 @@ def _pool(processes: int, threads: int | None = None) -> Iterator[ProcessPoolExe
         for worker in (pool._processes or {}).values():
             worker.kill()
         raise
-    finally:  # not a with statement, whose shutdown does not cancel
+    finally:  # instead of a with statement, which would not cancel waiting tasks
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin(threads: int | None) -> None:
-    """Ignore Ctrl-C, which a terminal sends to every process, and exit when the parent does."""
+    """Ignore Ctrl-C, which a terminal sends to every process, and exit when the parent process exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if threads is not None:
         torch.set_num_threads(threads)

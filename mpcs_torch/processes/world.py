@@ -23,14 +23,14 @@ class LostProcessError(MpcsError, RuntimeError):
 
 
 class OtherProcessError(MpcsError, RuntimeError):
-    """Another process of the run failed, and prints the error."""
+    """Another process of the run failed; that process prints the error."""
 
     is_printed_elsewhere = True
 
 
 @dataclass(frozen=True)
 class World:
-    """The rank of this process and the number of processes; alone by default."""
+    """The rank of this process and the number of processes; by default, a single process."""
 
     rank: int = 0
     size: int = 1
@@ -41,7 +41,7 @@ class World:
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """Return the slice of this process out of a number of rows; sizes differ by at most one row."""
+        """Return the slice of ``count`` rows that this process takes; the slices differ in size by at most one row."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
     def engine(self, model: nn.Module) -> nn.Module:
@@ -72,7 +72,7 @@ class World:
         return torch.cat(parts)
 
     def any_set(self, flags: Sequence[bool], device: torch.device) -> list[bool]:
-        """Return which flags are set in any process."""
+        """Return, for each of ``flags``, whether it is set in any process."""
         seen = torch.tensor(flags, dtype=torch.int64, device=device)
         self.add_up([seen])
         return [flag > 0 for flag in seen.tolist()]
@@ -114,7 +114,7 @@ class World:
         return [result for result, _ in outcomes]
 
     def from_first(self, function: Callable[[], T]) -> T:
-        """Call a function in rank 0, and return its result in all ranks; if it fails, all raise an error."""
+        """Call a function in rank 0, and return its result in all ranks; if it fails, all ranks raise an error."""
         result: Any = self.gather(lambda: function() if self.is_first else None)[0]
         return cast("T", result)
 
@@ -126,7 +126,7 @@ ALONE = World()
 def joined() -> Iterator[World]:
     """Join the processes that ``torchrun`` launched, if there are several.
 
-    torchrun keeps its store when it restarts processes, so each restart uses its own prefix.
+    torchrun keeps its key-value store when it restarts processes, so each restart uses another prefix for its keys.
 
     Raises:
         LostProcessError: If another process cannot be reached.

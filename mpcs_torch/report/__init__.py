@@ -1,1 +1,1 @@
-"""Reports as self-contained HTML files: the renderer, and one page per file."""
+"""Reports as self-contained HTML files: the renderer, and one module for each kind of page."""

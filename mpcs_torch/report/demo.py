@@ -12,7 +12,7 @@ from mpcs_torch.trainer.demonstration import LIMIT, RECOMMENDED, WITH_REFERRAL, 
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:
-    """Write a sentence for each of both results, their table, and the figures."""
+    """Write a page with a sentence on each result (without and with referral), a table, and the figures."""
     concern, names = demo.concern, demo.concern.classes
     both = {name: demo.confusion(name) for name in (PLAIN, RECOMMENDED)}
     tallies = {name: demo.tallies(name) for name in both}
@@ -46,12 +46,12 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
 
 
 def cut_of_dangerous(demo: Demonstration) -> Effect:
-    """Return the share of dangerous errors that the recommended recipe avoids."""
+    """Return the share of the plain run's dangerous errors that the recommended recipe avoids, with its interval."""
     return demo.effect(lambda ours, theirs: 1 - ours / theirs, "dangerous")
 
 
 def verdict(demo: Demonstration) -> str:
-    """Say in a short sentence what the recommended recipe gains."""
+    """Return a short sentence on the dangerous errors that the recommended recipe avoids."""
     cut = cut_of_dangerous(demo).value
     if not cut:
         mean = demo.mean(PLAIN, "dangerous")
@@ -62,7 +62,7 @@ def verdict(demo: Demonstration) -> str:
 
 
 def without_referral(demo: Demonstration) -> str:
-    """Say how many dangerous errors the recommended recipe avoids."""
+    """Return a sentence on the dangerous errors that the recommended recipe avoids, with intervals."""
     samples, cut = demo.tallies(PLAIN)[0].samples, cut_of_dangerous(demo)
     points = demo.effect(lambda ours, theirs: 100 * (theirs - ours) / samples, "errors")
     return (
@@ -75,7 +75,7 @@ def without_referral(demo: Demonstration) -> str:
 
 
 def with_referral(demo: Demonstration) -> str:
-    """Say how many samples are decided if a limit on dangerous errors is guaranteed."""
+    """Return a sentence on the share of samples that is decided if a limit on dangerous errors is guaranteed."""
     plain, ours = PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL
     return (
         f"If samples may be referred to somebody else, and at most {100 * LIMIT.at_most:g} % dangerous errors are "

@@ -1,4 +1,4 @@
-"""The decisions of a model of one epoch on test samples, and the worst of them."""
+"""The decisions of the model of one epoch on test samples, and its worst decisions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,26 +24,26 @@ from mpcs_torch.trainer.result import TrainedRun
 
 @dataclass(frozen=True)
 class EpochPredictions:
-    """The predictions of an epoch for the test samples."""
+    """The predictions of the model of one epoch for the test samples."""
 
     logits: Tensor
-    """(N, C), finite."""
+    """The logits of the test samples, (N, C), finite."""
     test: Split
     concern: ConcernSpec
 
     @cached_property
     def probs(self) -> Tensor:
-        """float64 (N, C)."""
+        """The probabilities of the classes, float64 (N, C)."""
         return self.logits.double().softmax(dim=1)
 
     @cached_property
     def labels(self) -> Tensor:
-        """int64 (N,)."""
+        """The true classes, int64 (N,)."""
         return self.test.labels.cpu()
 
     @cached_property
     def scores(self) -> ClassifierScores:
-        """The counts by class, with intervals for independent samples."""
+        """The scores of the predictions, with intervals for independent samples."""
         metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
         return evaluate(self.probs, self.labels, concern=self.concern, metrics=metrics).first
 
@@ -57,12 +57,12 @@ class EpochPredictions:
 
     @property
     def errors(self) -> tuple[int, int]:
-        """The number of errors, and of dangerous ones."""
+        """The number of errors, and the number of dangerous errors."""
         every = self.scores.outcomes[EVERY]
         return int(every.missed), int(every.dangerous)
 
     def worst_samples(self) -> list[dict[str, object]]:
-        """Draw and describe the wrong decisions with the highest confidence times concern; empty if not drawable."""
+        """Draw and describe the wrong decisions with the highest confidence times concern, if samples can be drawn."""
         kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
         if kind is None:
             return []
@@ -71,7 +71,7 @@ class EpochPredictions:
         cost = confidence * weights * (decisions != self.labels)
         names = [printable(name) for name in self.concern.classes]
         shown: list[dict[str, object]] = []
-        for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # a look takes a minute
+        for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # few enough to look at
             if not cost[place] > 0:
                 break
             pair = int(self.labels[place]), int(decisions[place])
@@ -86,7 +86,7 @@ class EpochPredictions:
 
 
 def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
-    """Predict the test samples at an epoch; None without its checkpoint, or if logits are not finite."""
+    """Predict the test samples by the model of ``epoch``; None without its checkpoint, or if logits are not finite."""
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None

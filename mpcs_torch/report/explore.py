@@ -26,11 +26,11 @@ ABOUT = (
     "independent rows. Rows of one patient are not: true intervals are wider then (--cluster of mpcs score)."
 )
 EXACT = 1000
-"""With at most so many rows, the page has the bounds of all counts; with more, those of some counts."""
+"""The most rows for which the page has the bounds of every count; for more rows, it has those of some counts."""
 
 
 def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
-    """Write the page, a single file that needs no network. Without a concern, it begins with equal costs.
+    """Write the page, a single file that needs no network. Without a concern, the page begins with equal costs.
 
     The commands that the page shows contain ``reading``, the options for reading files.
 
@@ -76,10 +76,10 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
 
 
 def bounds_of_counts(size: int) -> Tensor:
-    """Return counts out of ``size`` in ascending order, and the ends of their 95 % intervals: (3, K).
+    """Return K counts out of ``size`` in ascending order, and both ends of their 95 % intervals: (3, K).
 
-    Up to `EXACT` rows, these are all counts; of more rows, those near both ends and 1000 others, between which the ends
-    are almost straight lines.
+    Up to `EXACT` rows, all counts are returned. For more rows, these are the counts near both ends and about 1000
+    others, between which the bounds are almost straight lines.
     """
     counts = torch.arange(min(size, EXACT) + 1)
     if size > EXACT:
@@ -94,6 +94,6 @@ def _packed(values: Tensor, dtype: str) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
-    """Return JSON in which no text can end the script element."""
+    """Return ``data`` as JSON for a script element, with characters escaped that could end this element."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

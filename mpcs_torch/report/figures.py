@@ -1,4 +1,4 @@
-"""Sections of pages about classifiers of the same rows: outcomes by class, confusions, costs and certainty."""
+"""Sections of pages about classifiers on the same rows: outcomes by class, confusions, costs and certainty."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,32 +22,32 @@ from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table, in_percent
 
 MAX_CONFUSIONS = 8
-"""Confusions in a table: a few make most of the cost."""
+"""The most confusions in a table: a few cause most of the cost."""
 
 
 class ClassifierSections(NamedTuple):
-    """Classifiers on the same rows, as a page shows them."""
+    """The sections of a page about classifiers that were measured on the same rows."""
 
     scores: Mapping[str, ClassifierScores]
-    """By name."""
+    """The scores of each classifier, by its name."""
     rows: Mapping[str, RowRisks]
     concern: ConcernSpec | None
     system: str = "model"
     """The word for a classifier in headers."""
 
     def about(self, name: str) -> str:
-        """Return the end of a title about one of several classifiers."""
+        """Return the end of a title, which names a classifier; empty for the only model of a page."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
     def sections(
         self, caption: str, *between: Markup, title: str = "Confusion matrix{}", alone: str = ""
     ) -> list[Markup]:
-        """Return the sections about errors.
+        """Return the sections about errors and referrals.
 
         Args:
             caption: The caption of the table by class.
-            between: Sections after this table.
-            title: The title of confusion matrices, with a place for `about`.
+            between: Sections to put after the table by class.
+            title: The title of confusion matrices, with ``{}`` in the place of `about`.
             alone: The only classifier in the table by class. Default: all.
         """
         table = harm_table({alone: self.scores[alone]} if alone else self.scores, self.concern, system=self.system)
@@ -70,7 +70,7 @@ class ClassifierSections(NamedTuple):
         ]
 
     def matrices(self, title: str) -> Markup:
-        """Draw the confusion matrix of each classifier, with a title that has a place for `about`."""
+        """Draw the confusion matrix of each classifier; ``title`` has ``{}`` in the place of `about`."""
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
             if len(scores.class_names) > MAX_READABLE_CLASSES:
@@ -81,7 +81,7 @@ class ClassifierSections(NamedTuple):
         return part("figures", drawings) + part("notes", notes)
 
     def referral(self) -> list[Drawing]:
-        """Draw the errors that referring the riskiest rows saves, if risks are known."""
+        """Draw the errors that are left if the riskiest rows are referred; empty if risks are not known."""
         risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
         every = self.concern is None or not bool(self.concern.released().any())
         return [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
@@ -105,7 +105,7 @@ class ClassifierSections(NamedTuple):
 def costliest(
     confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str], *, refers: bool = False
 ) -> Markup:
-    """Return the table of the confusions that cost most, ranked by the highest cost in any system.
+    """Return the table of the costliest confusions, ranked by their highest total cost in any system.
 
     Args:
         confusions: By system: ``(C, C)`` counts or sums of weights, rows true classes.
@@ -122,7 +122,7 @@ def costliest(
 
 
 def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
-    """Return a row for each of the confusions that cost most: counts and shares by system, kind and cost."""
+    """Return a table of the costliest confusions: their count and share for each system, their kind and their cost."""
     size, share = len(names), "share of the errors" if concern is None else "share of the cost"
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
     costs = costs.clone().fill_diagonal_(0)
@@ -143,14 +143,14 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
 
 
 def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
-    """Return the kind of an error: dangerous, released, or its cost if it has a weight of its own."""
+    """Return the kind of an error: dangerous; else its cost if the concern has weights, or released if it has none."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 
 
 def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, float]:
-    """Return the number of errors and of dangerous errors (all, without a concern), or the sums of their weights."""
+    """Return the number of errors and of dangerous errors, or sums of weights; without a concern, all are dangerous."""
     severity = severity_of(concern, len(confusion))[:, : confusion.shape[1]]
     return confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
 
@@ -160,7 +160,7 @@ def draw_confusion(
 ) -> Drawing:
     """Draw a confusion matrix of at most `MAX_READABLE_CLASSES` classes, with a description.
 
-    ``decisions`` names its columns, including coarse answers and a referral. Default: the classes.
+    ``decisions`` names the columns of the matrix, including coarse answers and a referral. Default: the classes.
     """
     further = confusion.shape[1] - len(names)
     errors, dangerous = errors_of(confusion, concern)
@@ -177,13 +177,13 @@ def draw_confusion(
     costs = None if concern is None or concern.weights is None else concern.matrix()
     if further and concern is not None:
         released = severity_of(concern, len(names)) != DANGEROUS
-        costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # those of errors alone
+        costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # only errors have costs
     columns = decisions if further else ()
     return draw(confusion_matrix(confusion, released, names, title, costs=costs, columns=columns), printable(alt))
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
-    """Draw errors per decided sample against coverage, from the arguments of `risk_coverage_curve` by model."""
+    """Draw errors per decided sample against coverage; ``risks`` are arguments of `risk_coverage_curve`, by model."""
     curves, sentences = {}, list[str]()
     for name, of_model in risks.items():
         curve = risk_coverage_curve(*of_model)
@@ -201,7 +201,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
-    """Say how many of these samples must be referred until a tenth of the errors is left, and until none is left."""
+    """Return a sentence: how many samples to refer until a tenth of the errors is left, and until none is left."""
     left = coverage * risk
     few, none = (
         100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))
@@ -216,7 +216,7 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
 
 
 def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:
-    """Draw the DET curves of models of two classes, from scores (N,) and whether the target is true (N,) by model."""
+    """Draw DET curves for two classes; ``trials`` are, by model, scores (N,) and whether each is a target's (N,)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}

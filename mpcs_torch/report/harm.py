@@ -24,7 +24,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
-"""The most models that have a sentence each, and the most classes in a sentence."""
+"""The most models that get a sentence each, and the most classes in a sentence."""
 MAX_LISTED = 16
 """The most classes in the table."""
 WRONG, COST = "wrong decisions", "cost of errors"
@@ -62,8 +62,8 @@ def explanations(result: Result[Any]) -> dict[str, str]:
 def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
     """Return the highest cost of a dangerous error of each class and group of classes, the worst class first.
 
-    Classes come before groups. They are ranked by this cost, which is 0 if no error is dangerous, then by the share of
-    dangerous errors. Without a concern, all errors are dangerous and cost 1.
+    Classes come before groups. Both are ranked by this cost, which is 0 if no error is dangerous, then by their share
+    of dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
     costs = dangerous_pairs_of(concern, len(names)) * (1.0 if concern is None else concern.matrix())
@@ -81,11 +81,11 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
 def count_and_share(
     scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
 ) -> list[str]:
-    """Return the count and the share of an outcome among the rows of a class, or of all: clusters first, then rows.
+    """Return two texts: the count and the share of an outcome among the rows of a class, or among all rows.
 
-    With clusters, such as ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1,
-    58.8]``; the first interval is exact for independent clusters. Without clusters, ``33 of 81 severe`` and ``40.7 %
-    [25.1, 58.8]``.
+    Without clusters, these are ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``, for example. Clusters come before
+    rows: ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``. The
+    interval of clusters is exact if clusters are independent.
     """
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
@@ -99,7 +99,7 @@ def count_and_share(
 
 
 def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
-    """Return the outcomes of all rows of a model by title: a count, and its share with an interval."""
+    """Return the outcomes of all rows of a model, by title: mostly a count, and its share with an interval."""
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
@@ -120,14 +120,14 @@ def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict
 
 
 def rows_of(scores: ClassifierScores) -> str:
-    """Return the word for rows."""
+    """Return the words for rows in a sentence: ``weighted rows`` or ``rows``."""
     return "weighted rows" if scores.is_weighted else "rows"
 
 
 def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
-    """Say how many rows of which classes are dangerous errors, the most expensive class first; follows a model's name.
+    """Return a sentence, without the model's name, that counts dangerous errors by class, the most expensive first.
 
-    Clusters, such as patients, come before rows. A total follows, unless errors of one class alone are dangerous.
+    Clusters, such as patients, come before rows. A total is added, unless only errors of a single class are dangerous.
     """
     what, named = what or rows_of(scores), dict[bool, list[str]]({True: [], False: []})
     for name, cost in max_danger_costs(scores, concern).items():
@@ -152,14 +152,14 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
 
 def _rows_of(name: str) -> str:
-    """Return the words for rows of a class: a class that is a number would be read as a count."""
+    """Return the words for rows of a class: ``of class 3``, because a number alone could be read as a count."""
     return f"of class {name}" if name.isdecimal() else printable(name)
 
 
 def harm_table(
     by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
 ) -> Table | None:
-    """Return the outcomes of each class by each model, the worst class first; None for soft labels."""
+    """Return a table of the outcomes of each class by each model, the worst class first; None for soft labels."""
     max_costs = max_danger_costs(next(iter(by_model.values())), concern)
     listed, rows = [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
     for name in listed:

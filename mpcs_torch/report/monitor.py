@@ -16,7 +16,7 @@ from mpcs_torch.report.render import draw, part, render
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
-"""The chance of an alarm by now that makes a rate count as detectable."""
+"""The chance of an alarm by now from which on a rate counts as detectable."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
@@ -26,22 +26,22 @@ TERMS = {
     "mean": "the rate so far",
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
-"""By header of the tables: what it means."""
+"""The meaning of each header of the tables."""
 
 
 class Evidence(NamedTuple):
-    """The mean of a monitor, and the evidence about it."""
+    """A mean of a monitor, and the evidence that it exceeds its limit."""
 
     mean: MonitoredMean
-    """An alarm stays once it was raised."""
+    """The mean with its interval and limits; an alarm that was raised once stays."""
     samples: float
     evidence: float
     seen: float
-    """The rate above which an alarm would be expected by now; NaN if there is none."""
+    """The true rate above which an alarm by now is likely (chance `SURE`); NaN if there is no such rate."""
 
 
 def evidence_for(watch: Watch, kind: str) -> list[Evidence]:
-    """Return the current means of a monitor."""
+    """Return the current means of the monitor ``kind``, with the evidence about each mean."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
     means = monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
     level, known = 1 / (monitor.threshold * len(monitor.names)), list[Evidence]()
@@ -53,7 +53,7 @@ def evidence_for(watch: Watch, kind: str) -> list[Evidence]:
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
-    """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
+    """Return a table with a row for each mean: its samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
     for mean, samples, evidence, seen in evidence_for(watch, kind):
         cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(samples)}
@@ -67,12 +67,12 @@ def monitor_table(watch: Watch, kind: str) -> Table:
 
 
 def rate_text(mean: MonitoredMean, value: float) -> str:
-    """Return a share in percent, or a mean cost in the unit of the concern."""
+    """Format ``value`` as ``mean`` is: a share in percent, or a mean cost in the unit of the concern."""
     return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 
 def assumptions(watch: Watch) -> str:
-    """Explain the columns of the tables, and the assumptions, in sentences."""
+    """Return sentences that explain the columns of the tables and the assumptions."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
@@ -89,14 +89,14 @@ def assumptions(watch: Watch) -> str:
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Say which mean is above its limit, and from which row on this is known."""
+    """Return a sentence that names the mean above its limit, and the row from which on this is known."""
     time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return cautions, and the first alarm; or the rate that is known least, and that there is no alarm."""
+    """Return the cautions and the first alarm; without an alarm, a sentence about the rate that is known least."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
 
 
@@ -108,7 +108,7 @@ def _verdict_of(watch: Watch) -> str:
     quiet = f"in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
-    # The rate that may exceed its limit most:
+    # This is the rate whose interval reaches highest, relative to its limit:
     mean, samples, _, seen = max(evidence_for(watch, RISK), key=lambda each: each.mean.high / each.mean.highest)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
@@ -125,7 +125,7 @@ def _verdict_of(watch: Watch) -> str:
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
-    """Write the verdict, a figure of the rates, and all tables."""
+    """Write a page with the verdict, a figure of the rates, and all tables."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
     about += f"often one looks. {assumptions(watch)}"
     titles = {

@@ -22,7 +22,7 @@ FILES = (
 def write_evaluation(
     folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
-    """Write `FILES` to a folder."""
+    """Write the tables, the figure and the page of the evaluation, which are `FILES`, to ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:

@@ -1,4 +1,4 @@
-"""Pages from templates, with embedded figures that follow the theme of the page."""
+"""Pages made from templates, with embedded figures that are light or dark like the page."""
 
 import base64
 import io
@@ -32,11 +32,11 @@ SHOWN = (
     "interval is for its row alone."
 )
 PIXELS = 96
-"""Per inch in a browser."""
+"""The pixels of an inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
-"""Spaces where lines must not break, as in 5 % and p = 0.5; and scripts, whose spaces stay."""
+"""Texts with spaces where lines must not break, as in 5 % and p = 0.5, and scripts, whose spaces must not change."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
@@ -45,15 +45,15 @@ class Drawing(NamedTuple):
 
     uri: str
     alt: str
-    """The information of the figure, for readers who cannot see it."""
+    """A text with the content of the figure, for readers who cannot see it."""
     caption: str
     width: int
-    """Pixels."""
+    """The width in pixels."""
     height: int
 
     @property
     def is_wide(self) -> bool:
-        """Whether it scrolls on a small screen, because its texts would be too small to read otherwise."""
+        """Whether the figure scrolls on a small screen, because its texts would otherwise be too small to read."""
         return self.width > 1.2 * WIDTH * PIXELS
 
 
@@ -65,7 +65,7 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
 
 
 def to_svg(figure: Figure) -> str:
-    """Return the figure as an SVG document without background, whose colours change where dark pages are preferred."""
+    """Return the figure as an SVG without background, whose colours suit dark pages if the reader prefers these."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
@@ -74,7 +74,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def part(name: str, *content: object, **named: object) -> Markup:
-    """Return a part of a page, by one of the macros of ``parts.html.j2``; empty if there is nothing to show."""
+    """Render a part of a page by the macro ``name`` of ``parts.html.j2``; empty if there is nothing to show."""
     return Markup(str(getattr(environment().get_template("parts.html.j2").module, name)(*content, **named)).strip())
 
 
@@ -112,19 +112,19 @@ def write_result(
     terms: Mapping[str, str] = MappingProxyType({}),
     command: str,
 ) -> None:
-    """Write the page of models or detectors: the given parts, and those that both pages share.
+    """Write the page about models or about detectors, from the given parts and from parts that both kinds share.
 
     Args:
         path: The HTML file to write.
         result: The scores.
         kind: The line above the title.
         rows: The rows and systems that are compared, such as "rows of models".
-        compared: Sentences on comparisons, of which the first is the title.
-        sentences: Sentences on each system. Without comparisons, the first is the title.
+        compared: Sentences on comparisons; the first sentence is the title.
+        sentences: Sentences on each system. Without comparisons, the first sentence is the title.
         lead: Parts below the title.
         first: Sections before those of groups and of the comparison.
-        last: Sections after them.
-        tables: Returns the tables of a model's groups, with titles.
+        last: Sections after those of groups and of the comparison.
+        tables: A function that returns the tables of a model's groups, with titles.
         terms: Explanations of terms.
         command: The command that writes the page again.
     """
@@ -151,7 +151,7 @@ def comparison_section(
     terms: Mapping[str, str] = MappingProxyType({}),
     note: str = SHOWN,
 ) -> Markup:
-    """Return the section of the differences of systems; empty if there are none."""
+    """Return the section about the differences of systems; empty without ``comparisons``."""
     if not comparisons:
         return Markup()
     what, systems = rows.split(" of ")
@@ -179,13 +179,13 @@ def named(result: Result[Any], systems: str = "models") -> str:
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the models or detectors that figures show; a calibrated detector has the curves of its original scores."""
+    """Return the models or detectors to draw: those compared, else all. Calibrated detectors would repeat curves."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 
 
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
-    """Draw the metric that groups are ranked by, with its intervals, in the order of the first model."""
+    """Draw the metric by which groups are ranked, with its intervals; the first model decides the order of groups."""
     first = models[0]
     metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
     effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
@@ -201,7 +201,7 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
 
 
 def _effect(scores: Scores, metric: str) -> Effect:
-    """Return a value and its interval; NaN if missing."""
+    """Return the value of ``metric`` and the ends of its interval; NaN for each that is missing."""
     value = scores.values[metric]
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
 
@@ -212,13 +212,13 @@ def versions() -> dict[str, str]:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Return for each column whether it has numbers, and its other cells are empty."""
+    """Return, for each column, whether it has numbers and all its other cells are empty."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
     return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
 
 
 def whole(text: str) -> Markup:
-    """Keep names with hyphens, such as those of files, on one line: browsers would break them."""
+    """Keep names with hyphens, such as those of files, on one line: browsers break lines at hyphens."""
     parts = (f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part) for part in WORD.split(text))
     return Markup("".join(parts))
 
@@ -239,7 +239,7 @@ def _theme() -> str:
         "".join(f"{_name(colour)}:{shown};" for colour, shown in pairs)
         for pairs in ([(colour, colour) for colour in ON_DARK], ON_DARK.items())
     )
-    # Black is what matplotlib leaves out, so that it is inherited.
+    # matplotlib writes no colour for black, so black is inherited.
     css = f"svg{{{light}fill:var({_name(BLACK)})}}@media screen and (prefers-color-scheme:dark){{svg{{{dark}}}}}"
     return f"<style>{css}</style>"
 

@@ -38,7 +38,7 @@ NOT_COMPARABLE = (
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
-    """Return the metric that the picked epoch is compared with, if possible accuracy, and the epoch that it picks."""
+    """Return a metric that did not pick the epoch, accuracy if possible, and the epoch it would pick; None if none."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
     others = [name for name in ("accuracy", "mpcs", "cross_entropy") if name in picks and name != by]
@@ -46,7 +46,7 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
 
 
 def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
-    """Say what the picked epoch does on test data, and what another metric would have picked.
+    """Return a sentence on the test errors of the picked epoch, and on the epoch that another metric would pick.
 
     Args:
         run: The run.
@@ -75,7 +75,7 @@ def _errors(run: TrainedRun, count: int) -> str:
 
 
 def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
-    """Return the dangerous test errors of an epoch: predicted again, recorded at each epoch, or from the result."""
+    """Return the number of dangerous test errors of an epoch, by predictions, records or result; None if unknown."""
     if predicted is not None:
         return predicted.errors[1]
     record = next((record for record in run.records if record["epoch"] == epoch), {})
@@ -93,7 +93,7 @@ def is_same_test(runs: Mapping[str, EpochPredictions]) -> bool:
 
 
 def compare_runs(runs: Mapping[str, EpochPredictions]) -> Sequence[Comparison]:
-    """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all."""
+    """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all errors."""
     first = next(iter(runs.values()))
     names = ["dangerous_rate"] if any(len({*predicted.errors}) > 1 for predicted in runs.values()) else []
     preds = {name: predicted.probs for name, predicted in runs.items()}
@@ -101,7 +101,7 @@ def compare_runs(runs: Mapping[str, EpochPredictions]) -> Sequence[Comparison]:
 
 
 def counts_of(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
-    """Say how many dangerous errors each run makes, for runs that cannot be compared sample by sample."""
+    """Return a sentence that counts the dangerous errors of runs that cannot be compared sample by sample."""
     counts = []
     for name, run in runs.items():
         errors = _dangerous(run, run.result.epoch, predicted.get(name))
@@ -111,7 +111,7 @@ def counts_of(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredi
 
 
 def last_picked(run: TrainedRun) -> list[str]:
-    """Return a remark if the last of several epochs was picked by a metric that is better there than ever before."""
+    """Return a remark if the picked epoch is the last one, and its metric is better there than at any other epoch."""
     selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
     if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
         return []
@@ -122,12 +122,12 @@ def last_picked(run: TrainedRun) -> list[str]:
 
 
 def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
-    """Write the verdict, the costliest confusions and worst samples, and the figures and tables of finished runs.
+    """Write a page about finished runs: verdict, costliest confusions, worst samples, figures and tables.
 
     Args:
         runs: One run, or several that are compared.
         path: The HTML file to write.
-        data_root: Where the data are, for the command that repeats a run.
+        data_root: The folder of the data, for the command that repeats a run.
     """
     names = [run.config.name for run in runs]
     if len(set(names)) < len(names):
@@ -156,11 +156,11 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 
 
 Parts = tuple[str, list[str], Markup, list[Markup], Markup]
-"""Of a page: its kind, the title and other sentences, tiles, sections, and the section on certainty."""
+"""The parts of a page: its kind, the title and other sentences, tiles, sections, and the section on certainty."""
 
 
 def _of_one(run: TrainedRun) -> Parts:
-    """Return the parts of the page of a single run: its picked epoch beside the one of another metric."""
+    """Return the parts of the page of a single run: its picked epoch beside the epoch that another metric picks."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
@@ -192,7 +192,7 @@ def _of_one(run: TrainedRun) -> Parts:
 
 
 def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
-    """Return the parts of the page of runs that are compared, each at its picked epoch."""
+    """Return the parts of a page that compares several runs, each at its picked epoch."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
     is_comparable = (
         len(predicted) == len(runs) and is_same_test(predicted) and len({r.concern for r in runs.values()}) == 1
@@ -230,24 +230,24 @@ def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
-    """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
+    """Return a sentence that counts dangerous test errors by class, with intervals for independent samples."""
     return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
 
 
 def _sections_of(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
-    """Return what pages show of the predictions of epochs, or of runs with the same concern; None of none."""
+    """Return the page sections about predictions of epochs or of runs with one concern; None without predictions."""
     scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
     return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
-    """Return the columns that are shown: those of the first runs, without the epoch."""
+    """Return the columns to show: the first 8 columns of the records of all runs, without the epoch."""
     columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
     return list(columns)[:8]
 
 
 def _picks_table(run: TrainedRun) -> Table:
-    """Return a row for each epoch that some metric ranks first, and for the picked one."""
+    """Return a table with a row for each epoch that some metric ranks first, and for the picked epoch."""
     by_epoch: dict[int, list[str]] = {run.result.epoch: [PICKED]}
     for metric, epoch in run.picks().items():
         by_epoch.setdefault(epoch, []).append(metric)
@@ -262,7 +262,7 @@ def _picks_table(run: TrainedRun) -> Table:
 
 def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
     rows = []
-    columns = [column for column in _columns(runs) if column != DANGEROUS]  # its own column, whether recorded or not
+    columns = [column for column in _columns(runs) if column != DANGEROUS]  # which always has a column of its own
     for name, run in runs.items():
         test = run.result.values["test"]
         recorded = f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""
@@ -273,12 +273,12 @@ def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPre
 
 
 def _shown(value: float) -> str:
-    """Format with 4 digits, zeros at the end included, so that the numbers of a column align; counts stay whole."""
+    """Format a number with 4 digits, trailing zeros included, to align a column; whole numbers get no zeros."""
     return f"{value:.4g}" if value.is_integer() else f"{value:#.4g}"
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
-    """Return the section of each metric over the epochs."""
+    """Return the section with a figure of each metric over the epochs."""
     drawings = []
     for column in _columns(runs):
         ends = "; ".join(

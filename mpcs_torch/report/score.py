@@ -31,13 +31,13 @@ def write_score_report(
     requirements: Table | None = None,
     command: str = "",
 ) -> None:
-    """Write the errors by class, referral, confusion and group, the comparison of models, and all metrics, folded.
+    """Write a page: errors by class, confusion and group, savings by referral, comparisons of models, and all metrics.
 
     Args:
         result: The scores of one model or several.
         concern: The costs.
         path: The HTML file to write.
-        risks: The risks of the rows by model, for figures of certainty.
+        risks: The risks of the rows by model, for the figures of certainty and of referral.
         requirements: The requirements, and whether they are met.
         command: The command that writes the page again.
     """
@@ -84,13 +84,13 @@ def score_warnings(result: Result[ClassifierScores]) -> list[str]:
 
 
 def _compared(result: Result[ClassifierScores]) -> list[str]:
-    """Say which models are better, dangerous errors first."""
+    """Return sentences on which models are better; those by measures of the concern come first."""
     of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
     return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
 
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Say how many rows of each class are dangerous errors, the most expensive class first."""
+    """Return a sentence that counts the dangerous errors of a model by class, the most expensive class first."""
     scores = result.models[name]
     if EVERY not in scores.outcomes:
         return f"{printable(name)}: {scores.rows} rows with {len(scores.class_names)} classes."
@@ -98,7 +98,7 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 
 
 def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
-    """Return tiles, with the outcomes of rows if there is one model, and the table of outcomes of several models."""
+    """Return the tiles, and outcomes of rows: among the tiles for a single model, in a table for several models."""
     first, models = result.first, {name: outcome_tiles(scores, concern) for name, scores in result.models.items()}
     tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
     if first.clusters:
@@ -112,7 +112,7 @@ def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> lis
 
 
 def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Say how to read the table by class."""
+    """Return the caption of the table by class, which explains how to read it."""
     first = result.first
     order = "The worst class first" if concern is None else "The class with the most expensive error first"
     beside = f"; {first.cluster_name}: those with rows of the class; all else counts rows" if first.clusters else ""
@@ -130,7 +130,7 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
 
 
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
-    """Return tables that fit a printed page, each with a title."""
+    """Return tables of the groups, each with a title and narrow enough for a printed page."""
     metrics = groups.main_metrics()
     tables = [groups.table(metrics[first : first + 3]) for first in range(0, len(metrics), 3)]  # fit a printed line
     titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]

@@ -1,1 +1,1 @@
-"""The reference trainer: a config in, a run folder with a record of each epoch out."""
+"""The reference trainer, which takes a config and writes a run folder with a record of each epoch."""

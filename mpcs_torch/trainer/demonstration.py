@@ -33,12 +33,12 @@ SEEDS = range(20)
 LIMIT = Limit(0.01, confidence=0.9)
 """The limit on dangerous errors if samples may be referred."""
 MAX_ACCURACY_LOSS = 0.0005
-"""So small that both runs have nearly equal accuracy."""
+"""The accuracy that the choice may lose: so little that both runs have nearly equal accuracy."""
 RECOMMENDED, WITH_REFERRAL = "recommended", ", with referral"
 
 
 class Tally(NamedTuple):
-    """Counts of test samples with one seed."""
+    """The counts of test samples for one seed."""
 
     dangerous: int
     errors: int
@@ -50,11 +50,11 @@ class SeedResult(NamedTuple):
     """The test results of one seed."""
 
     target: Tensor
-    """int64 (N,)."""
+    """The true classes, int64 (N,)."""
     decisions: dict[str, Tensor]
-    """By name of the loss and the rule: int64 (N,), -1 for a referral."""
+    """The decisions by the name of the loss and rule: int64 (N,), -1 for a referral."""
     risks: dict[str, tuple[Tensor, Tensor]]
-    """By run: the decision (N,) without referral, and its estimated risk (N,)."""
+    """By run: the decisions without referral, (N,), and the estimated risk of each decision, (N,)."""
 
 
 class Effect(NamedTuple):
@@ -73,7 +73,7 @@ class Demonstration:
     seeds: list[SeedResult] = field(default_factory=list)
 
     def tallies(self, name: str) -> list[Tally]:
-        """Count test samples for each seed."""
+        """Count the test samples of each seed, by the outcome of the decisions that are called ``name``."""
         classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
         details = [
             dangerous_errors_details(seed.decisions[name], seed.target, num_classes=classes, concern=pairs)
@@ -82,12 +82,12 @@ class Demonstration:
         return [Tally(*map(int, counts)) for counts in details]
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:
-        """Return the mean of a count over seeds, or the mean of its ratio to another count."""
+        """Return the mean of ``count`` over seeds, or the mean of its ratio to the count ``per``."""
         ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(name)]
         return fmean(ratios)
 
     def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
-        """Compare the mean counts of the recommended and the plain run by a function, with a jackknife over seeds."""
+        """Apply ``compare`` to the mean counts of the recommended and the plain run; the interval is a jackknife's."""
         counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
         by_seed = torch.tensor(counts, dtype=torch.float64)
         _, low, high = jackknife_interval(
@@ -96,7 +96,7 @@ class Demonstration:
         return Effect(*(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high)))
 
     def confusion(self, name: str) -> Tensor:
-        """Return the confusion matrix without referral, int64 (C, C), summed over seeds; rows true classes."""
+        """Return the confusion matrix without referral, summed over seeds, int64 (C, C); rows are true classes."""
         target = torch.cat([seed.target for seed in self.seeds])
         decisions = torch.cat([seed.decisions[name] for seed in self.seeds])
         return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
@@ -108,7 +108,7 @@ class Demonstration:
         return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
 
     def table(self) -> Table:
-        """Return means over seeds, with a row for each loss and rule."""
+        """Return a table of means over seeds, with a row for each loss and rule."""
         header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
         rows = []
         for name in self.seeds[0].decisions:
@@ -153,7 +153,7 @@ def train_and_decide(seed: int) -> SeedResult:
 
 
 def demonstrate(advance: Callable[[], None]) -> Demonstration:
-    """Train and decide with each seed, in parallel, and call ``advance`` after each."""
+    """Train and decide with each seed, in parallel, and call ``advance`` after each seed."""
     results = {}
     for seed, result in run_in_processes(train_and_decide, SEEDS):
         results[seed] = result

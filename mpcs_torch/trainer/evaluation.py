@@ -1,4 +1,4 @@
-"""Evaluate a model on a split: all metrics from one forward pass."""
+"""Evaluate a model on a split, with one forward pass for all metrics."""
 
 from collections.abc import Collection
 from contextlib import nullcontext
@@ -26,9 +26,9 @@ class EvaluatedSplit:
     values: dict[str, float]
     """The value of each metric."""
     confusion: Tensor
-    """int64 (C, C): rows true classes, columns predicted classes."""
+    """The confusion matrix, int64 (C, C): rows are true classes, columns predicted classes."""
     logits: Tensor
-    """(N, C)."""
+    """The logits of the samples of this process, (N, C)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Evaluator:
     precision: Precision
     classes: int
     batch_size: int
-    """The number of samples in a forward pass."""
+    """The most samples in one forward pass."""
     world: World = ALONE
 
     @property
@@ -52,7 +52,7 @@ class Evaluator:
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> EvaluatedSplit:
-        """Evaluate a model, without a random draw, and restore its mode."""
+        """Evaluate ``model`` in the mode ``self.mode``, and then restore the mode in which it was."""
         mode_before = model.training
         model.train(self.mode == "train")
         logits = self.logits(model)
@@ -84,7 +84,7 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
-    """Compute logits (N, C), also in float32 with mixed precision; raise a `PartError` if the model returns others."""
+    """Compute logits (N, C), converted to float32 after mixed precision; raise a `PartError` if the shape is wrong."""
     is_mixed = precision == "bf16-mixed"
     with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)

@@ -32,7 +32,7 @@ from mpcs_torch.trainer.resume import (
 
 CONFIG = "config.yaml"
 RUN_FILES = (CONFIG, "records.csv", RESULT, "report.html", SAVED)
-"""The files of a run other than its checkpoints; replacing it deletes these and the checkpoints."""
+"""The files of a run other than its checkpoints. Replacing a run deletes these files and the checkpoints."""
 
 
 class RunExistsError(MpcsError, FileExistsError):
@@ -40,11 +40,11 @@ class RunExistsError(MpcsError, FileExistsError):
 
 
 def is_finished(config: RunConfig, folder: Path) -> bool:
-    """Return whether a folder has the finished run of a config, with as many epochs.
+    """Return whether ``folder`` has the finished run of ``config``, with the same number of epochs.
 
     Raises:
-        ConfigError: If it is a run of another config, or its schedule is for fewer epochs.
-        RunExistsError: If the run stopped early, or has no saved state to resume from.
+        ConfigError: If the finished run has another config, or another number of epochs on which a schedule depends.
+        RunExistsError: If the number of epochs differs, but the run stopped early or has no saved state.
     """
     if not (folder / RESULT).exists():
         return False
@@ -60,7 +60,7 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
-    """Raise a `RunExistsError` for folders that have a run, unless runs may be overwritten."""
+    """Raise a `RunExistsError` if some of ``folders`` have a run, unless ``overwrite`` is true."""
     marks = (*RUN_FILES, f"{FOLDER}/{manifest.NAME}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
@@ -81,9 +81,9 @@ def run_in_folder(
 
     Args:
         config: The config.
-        data: The data that it names.
+        data: The data that the config names.
         folder: The run's folder; rank 0 writes to it.
-        hooks: Called after each epoch, in rank 0.
+        hooks: Functions to call after each epoch, in rank 0.
         overwrite: Whether to replace a run in the folder.
         resume: Whether to resume the run in the folder from its saved state, or from its beginning if it has none.
         world: The processes that train together.
@@ -91,7 +91,7 @@ def run_in_folder(
     Raises:
         RunExistsError: If the folder has a run, and neither ``overwrite`` nor ``resume`` is set.
         FolderInUseError: If another process writes to the folder.
-        ConfigError: If the config does not fit the data, or is not that of the run to resume. The folder is unchanged.
+        ConfigError: If the config does not fit the data or the run to resume. The folder is then unchanged.
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     with ExitStack() as stack:
@@ -121,7 +121,7 @@ def run_in_folder(
 
 
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
-    """Clear the folder for a new run; for a resumed one, cut its records back to the saved epochs."""
+    """Clear ``folder`` for a new run, or cut the records of a resumed run back to the saved epochs."""
     if not is_new:
         if changed_keys((folder / CONFIG).read_text(encoding="utf-8"), run.config):
             for name in (RESULT, "report.html"):
@@ -136,7 +136,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
-    """Write the result, which marks a run as finished, after everything else is on disk."""
+    """Write the result after everything else is on disk, because the result marks a run as finished."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
         flush_paths([*filter(Path.exists, kept), selector.folder / manifest.NAME, selector.folder])
@@ -145,13 +145,13 @@ def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector 
 
 
 HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
-"""Opens the hooks of a run, such as its progress bar."""
+"""A function that opens the hooks of a run, such as its progress bar."""
 
 
 def finish_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf, *, overwrite: bool = False
 ) -> None:
-    """Train a run unless its folder has it finished; resume an interrupted run, unless it is overwritten."""
+    """Train a run, unless ``folder`` has its finished run; resume an interrupted run, unless ``overwrite`` is true."""
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         with hooks_of(config, folder) as hooks:
@@ -161,7 +161,7 @@ def finish_in_folder(
 def sweep(
     configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Finish the run of each config in ``out/<name>``, in parallel; yield each with its records when it is finished."""
+    """Train each config in ``out/<name>``, in parallel; yield each config with its records when its run is finished."""
     yield from run_in_processes(partial(_records_of, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 

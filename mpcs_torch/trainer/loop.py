@@ -43,10 +43,10 @@ class ShuffledBatches:
         yield from self.of(self.draw())
 
     def draw(self) -> Tensor:
-        """Draw the order of a pass, the same in all processes: int64 (N,)."""
+        """Draw the order of the samples in a pass, int64 (N,); it is the same in all processes."""
         size, device = len(self.split.labels), self.split.labels.device
         order = torch.empty(size, dtype=torch.int64)
-        if self.world.is_first:  # as DataLoader and RandomSampler draw before the first batch
+        if self.world.is_first:  # the same draws as by DataLoader and RandomSampler before the first batch
             _random_seed()  # a DataLoader draws a seed for workers even if it has none
             order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
         order = order.to(device)
@@ -54,7 +54,7 @@ class ShuffledBatches:
         return order
 
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of the batches in an order, from batch ``start`` on; the last one may be smaller."""
+        """Yield inputs and labels of the batches in ``order``, from batch ``start`` on; the last may be smaller."""
         inputs, labels = self.split.inputs, self.split.labels
         for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
@@ -69,21 +69,21 @@ class MeasuredEpoch:
     """The measurements of one epoch."""
 
     number: int
-    """Counted from 1."""
+    """The number of the epoch, counted from 1."""
     values: dict[str, float]
     """The value of each column of the records."""
     confusion: Tensor
-    """int64 (C, C), on the split on which epochs are measured: rows true classes, columns predicted classes."""
+    """The confusion matrix on the measured split, int64 (C, C): rows are true classes, columns predicted classes."""
 
     @property
     def record(self) -> dict[str, float]:
-        """The row of the records."""
+        """The row of this epoch in the records."""
         return {"epoch": self.number, **self.values}
 
 
 @dataclass
 class LoopState:
-    """The state of the loop, which hooks may read. They may change the model and the optimizer."""
+    """The state of the loop. Hooks may read all of it, and may change the model and the optimizer."""
 
     model: nn.Module
     engine: nn.Module
@@ -97,13 +97,13 @@ class LoopState:
     clip_norm: float | None = None
     """The maximum norm of all gradients together."""
     ramp: MarginRamp | None = None
-    """Stepped after each epoch."""
+    """The ramp that raises the margin of the loss after each epoch; None for no ramp."""
     epochs: int = 0
     """The number of finished epochs."""
     steps: int = 0
     """The number of optimizer steps."""
     order: Tensor | None = None
-    """int64 (N,): the order of the samples in the current pass; None between passes."""
+    """The order of the samples in the current pass, int64 (N,); None between passes."""
     taken: int = 0
     """The number of batches of the current pass that have begun."""
     stopped: str | None = None
@@ -118,9 +118,9 @@ class LoopState:
 
 
 Hook = Callable[[MeasuredEpoch, LoopState], str | None]
-"""Called after each evaluation. A hook that returns text stops the run after this epoch: the text is the reason, saved
-as `RunResult.stopped`. The state of a hook is not saved: a resumed run calls it again for the epochs since the last
-saved state."""
+"""A function that is called after each evaluation. If it returns text, the run stops after this epoch, and the text is
+saved as the reason in `RunResult.stopped`. The state of a hook is not saved: a resumed run calls the hook again for the
+epochs since the last saved state."""
 
 
 @dataclass(frozen=True)
@@ -128,25 +128,25 @@ class PreparedRun:
     """A run that is ready to start, whose config has been validated against the data."""
 
     config: RunConfig
-    """The config, with the defaults that depend on the data."""
+    """The config, in which the defaults that depend on the data are filled in."""
     state: LoopState
     batches: ShuffledBatches
     data: DataSplits
-    """On the run's device."""
+    """The samples, on the run's device."""
     evaluator: Evaluator
-    """Called at each epoch."""
+    """The evaluator that is called at each epoch."""
     test_evaluator: Evaluator | None
-    """Called at each epoch on the test split, if the config has ``epochs.test``."""
+    """The evaluator of the test split, called at each epoch if the config has ``epochs.test``; else None."""
     scheduler: Step | None = None
-    """Steps the scheduler of the config."""
+    """The function that steps the scheduler of the config; None without a scheduler."""
 
     def start(
         self, hooks: Sequence[Hook] = (), after_step: Callable[["PreparedRun"], None] = lambda _: None
     ) -> LoopState:
         """Train to the last epoch, and return the state.
 
-        At each epoch, step the scheduler and the loss scale, then call the hooks in this order. Between two steps, call
-        ``after_step``, which may save the run.
+        At each epoch, step the scheduler and the loss scale, then call ``hooks`` one after the other. Between two
+        optimizer steps, call ``after_step``, which may save the run.
         """
         epochs, state = self.config.epochs, self.state
         for step, batch in self._remaining_batches():
@@ -163,14 +163,14 @@ class PreparedRun:
         return state
 
     def _ends_epoch(self, step: int) -> bool:
-        """Return whether an epoch is measured at a step, which is numbered from 0 in its pass."""
+        """Return whether an epoch is measured at ``step``, the number of a step in its pass, counted from 0."""
         epochs, batches = self.config.epochs, len(self.batches)
         if epochs.unit == "step":
             return step % epochs.every == 0
         return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        """Yield the batches of all passes, each with its number in its pass."""
+        """Yield the remaining batches of all passes: the number of each batch in its pass, and the batch."""
         state = self.state
         while state.epochs < self.config.epochs.count and state.stopped is None:
             if state.order is None:
@@ -205,8 +205,8 @@ class PreparedRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Use the kernels that the config allows, and raise errors of custom parts as a `PartError` that names them."""
-        backend: Any = torch.backends.mkldnn  # its context manager sets more than this, and warns
+        """Use the kernels that the config allows; turn an error of custom parts into a `PartError` that names them."""
+        backend: Any = torch.backends.mkldnn  # PyTorch's context manager sets more than this flag, and warns
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
             yield

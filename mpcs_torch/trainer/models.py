@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class MLP(nn.Sequential):
-    """One hidden layer of ReLUs over the flattened input: (N, *input_shape) to logits (N, num_classes)."""
+    """A network with one hidden layer of ReLUs on the flattened input: (N, *input_shape) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 32) -> None:
         super().__init__(nn.Flatten(), nn.Linear(prod(input_shape), hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
@@ -103,4 +103,4 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "rnn": rnn,
     "lstm": lstm,
 }
-"""Called with the shape of one input and the number of classes; a config sets their keyword-only arguments."""
+"""The models by name; each is called with the shape of one input, the number of classes and the config's keywords."""

@@ -32,7 +32,7 @@ def concern_loss(
     label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `ConcernLoss` with the concern of the run, or with another weight for released pairs."""
+    """Make a `ConcernLoss` from ``concern``; ``released``, if given, is the weight of released pairs."""
     return ConcernLoss(_penalties(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
 
 
@@ -48,7 +48,7 @@ def softmax_margin(
     label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `SoftmaxMarginLoss` with the concern of the run, or with another weight for released pairs."""
+    """Make a `SoftmaxMarginLoss` from ``concern``; ``released``, if given, is the weight of released pairs."""
     return SoftmaxMarginLoss(_penalties(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
@@ -70,7 +70,7 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "recommended": recommended,
     "generalized_mean": generalized_mean,
 }
-"""Called with the `ConcernSpec` of the run."""
+"""The functions that make losses, by name; each is called with the `ConcernSpec` of the run."""
 
 
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -101,18 +101,18 @@ def sgd(
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw, "sgd": sgd}
-"""Called with the weights of the model and the learning rate."""
+"""The functions that make optimizers, by name; each is called with the weights of the model and the learning rate."""
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Directions = Mapping[str, Direction]
 """The direction of each metric of the run."""
 Step = Callable[[Mapping[str, float]], None]
-"""Steps a scheduler with the values of an epoch. If it has ``state_dict`` and ``load_state_dict``, of tensors and plain
-values, it is saved with the run."""
+"""A function that steps a scheduler with the values of an epoch. If it has ``state_dict`` and ``load_state_dict``, its
+state, of tensors and plain values, is saved with the run."""
 
 
 class EpochStep:
-    """Step a torch scheduler, with the value of a metric if it follows one."""
+    """Step a torch ``scheduler``, with the value of the metric ``score`` if that is not None."""
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
@@ -126,7 +126,7 @@ class EpochStep:
 def cosine(
     optimizer: Optimizer,
     epochs: int,
-    directions: Directions,  # noqa: ARG001  # all are called alike
+    directions: Directions,  # noqa: ARG001  # all schedulers take the same arguments
     *,
     warmup_epochs: NonNegativeInt = 0,
 ) -> Step:
@@ -139,14 +139,14 @@ def cosine(
 
 def plateau(
     optimizer: Optimizer,
-    _epochs: int,  # all are called alike
+    _epochs: int,  # all schedulers take the same arguments
     directions: Directions,
     *,
     score: str = "mpcs",
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
-    """Lower the learning rate when a metric of the epoch stops improving."""
+    """Lower the learning rate when the metric ``score`` of the epochs stops improving."""
     scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
     return EpochStep(scheduler, score)
 
@@ -164,7 +164,7 @@ def mpcs_lr(
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
-    """Scale the learning rate with a lower-is-better metric of the epoch by `MPCSLR`."""
+    """Scale the learning rate by `MPCSLR` with ``score``, a metric of the epoch that is better when lower."""
     settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
     settings |= {"reference": reference, "lowest": lowest, "highest": highest}
     scheduler = MPCSLR(optimizer, **settings)
@@ -172,6 +172,6 @@ def mpcs_lr(
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""Called with the optimizer, the number of epochs and the directions; a config sets their keyword-only arguments.
+"""The functions that make schedulers; each is called with the optimizer, the number of epochs and the directions.
 
-If rates do not depend on the number of epochs, the argument is called ``_epochs``, and runs can be trained longer."""
+If the rates do not depend on the number of epochs, its parameter is named ``_epochs``; runs can then be extended."""

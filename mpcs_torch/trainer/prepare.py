@@ -33,7 +33,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     training, epochs = config.training, config.epochs
     batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
-    # Published runs are replayed by this order of random draws, without another one in between.
+    # Replays of published runs need this order of random draws, with no other draw in between.
     torch.manual_seed(config.seed)
     dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
     on_device = data.to(device, dtype)
@@ -88,7 +88,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 def metrics_of(
     config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
 ) -> MetricSet:
-    """Make the metrics of a run, or only some of them."""
+    """Make the metrics of a run, or only those that ``only`` names."""
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
@@ -97,7 +97,7 @@ def metrics_of(
 
 @contextmanager
 def _config_errors(place: str) -> Iterator[None]:
-    """Raise errors of a part as a `ConfigError`, with the original as its cause."""
+    """Turn an error of a part into a `ConfigError` whose message begins with ``place`` and whose cause is the error."""
     try:
         yield
     except Exception as error:
@@ -108,7 +108,7 @@ def _config_errors(place: str) -> Iterator[None]:
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
-    """Set k and t of MPCS, which depend on the data; raise a `ConfigError` if the score section does not fit."""
+    """Set k and t of MPCS, which depend on the data; raise a `ConfigError` if the score section does not fit them."""
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)

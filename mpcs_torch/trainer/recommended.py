@@ -16,11 +16,11 @@ from mpcs_torch.trainer.result import open_trained
 from mpcs_torch.trainer.resume import check_resumable
 
 CHOICE, RULE = "recommended.json", "rule.pt"
-"""The file of the choice, as text and numbers, and the file of the fitted decision rule."""
+"""The names of two files: the choice as JSON, and the fitted decision rule."""
 
 
 def runs_of(config: RunConfig) -> dict[str, RunConfig]:
-    """Return the config of each run, by the name of its loss."""
+    """Return the config of each run of the recipe, by the name of its loss."""
     runs = {}
     for name, (margin, smoothing) in LOSSES.items():
         loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
@@ -33,7 +33,7 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
 
 
 def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf) -> Recommendation:
-    """Finish the runs in a folder, choose a model on validation samples, and write the choice and its rule."""
+    """Finish all runs of the recipe in ``folder``, choose a model on validation samples, and write choice and rule."""
     assert config.recommended is not None
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)
@@ -61,7 +61,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_o
 
 
 def write_choice(choice: Recommendation, folder: Path) -> None:
-    """Write the choice and its rule."""
+    """Write the choice and its decision rule to ``folder``."""
     choice.rule.save(folder / RULE, overwrite=True)
     plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
     text = json.dumps({**plain, "options": choice.options.records()}, indent=2)

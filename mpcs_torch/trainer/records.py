@@ -40,7 +40,7 @@ class RecordWriter:
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read a records file, or a published one, which has fewer columns.
+    """Read the records file of a run, or a published records file, which has fewer columns.
 
     A last line without a newline, from an interrupted run, is ignored because its last number may be truncated.
 
@@ -54,7 +54,7 @@ def read_records(path: Path) -> list[Record]:
     if not lines:
         raise RecordsError(path, "is empty" if not cut else "has no complete line")
     columns = lines[0].split(",")
-    if columns[0] == "turn":  # in the published records
+    if columns[0] == "turn":  # the name in the published records
         columns[0] = "epoch"
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
         raise RecordsError(path, f"must begin with epoch and name each column once, but names {quoted(columns)}")

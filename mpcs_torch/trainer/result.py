@@ -26,7 +26,7 @@ from mpcs_torch.trainer.records import Record, RecordsError, read_records
 from mpcs_torch.trainer.resume import FOLDER, open_selector
 
 FILE = "result.json"
-"""The result in the run's folder."""
+"""The name of the result file in the run's folder."""
 
 
 class ResultError(MpcsError, ValueError):
@@ -41,20 +41,20 @@ class RunResult:
     reason: str
     """The reason for the pick."""
     values: dict[str, dict[str, float]]
-    """All metrics of the run by split: train, validation (if there is one) and test."""
+    """The value of each metric of the run, by split: train, validation (if there is one) and test."""
     diverged: bool = False
     """Whether some logits are NaN or infinite, which makes the metrics meaningless."""
     stopped: str | None = None
-    """The epoch after which the run stopped early, and the reason; None if it did not."""
+    """The epoch after which the run stopped early, and the reason; None if the run did not stop early."""
 
     def table(self) -> Table:
-        """Return a row for each metric and a column for each split."""
+        """Return a table with a row for each metric and a column for each split."""
         names = list(next(iter(self.values.values())))
         rows = [[name, *(in_table(values[name]) for values in self.values.values())] for name in names]
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
-        """Return the content of the file, which omits ``stopped`` if it is None."""
+        """Return the content of the result file, without ``stopped`` if that is None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def write(self, folder: Path) -> None:
@@ -74,10 +74,10 @@ def read_result(folder: Path) -> RunResult:
 
 
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
-    """Measure the picked checkpoint on every split, and restore the last weights. Only rank 0 has a selector."""
+    """Measure the picked checkpoint on every split, then restore the last weights. Only rank 0 has a selector."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    # Buffers of batch norm, for example, differ between processes, and so do devices.
+    # Rank 0 shares its weights: buffers of batch norm, for example, and devices differ between processes.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
@@ -94,7 +94,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
 def _pick(
     run: PreparedRun, selector: CheckpointSelector | None, last: dict[str, Any]
 ) -> tuple[int, str, dict[str, Any]]:
-    """Return the picked epoch, the reason and its model: the last epoch if the selector has no pick."""
+    """Return the picked epoch, the reason for the pick and the weights; the last epoch if ``selector`` picks none."""
     if selector is None:
         return run.state.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
@@ -114,7 +114,7 @@ def _pick(
 
 
 def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
-    """Return the evaluator of a run for another split."""
+    """Return the evaluator of ``run``, but for ``split`` instead of the split that it measures at each epoch."""
     return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
 
 
@@ -147,19 +147,19 @@ class TrainedRun:
         return self.prepared.data.test
 
     def picks(self) -> dict[str, int]:
-        """Return the epoch that each metric with a direction picks alone; ties go to the first epoch."""
+        """Return, for each metric with a direction, the epoch that it alone would pick; of ties, the first epoch."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
         picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
         return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
-        """Return the directions of the columns that have one."""
+        """Return the direction of each column of the records that has a direction."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
 
     @torch.no_grad()
     def logits(self, split: Split, epoch: int) -> Tensor | None:
-        """Compute the logits (N, C) of samples at an epoch; None if its checkpoint was not kept."""
+        """Compute the logits (N, C) of ``split`` by the model of ``epoch``; None if this checkpoint was not kept."""
         saved = [] if self.selector is None else self.selector.epochs
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
@@ -174,7 +174,7 @@ class TrainedRun:
 
 
 def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
-    """Read a finished run, with its data or from a data root; custom parts of its config are imported.
+    """Read the finished run in ``folder``, and import custom parts of its config; ``data`` may be a data root.
 
     Raises:
         MpcsError: If a file of the run is missing or invalid, or the data are missing.

@@ -19,11 +19,11 @@ from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, 
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
 
 FOLDER = "checkpoints"
-"""Inside the run's folder."""
+"""The folder of checkpoints inside the run's folder."""
 
 
 def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
-    """Open the selector of a run, with the epochs in its folder; None if the config has none."""
+    """Open the checkpoint selector of a run, with the epochs in ``run_folder``; None if the config has no selector."""
     selector = config.selector
     if selector is None:
         return None
@@ -40,7 +40,7 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that updates the selector and stops the run when its patience ends; only rank 0 has a selector.
+    """Return a hook that updates ``selector``, which only rank 0 has, and stops the run when its patience ends.
 
     The selector records all epochs, so a resumed run stops at the same epoch as an uninterrupted one.
     """
@@ -49,7 +49,7 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
         if selector is None:
             return None
         selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
-        is_repeated = epoch.number != selector.last_epoch  # the run was killed after later epochs
+        is_repeated = epoch.number != selector.last_epoch  # the run was killed after it had recorded later epochs
         if is_repeated or selector.best is None or not selector.should_stop:
             return None
         best, patience = selector.best.number, selector.patience
@@ -59,7 +59,7 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:
-    """Return the content of a checkpoint, as tensors and plain values."""
+    """Return the content of a checkpoint of ``state``, as tensors and plain values."""
     return {
         "model": state.measured.state_dict(),
         "optimizer": state.optimizer.state_dict(),
@@ -87,10 +87,10 @@ class RunKeeper:
         self.folder, self.seconds = folder, seconds
         self._saved_at = monotonic()
         self._stopping: int | None = None
-        """The signal that was received."""
+        """The number of the signal that was received; None before a signal."""
 
     def after_step(self, run: PreparedRun) -> None:
-        """Save the run if it is due in any process, and stop it after a signal."""
+        """Save the run if any process is due to save it, and stop the run if any process has received a signal."""
         is_stopping = self._stopping is not None
         is_due = is_stopping or monotonic() - self._saved_at >= self.seconds
         saves, stops = run.state.world.any_set([is_due, is_stopping], run.batches.split.labels.device)
@@ -98,7 +98,7 @@ class RunKeeper:
             self.save(run, stop=stops)
 
     def save(self, run: PreparedRun, *, stop: bool = False) -> None:
-        """Save in rank 0 everything on which the rest of a run depends; raise a `StoppedError` if the run stops."""
+        """Save everything that the rest of a run depends on, in rank 0; raise a `StoppedError` if ``stop`` is true."""
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         with run.running():
@@ -129,7 +129,7 @@ class RunKeeper:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Defer Ctrl-C and SIGTERM until after the step; a second Ctrl-C stops at once."""
+        """Defer Ctrl-C and SIGTERM until after the current step; a second Ctrl-C stops the run at once."""
 
         def defer(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
             if number == signal.SIGINT == self._stopping:
@@ -151,14 +151,14 @@ class RunKeeper:
 
 
 def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
-    """Load a saved state into a new run; raise a `ConfigError` if it is damaged, or the configs are incompatible."""
+    """Load the state ``saved`` into a new run; raise a `ConfigError` if it is damaged, or the configs do not match."""
     state = run.state
     try:
         check_resumable(saved["config"], run.config, saved["epochs"])
         for name, part in _parts(run).items():
             part.load_state_dict(saved["parts"][name])
         state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
-        state.stopped = saved.get("stopped")  # which older versions lack
+        state.stopped = saved.get("stopped")  # older versions did not save it
         state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
         if state.world.rank < len(saved["random"]):  # there may be more processes than before
             cpu, *cuda = saved["random"][state.world.rank]
@@ -172,11 +172,11 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
-    """Return whether the number of epochs differs between a saved config and the one to resume with.
+    """Return whether the number of epochs differs between ``saved``, a dumped config, and ``config``.
 
     Raises:
-        ConfigError: If anything else differs, a schedule depends on the number of epochs, or fewer epochs are
-            configured than are finished.
+        ConfigError: If anything else differs, if the number of epochs differs and a schedule depends on it, or if
+            ``config`` has fewer than ``epochs`` epochs, the number that are finished.
     """
     changed = changed_keys(saved, config)
     if others := ", ".join(key for key in changed if key != COUNT):
@@ -191,7 +191,7 @@ def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Read the saved state of a run, without running code; None if there is none."""
+    """Read the saved state of a run, without running code from the file; None if there is no saved state."""
     path = folder / FILE
     if not path.exists():
         return None
@@ -203,7 +203,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def cut_records(path: Path, epochs: int) -> None:
-    """Remove the rows after the first epochs; raise a `ConfigError` if there are fewer rows."""
+    """Keep the rows of the first ``epochs`` epochs; raise a `ConfigError` if the file has fewer complete rows."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")

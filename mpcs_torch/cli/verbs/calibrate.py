@@ -151,7 +151,7 @@ def priors(
 
 
 def _pasted(priors: list[float]) -> str:
-    """Return rounded priors, the smallest with two digits; the largest compensates the rounding."""
+    """Return the priors as text, rounded so that the smallest has two digits; the largest absorbs the rounding."""
     digits = min(6, max(3, 1 - floor(log10(min(priors)))))
     rounded = [round(prior, digits) for prior in priors]
     rounded[rounded.index(max(rounded))] += 1 - sum(rounded)

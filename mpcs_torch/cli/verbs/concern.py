@@ -20,7 +20,7 @@ OPTIONS: dict[Source, set[str]] = {
     "costs": {"dangerous"},
     "order": {"under", "over", "dangerous"},
 }
-"""The options that each source takes; the others are refused."""
+"""The options that each source takes; other options are refused."""
 
 
 @concern.command()

@@ -115,7 +115,7 @@ def _points_of(texts: Sequence[str]) -> "list[OperatingPoint]":
                 raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
             numbers = [float(part) for part in text.split(",")]
 
-            from mpcs_torch.functional import OperatingPoint  # not before: this imports torch
+            from mpcs_torch.functional import OperatingPoint  # imported late, because it imports torch
             from mpcs_torch.functional.detection.operating_point import check_point
 
             points.append(check_point(OperatingPoint(*numbers)))

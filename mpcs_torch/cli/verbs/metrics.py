@@ -9,7 +9,7 @@ from mpcs_torch.cli.options import shared
 from mpcs_torch.tables import Table
 
 LISTING = Path(__file__).parents[1] / "metrics.json"
-"""The entries of the register, to list them without PyTorch: ``python -m tests.metrics.listing`` writes it."""
+"""The file of the register's entries, for listing without PyTorch; ``python -m tests.metrics.listing`` writes it."""
 
 
 @shared("json")
@@ -20,9 +20,9 @@ def metrics() -> None:
 
 
 def register_table(*, code: str = "`") -> Table:
-    """Return a row for each entry of the register: name, class, better values, input and what it computes.
+    """Return a table with a row for each entry of the register: name, class, better values, input and computed value.
 
-    Names stand between marks of ``code``, by default those of Markdown.
+    Names stand between two strings ``code``, by default the marks of code in Markdown.
     """
     rows = []
     for entry in json.loads(LISTING.read_text(encoding="utf-8")):

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 COUNTED = ("by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
 
 BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
-"""The commas between metrics, which are not in brackets."""
+"""The commas that separate metrics: those outside brackets."""
 
 
 @options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, *options.PRINTING)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def config_table() -> Table:
-    """Return a row for each config: its name, data and model."""
+    """Return a table with a row for each packaged config: its name, data and model."""
     rows = []
     for name in packaged_names("experiments"):
         config = read_yaml_file(packaged_file("experiments", name)).value
@@ -35,7 +35,7 @@ def config_table() -> Table:
 
 
 def _named(part: Mapping[str, object]) -> str:
-    """Return the name of data or a model, with that of the set if it is one of several."""
+    """Return the name of a data set or model in a config, followed by the name of its set, if it has one."""
     return " ".join(str(part[key]) for key in ("name", "set") if key in part)
 
 
@@ -127,7 +127,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
-        raise typer.Exit(3)  # the model gives no numbers
+        raise typer.Exit(3)  # the model gives NaN or infinite logits
 
 
 @contextmanager

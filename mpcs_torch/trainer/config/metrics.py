@@ -1,4 +1,4 @@
-"""The metrics of a run: names of the register, or a custom `Metric` by import path."""
+"""The metrics of a run: registered metrics by their names, and custom `Metric` classes by their import paths."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -16,24 +16,24 @@ PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy
 TEST = "test_"
 """The prefix of columns that are measured on the test split."""
 FILLED_IN = ("num_classes", "concern", "from_logits", "validate_args")
-"""Settings that come from the data, the score section and the trainer."""
+"""Settings of metrics that a config cannot set: they come from the data, the score section and the trainer."""
 
 
 class MetricConfig(Section):
-    """A metric and its column; other keys are settings of the metric. Text is the name of a registered metric."""
+    """A metric and its column. Other keys are settings of the metric; text alone is the name of a registered metric."""
 
     model_config = ConfigDict(extra="allow")
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
-    """The column."""
+    """The name of the column of the records."""
     metric: str | None = None
-    """A name of the register. Default: the name of the column."""
+    """The name of a registered metric. Default: the name of the column."""
     path: str | None = None
-    """``package.module:Class`` of a custom torchmetrics `Metric`."""
+    """The import path of a custom torchmetrics `Metric`: ``package.module:Class``."""
     takes: Takes = "probabilities"
     """The input of a custom metric."""
     direction: Direction | None = None
-    """The direction of a custom metric. Default: that of ``higher_is_better`` of the class."""
+    """The direction of a custom metric. Default: given by ``higher_is_better`` of the class."""
 
     @model_validator(mode="before")
     @classmethod
@@ -71,7 +71,7 @@ class MetricConfig(Section):
         return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
-        """Return the metric as an entry of the register, with its settings, by the name of the column."""
+        """Return the metric as an entry of the register, with the name of the column and the settings of the config."""
         entry = BY_NAME[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
             entry = replace(entry, takes=self.takes, given_direction=self.direction)

@@ -1,4 +1,4 @@
-"""Parts of a config, such as data and model: built-in ones by name, custom ones by import path."""
+"""Parts of a config, such as data and model: built-in parts are given by name, custom parts by import path."""
 
 import inspect
 import sys
@@ -37,14 +37,14 @@ class _CustomArguments(Section):
 
 
 class PartError(MpcsError, RuntimeError):
-    """A custom part that raised an error, which is the cause, or that breaks a rule."""
+    """A custom part breaks a rule, or raised an error, which is then the cause of this one."""
 
 
 def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
-    """Return the error to raise for an error in custom parts, given by config key and import path.
+    """Return the `PartError` to raise instead of ``error``; ``custom_parts`` are import paths by config key.
 
-    It names the parts whose package is in the traceback, with the line, otherwise all. None without custom parts, or
-    if the error is an `MpcsError`.
+    The message names the parts whose package is in the traceback, with the line, or all parts if there is no such
+    package. Return None if there are no custom parts, or if ``error`` is an `MpcsError`.
     """
     if isinstance(error, MpcsError) or not custom_parts:
         return None
@@ -55,7 +55,7 @@ def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartErr
 
 
 def _line_in_package(path: str, error: Exception) -> str:
-    """Return the last line of a traceback in the top-level package or module of an import path."""
+    """Return the last line of the traceback that lies in the top-level package of the import path; empty if none."""
     module = sys.modules.get(path.partition(":")[0].partition(".")[0])
     roots = [*getattr(module, "__path__", []), *([] if (file := getattr(module, "__file__", None)) is None else [file])]
     lines = traceback.extract_tb(error.__traceback__)
@@ -64,7 +64,7 @@ def _line_in_package(path: str, error: Exception) -> str:
 
 
 class PartConfig(Section):
-    """A part that is made by a function or class, given by ``name`` or ``path``; the other keys are keyword arguments.
+    """A part made by the function or class that ``name`` or ``path`` gives; the other keys are keyword arguments.
 
     Arguments are validated by the annotations of the function, and its defaults are filled in.
     """
@@ -74,14 +74,14 @@ class PartConfig(Section):
     """The key of the part in a config."""
     registry: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     takes: ClassVar[tuple[str, ...]] = ()
-    """The positional arguments of the function or class."""
+    """The positional arguments of the function or class, in words."""
     returns: ClassVar[type | None] = None
     """The type of the part; None for a function."""
 
     name: str | None = None
-    """A key of the registry."""
+    """The name of a built-in part: a key of ``registry``."""
     path: str | None = None
-    """``package.module:attribute``."""
+    """The import path of a custom part: ``package.module:attribute``."""
 
     @model_validator(mode="before")
     @classmethod
@@ -96,7 +96,7 @@ class PartConfig(Section):
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
-        """Return a pydantic model of the keyword arguments of a function, which must also take the positional ones."""
+        """Return a pydantic model of the keyword arguments of ``maker``, which must also take ``cls.takes``."""
         try:
             signature = inspect.signature(maker, eval_str=True)
             keywords = {}
@@ -108,7 +108,7 @@ class PartConfig(Section):
                 raise ValueError(f"its argument {taken[0]} must have another name, because {taken[0]} is a key here")
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
-        except Exception as error:  # an annotation is code
+        except Exception as error:  # evaluating an annotation runs code, which can raise anything
             rule = f"must name a function or class of {' and '.join(cls.takes)}, with other arguments by keyword only"
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 

@@ -1,4 +1,4 @@
-"""Load and validate run configs; all errors are reported together."""
+"""Load and validate run configs, and report all errors of a config together."""
 
 import inspect
 import re
@@ -37,7 +37,7 @@ __all__ = ["ConfigError", "RunConfig", "changed_keys", "dump_config", "flat", "l
 
 
 class RunConfig(Section):
-    """One training run."""
+    """The config of one training run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """The name of the run's folder."""
@@ -47,9 +47,9 @@ class RunConfig(Section):
     training: TrainingConfig = TrainingConfig()
     loss: LossConfig = LossConfig(name="cross_entropy")
     scheduler: SchedulerConfig | None = None
-    """Stepped at every epoch. Default: the learning rate is constant."""
+    """The learning-rate scheduler, stepped at every epoch. Default: the learning rate is constant."""
     selector: SelectorConfig | None = None
-    """Default: no checkpoints."""
+    """The checkpoints to keep. Default: none."""
     recommended: RecommendedConfig | None = None
     """Train with each loss of the recipe instead of ``loss``, and choose a model. Default: one run with ``loss``."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
@@ -60,7 +60,7 @@ class RunConfig(Section):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the records after the epoch."""
+        """The columns of the records that follow the column ``epoch``."""
         return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
 
     @property
@@ -71,7 +71,7 @@ class RunConfig(Section):
 
     @property
     def custom_parts(self) -> dict[str, str]:
-        """The import path of each custom part by its key."""
+        """The import path of each custom part, by its key in the config."""
         parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
         paths = {part.key: part.path for part in parts if part is not None}
         paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
@@ -113,10 +113,10 @@ class RunConfig(Section):
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run config from YAML, and apply overrides like ``training.batch_size=32``, whose values are YAML.
 
-    Modules that it names by import path are imported. This runs their code: load only configs that you trust.
+    Modules that the config names by import path are imported. This runs their code: load only configs that you trust.
 
     Raises:
-        ConfigError: With every error and its place.
+        ConfigError: If the config has errors; the message lists them with their places.
     """
     try:
         document = read_yaml_file(path)
@@ -139,7 +139,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Load a config under ``configs/``, of the installed package or of the repository."""
+    """Load the config ``path`` under ``configs/``, such as ``experiments/demo``, of the package or the repository."""
     kind, _, name = path.partition("/")
     return load_config(packaged_file(kind, name), overrides)
 
@@ -150,7 +150,7 @@ def dump_config(config: RunConfig) -> str:
 
 
 def changed_keys(saved: str, config: RunConfig) -> list[str]:
-    """Return the dotted keys at which a config differs from a dumped one, whose missing keys have their defaults."""
+    """Return the dotted keys at which ``config`` differs from the dump ``saved``, whose missing keys have defaults."""
     old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
@@ -164,7 +164,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str]) -> RunConfig:
-    """Validate a tree of settings; raise a `ConfigError` with its problems and those found before."""
+    """Validate ``tree``, the settings of a config; raise a `ConfigError` with its problems and ``problems``."""
     cause = None
     try:
         config = RunConfig.model_validate(tree, context={"folder": path.parent})
@@ -188,7 +188,7 @@ def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
 
 
 def _known_keys(steps: Steps) -> set[str]:
-    """Return the keys of a section, and the keyword arguments of its parts."""
+    """Return the keys of the section at ``steps``, and the keyword arguments of the parts that it can name."""
     sections: list[type[Section]] = [RunConfig]
     for step in steps:
         inner = [
@@ -202,14 +202,14 @@ def _known_keys(steps: Steps) -> set[str]:
 
 
 def _sections_in(annotation: Any) -> list[type[Section]]:
-    """Return the sections of a type such as ``Section | None``."""
+    """Return the classes of sections in a type such as ``Section | None``."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
     return [section for each in get_args(annotation) for section in _sections_in(each)]
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
-    """Set the key in the tree, or return the problem."""
+    """Set the key of ``override`` in ``tree``; return the problem as text, or None if there is none."""
     text_of_override = quoted(override)
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")

@@ -1,4 +1,4 @@
-"""The sections of a run config, and the metrics that they follow."""
+"""The sections of a run config, and checks of the metrics that they follow."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -70,25 +70,25 @@ class ModelConfig(PartConfig):
 
 
 class EpochsConfig(Section):
-    """The epochs: an epoch ends when the model is measured, at steps of a pass over the data or at its end."""
+    """The epochs. An epoch ends when the model is measured: at steps of a pass over the data, or after passes."""
 
     count: Annotated[int, Field(ge=1)] = 150
     """The number of epochs of the run."""
     unit: Literal["step", "pass"] = "step"
     """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data."""
     every: Annotated[int, Field(ge=1)] = 1
-    """Measure at every n-th step of a pass, starting with its first, or after every n-th pass."""
+    """The number n: measure at every n-th step of a pass, starting with its first step, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
-    """Before or after the optimizer step; with passes, after the last one."""
+    """Whether to measure before or after the optimizer step. If ``unit`` is pass: always after its last step."""
     samples: Literal["train", "validation"] = "train"
     """The split on which metrics are measured. The scheduler, the loss scale and the selector follow these values."""
     test: list[str] = Field(default_factory=list)
-    """Metrics to also measure on the test split at every epoch, to replay published runs. Nothing may follow these
-    columns. Without them, test data are measured once, at the end."""
+    """Metrics that are also measured on the test split at every epoch, to replay published runs. Schedulers, selectors
+    and the loss scale may not follow them. Default: test data are measured once, at the end."""
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model during a measurement; the published runs used training mode, which updates batch norm."""
     batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """The number of training batches to measure on, drawn before training. Default: all samples."""
+    """The number of training batches, drawn before training, on which to measure. Default: all samples."""
 
     @model_validator(mode="after")
     def _pass_is_over(self) -> Self:
@@ -109,7 +109,7 @@ class ConcernConfig(Section):
     concession: Number | None = None
 
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
-        """Return the spec for the classes of the data; raise a `ConfigError` if it was written for other classes."""
+        """Return the spec for the classes of the data; raise a `ConfigError` if the config names other classes."""
         if self.classes not in (None, len(class_names), list(class_names)):
             names = quoted(list(class_names))
             raise ConfigError(f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}")
@@ -117,7 +117,7 @@ class ConcernConfig(Section):
 
 
 def _read_concern(value: object, info: ValidationInfo) -> object:
-    """Replace the path of a concern file, relative to the config, by its content."""
+    """Replace the path of a concern file, relative to the config, by the content of the file."""
     if not isinstance(value, str):
         return value
     folder = info.context["folder"] if info.context else Path()
@@ -132,20 +132,20 @@ class ScoreConfig(Section):
     """The concern of all metrics, and the settings of MPCS: the pattern length k and the number of intervals t."""
 
     k: Annotated[int, Field(ge=1)] | None = None
-    """Default: 5, or the number of classes if that is less."""
+    """The pattern length. Default: 5, or the number of classes if that is less."""
     t: Annotated[int, Field(ge=2)] | None = None
-    """Default: the number that fits the concession, or 200 as in the published runs."""
+    """The number of intervals. Default: the number that fits the concession, or 200 as in the published runs."""
     concession: Number | None = None
     """The distance from certainty that is not penalized. Default: that of the concern."""
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
 Precision = Literal["32-true", "64-true", "bf16-mixed"]
-"""float32, float64, or float32 with bfloat16 autocast."""
+"""The precision of the model: float32, float64, or float32 with bfloat16 autocast."""
 
 
 class DeviceConfig(Section):
-    """Accelerator, precision and kernels."""
+    """The accelerator, the precision and the kernels."""
 
     accelerator: Literal["cpu", "cuda"] = "cpu"
     precision: Precision = "32-true"
@@ -185,7 +185,7 @@ def follower_problems(
 
 
 class LossConfig(PartConfig):
-    """The loss: a function that makes it from the `ConcernSpec`, with its keyword arguments."""
+    """The loss: a function that makes the loss from a `ConcernSpec`, and the keyword arguments of this function."""
 
     key = "loss"
     registry = LOSSES
@@ -193,7 +193,7 @@ class LossConfig(PartConfig):
 
 
 class SchedulerConfig(PartConfig):
-    """The learning-rate scheduler: a function that makes it (see `SCHEDULERS`), with its keyword arguments."""
+    """The scheduler of the learning rate: a function that makes it (see `SCHEDULERS`), and its keyword arguments."""
 
     key = "scheduler"
     registry = SCHEDULERS
@@ -201,7 +201,7 @@ class SchedulerConfig(PartConfig):
 
     @property
     def follows_count(self) -> bool:
-        """Return whether rates depend on the number of epochs: not if the argument is called ``_epochs``, as unused."""
+        """Whether rates depend on the number of epochs: they do not if the name of this argument begins with ``_``."""
         parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
@@ -213,7 +213,7 @@ class SchedulerConfig(PartConfig):
 
 
 class OptimizerConfig(PartConfig):
-    """The optimizer: a function that makes it (see `OPTIMIZERS`), with its keyword arguments."""
+    """The optimizer: a function that makes it (see `OPTIMIZERS`), and its keyword arguments."""
 
     key = "training.optimizer"
     registry = OPTIMIZERS
@@ -222,10 +222,10 @@ class OptimizerConfig(PartConfig):
 
 
 class TrainingConfig(Section):
-    """Optimizer steps on the mean loss of a batch."""
+    """The settings of optimizer steps, each of which is on the mean loss of a batch."""
 
     batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
-    """The number of samples of a batch, over all processes."""
+    """The number of samples of a batch, over all processes; ``all`` for the whole training split."""
     learning_rate: Annotated[Number, Field(gt=0)] = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
@@ -233,9 +233,9 @@ class TrainingConfig(Section):
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0
     """The interval, in seconds, at which the state of the run is saved to resume it; 0 for every step."""
     loss_scale: str | None = None
-    """The metric of the latest epoch that multiplies the loss; mpcs_count in the published learning runs."""
+    """The metric whose latest value multiplies the loss; mpcs_count in the published learning runs."""
     margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
-    """The shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises from 0 (see `MarginRamp`)."""
+    """Two shares of the epochs, between which the margin of a `SoftmaxMarginLoss` rises from 0 (see `MarginRamp`)."""
     averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """The decay per step of an exponential moving average of the weights, 0.998 for example. The average is then
     measured and saved. Default: no average."""
@@ -252,7 +252,7 @@ class RecommendedConfig(Section):
     max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
     """The accuracy that the choice may cost on validation samples, as a share of samples."""
     refer: list[str] = Field(default_factory=list)
-    """The limits, ``dangerous <= 0.005`` for example, if samples may be referred."""
+    """The limits to keep if samples may be referred, such as ``dangerous <= 0.005``."""
 
     @field_validator("refer", mode="after")
     @classmethod
@@ -277,7 +277,7 @@ class SelectorConfig(Section):
     """Metrics whose best epochs are also kept, for comparison in `mpcs report`, if they are measured."""
     patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     """The number of epochs without a new best epoch after which the run stops, once an epoch is within the limits.
-    Default: it never stops early."""
+    Default: the run never stops early."""
 
     def followers(self) -> Iterator[Follower]:
         """Yield the columns that the rule reads."""
@@ -287,6 +287,6 @@ class SelectorConfig(Section):
         yield from (Follower("selector.at_least", column, "value") for column in self.at_least)
 
     def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
-        """Make the rule."""
+        """Make the selection rule; ``directions`` are those of the metrics."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)

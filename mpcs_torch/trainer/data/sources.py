@@ -29,7 +29,7 @@ def load_scikit_learn(
     test_fraction: Fraction = 0.25,
     split_seed: Seed = 0,
 ) -> DataSplits:
-    """Load a data set of scikit-learn, unscaled: (N, *shape)."""
+    """Load a data set of scikit-learn with unscaled inputs, (N, *shape)."""
     bunch = source()
     inputs = torch.tensor(bunch.data, dtype=torch.float32).reshape(-1, *shape)
     labels = torch.tensor(bunch.target, dtype=torch.int64)
@@ -54,7 +54,7 @@ def load_breast_cancer(
     split_seed: Seed = 0,
     unused_classes: Annotated[int, Field(ge=0, le=1000)] = 0,
 ) -> DataSplits:
-    """Load Wisconsin breast cancer: (N, 30), 2 classes, and some more that never occur (8 in the published run)."""
+    """Load Wisconsin breast cancer, (N, 30): 2 classes, and ``unused_classes`` that never occur (published run: 8)."""
     load = partial(load_scikit_learn, datasets.load_breast_cancer, (30,), root)
     data = load(test_fraction=test_fraction, split_seed=split_seed)
     unused = (f"unused {number}" for number in range(1, unused_classes + 1))
@@ -73,7 +73,7 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     """
     try:
         parts = [MNIST(root, train=is_train) for is_train in (True, False)]
-    except Exception as error:  # torchvision raises many kinds
+    except Exception as error:  # torchvision raises many kinds of errors
         place = printable(str(root / "MNIST" / "raw"))
         raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
     images = [part.data.float().div(255) for part in parts]
@@ -106,8 +106,8 @@ def _read_add(folder: Path, name: str) -> Split:
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
     """Load a univariate set of the UCR time-series archive: (N, steps, 1), unscaled; labels sorted and numbered from 0.
 
-    Files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, which hold the label first, or ``.ts``, which hold
-    it last after a header.
+    The files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, with the label first in each line, or ``.ts``
+    files with a header and the label last in each line.
 
     Raises:
         DataError: If a file is missing, a value is missing or not finite, or series differ in length.
@@ -125,7 +125,7 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
 
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
-    """Read the label of each series as it is written, and the values, (N, steps, 1), float32."""
+    """Read the label of each series, as text, and the values of all series, (N, steps, 1), float32."""
     path = next((path for suffix in ("tsv", "ts") if (path := folder / f"{stem}.{suffix}").is_file()), None)
     if path is None:
         hint = f"mpcs data get ucr/{folder.name} downloads it"
@@ -146,7 +146,7 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
 
 
 def _sorted_labels(labels: list[str]) -> list[str]:
-    """Sort different labels by number where all are numbers (-1 before 1, 9 before 10), else alphabetically."""
+    """Return the distinct labels, sorted as numbers if all are numbers (-1 before 1, 9 before 10), else as text."""
     try:
         return sorted({*labels}, key=float)
     except ValueError:
@@ -162,4 +162,4 @@ DATASETS: dict[str, Callable[..., DataSplits]] = {
     "ucr": load_ucr,
     "add": load_add,
 }
-"""Called with the data root; a config sets their keyword-only arguments."""
+"""The loaders by name; each is called with the data root, and a config sets its keyword-only arguments."""

@@ -14,14 +14,14 @@ class Split(NamedTuple):
     """Labelled samples in memory."""
 
     inputs: Tensor
-    """(N, *shape), float32."""
+    """The inputs of the samples, (N, *shape), float32."""
     labels: Tensor
-    """(N,), int64 in [0, C)."""
+    """The true class of each sample, (N,), int64 in [0, C)."""
     groups: Tensor | None = None
-    """(N,), int64: the patient, speaker or recording of each sample. Groups are never split."""
+    """The patient, speaker or recording of each sample, (N,), int64. Groups are never split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Move the samples to a device, and convert inputs to a dtype, if given."""
+        """Move the samples to ``device``, and convert floating-point inputs to ``dtype``, if given."""
         groups = None if self.groups is None else self.groups.to(device)
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         return Split(inputs, self.labels.to(device), groups)
@@ -42,7 +42,7 @@ class DataSplits:
     validation: Split | None = None
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
-        """Move all samples to a device, and convert inputs to a dtype, if given."""
+        """Move all samples to ``device``, and convert floating-point inputs to ``dtype``, if given."""
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
