@@ -88,7 +88,7 @@ def read_samples(path: Path) -> LabelledPoints:
     arrays, name = dict[str, NDArray[Any]](), ""
     check_regular(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             for member in archive.zip.infolist():
                 check_member(member)
             names = archive.files

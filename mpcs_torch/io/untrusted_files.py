@@ -16,7 +16,7 @@ FREE_BYTES = 2**30
 MAX_EXPANSION = 200
 """The maximum compression ratio of larger data. Probabilities compress to about a half, but zip bombs to 1/1000. So do
 one-hot rows of many classes, which can be saved uncompressed."""
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
 
 
 class FileRuleError(MpcsError, ValueError):

@@ -19,6 +19,7 @@ PROBS = GENERATOR.dirichlet(np.full(3, 0.7), ROWS).round(3)
 PROBS[:, 0] = (1 - PROBS[:, 1:].sum(axis=1)).round(3)
 LABELS = [NAMES[GENERATOR.choice(3, p=row / row.sum())] for row in PROBS]
 CLASSES: dict[str, list[Any]] = {"label": LABELS, **{name: PROBS[:, c].tolist() for c, name in enumerate(NAMES)}}
+DECIDED: dict[str, list[Any]] = {"label": LABELS, "decision": [NAMES[label] for label in PROBS.argmax(axis=1)]}
 TRIALS: dict[str, list[Any]] = {
     "enrollment": [f"m{row % 7}" for row in range(ROWS)],
     "test": [f"t{row}" for row in range(ROWS)],
@@ -53,7 +54,7 @@ def as_xlsx(path: Path, columns: Columns) -> None:
 
 
 def arrays(columns: Columns) -> dict[str, "np.ndarray[Any, np.dtype[Any]]"]:
-    if "score" in columns:
+    if "label" in columns and "cat" not in columns:
         return {name: np.array(values) for name, values in columns.items()}
     return {"preds": PROBS, "target": np.array([NAMES.index(label) for label in LABELS])}
 
@@ -83,8 +84,8 @@ OF_CLASSES = {
     "calibrate fit": "calibrate fit FILE --method temperature --out new.pt --overwrite --json",
     "calibrate apply": "calibrate apply cal.pt FILE --out calibrated.csv --overwrite",
     "calibrate priors": "calibrate priors FILE FILE --concern concern.yaml --json",
-    "monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json",
 }
+OF_DECISIONS = {"monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json"}
 OF_TRIALS = {
     "detect": "detect FILE --json",
     "calibrate fit": "calibrate fit FILE --method logistic --out new.pt --overwrite --json",
@@ -131,8 +132,12 @@ def equal(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
     ("columns", "command"),
-    [(CLASSES, command) for command in OF_CLASSES.values()] + [(TRIALS, command) for command in OF_TRIALS.values()],
-    ids=[*OF_CLASSES, *(f"{command} (trials)" for command in OF_TRIALS)],
+    [
+        (columns, command)
+        for columns, commands in ((CLASSES, OF_CLASSES), (DECIDED, OF_DECISIONS), (TRIALS, OF_TRIALS))
+        for command in commands.values()
+    ],
+    ids=[*OF_CLASSES, *OF_DECISIONS, *(f"{command} (trials)" for command in OF_TRIALS)],
 )
 def test_a_command_reads_a_format_as_csv(
     name: str,

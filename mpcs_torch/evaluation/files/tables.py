@@ -87,8 +87,9 @@ class ReadColumns(NamedTuple):
             with suppress(pyarrow.ArrowInvalid):  # Python, below, accepts more texts as numbers
                 values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
         if is_floating(values.type) or is_integer(values.type):
-            filled = values.cast(pyarrow.float64(), safe=False).fill_null(np.nan)
-            return np.array(np.from_dlpack(filled))  # a writable copy; `to_numpy` would import pandas
+            values = values.cast(pyarrow.float64(), safe=False)
+            values = values.fill_null(np.nan) if values.null_count else values  # this and `to_numpy` import pandas
+            return np.array(np.from_dlpack(values))  # a writable copy
         numbers = []
         for place, value in enumerate(values.to_pylist()):
             number = np.nan if is_gap(value) else number_of(value)
