@@ -40,12 +40,12 @@ def multiclass_quality_metrics(
         num_classes: C, at least 2.
         beta: Weight > 0 of recall against precision in F.
         zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN
-            (oneDAL's, which makes the means NaN), 0 or 1. F of a precision and a recall of 0 is NaN with NaN, else 0.
+            (as in oneDAL; the means are then NaN), 0 or 1. If precision = recall = 0, F is NaN if this is NaN, else 0.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        Float64 scalars in [0, 1] by name (float32 on MPS); without samples ``zero_division``, or NaN. Error rates are
-        better lower, the others higher.
+        Float64 scalars in [0, 1] by name (float32 on MPS); without samples ``zero_division``, or NaN. Lower is
+        better for error rates, and higher for the others.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.

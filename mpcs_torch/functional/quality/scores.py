@@ -57,7 +57,7 @@ def class_error_rates(
     """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
 
     Arguments and errors are those of `accuracy`, but without ``target``, ``preds`` may also be a ``(C, C)`` confusion
-    matrix of counts or weights, rows true classes.
+    matrix of counts or weights, whose rows are the true classes.
 
     Returns:
         Float64 ``(C,)`` (float32 on MPS); NaN for a class without samples.
@@ -87,7 +87,7 @@ def macro_f1(
 
     .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
 
-    The same as torchmetrics' and scikit-learn's macro F1. The macro F of `multiclass_quality_metrics` is defined
+    It equals torchmetrics' and scikit-learn's macro F1. The macro F of `multiclass_quality_metrics` is defined
     differently, as the F of macro precision and macro recall. Arguments, result and errors are those of `accuracy`.
 
     Example:
@@ -122,7 +122,7 @@ def matthews_correlation(
     Arguments and errors are those of `accuracy`.
 
     Returns:
-        A float64 scalar (float32 on MPS); 0 where 0 / 0 leaves it undefined, as when only one class is predicted.
+        A float64 scalar (float32 on MPS); 0 where the equation is 0 / 0, as when only one class is predicted.
 
     References:
         Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient, 2004, Eq. 8.
