@@ -63,7 +63,7 @@ def bounded_mean_interval(
 def bounded_mean_bound(
     values: Tensor, counts: Tensor, *, per: Tensor | None, confidence: float, is_upper: bool
 ) -> float:
-    """Return one end of `bounded_mean_interval`."""
+    """Return one end of `bounded_mean_interval`: the upper end if ``is_upper``, else the lower end."""
     check_confidence(confidence)
     x, n, y = _checked(values, counts, per)
     if not (n @ y > 0):

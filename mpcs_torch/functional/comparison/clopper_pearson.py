@@ -49,7 +49,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
 
 
 def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
-    """Return the intervals of `clopper_pearson` for counts (...), float64: (..., 2), NaN without trials."""
+    """Return the `clopper_pearson` intervals, (..., 2), for float64 counts (...); NaN where there are no trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
     tail, right = (1 - confidence) / 2, trials - errors

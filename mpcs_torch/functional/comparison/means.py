@@ -34,7 +34,7 @@ class Mean(NamedTuple):
         return ((self.values @ self.counts) / (self.per @ self.counts)).item()
 
     def interval(self, confidence: float) -> Interval:
-        """Return the interval, clipped to the possible values."""
+        """Return the interval of the mean, clipped to the range of possible values."""
         return self.end(0, confidence), self.end(1, confidence)
 
     def end(self, end: int, confidence: float) -> float:

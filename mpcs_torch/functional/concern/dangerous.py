@@ -106,7 +106,7 @@ def dangerous_errors_details(
 
 
 def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the validated mask of dangerous pairs, bool (C, C), False on the diagonal; all errors if None."""
+    """Return the validated mask of dangerous pairs, bool (C, C), False on the diagonal; None means all errors."""
     check_matrix_fits(num_classes, 1)
     pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
     check_pairs(pairs, num_classes)

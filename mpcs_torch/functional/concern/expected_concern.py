@@ -171,7 +171,7 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions by true class, without reading values on the host."""
+    """Sum the costs of the decisions for each true class, without reading values on the host."""
     labels, target = decided.labels, decided.labels.target
     cost = concern.flatten().take(target * concern.shape[1] + decided.predicted)
     cost = torch.where(decided.predicted == target, 0, cost)  # the diagonal is not read

@@ -136,12 +136,12 @@ class LimitedRate(NamedTuple):
         return self.roomiest(times * right, wrong)
 
     def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
-        """Return the bets that tolerate the most errors, given gains (B, ...) of `BETS` if all are right or wrong."""
+        """Return the bets that tolerate the most errors, given gains (B, ...) if all samples are right or all wrong."""
         room = (right + log(1 - (self.confidence or 0))) / -wrong.clamp(max=-1e-300)
         return BETS[room.argmax(dim=0), 0]
 
     def over_all(self) -> "LimitedRate":
-        """Set ``largest`` from all clusters, because a subset may lack the largest one."""
+        """Return the limit with ``largest`` set from all its clusters, because a subset may lack the largest one."""
         if self.clusters is None:
             return self
         largest = max(self._replace(per_cluster=False)._sizes().tolist(), default=0)
@@ -150,7 +150,7 @@ class LimitedRate(NamedTuple):
         return self._replace(largest=1.0 if self.per_cluster else max(1.0, largest))
 
     def at(self, places: Tensor) -> "LimitedRate":
-        """Return the limit on a subset of the samples."""
+        """Return the limit on the subset of the samples at ``places``."""
         clusters, weights = (None if column is None else column[places] for column in (self.clusters, self.weights))
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
 
@@ -227,7 +227,7 @@ class LimitedRate(NamedTuple):
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``errors`` and counts ``of`` clusters; with ``per_cluster``, their error rates, and 1 (0 if empty)."""
+        """Return ``errors`` and counts ``of`` clusters; with ``per_cluster``, rates and counts of 1 (0 if empty)."""
         counts = (of > 1e-9).double()
         return (errors / of.clamp(min=1e-9) * counts, counts) if self.per_cluster else (errors, of)
 

@@ -107,5 +107,5 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
 
 
 def cost_of(sums: RowCostSums, *, regret: bool) -> Tensor:
-    """Return the mean cost or, with ``regret``, the mean regret: (...)."""
+    """Return the mean cost or, with ``regret``, the mean regret, of shape (...), from the sums."""
     return (sums.cost - sums.least if regret else sums.cost) / sums.samples

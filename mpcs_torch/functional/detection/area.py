@@ -133,7 +133,7 @@ def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and the last threshold with the lowest miss rate at a false-alarm rate of at most ``p_fa``."""
+    """Return the first and last index of thresholds with the lowest miss rate at false-alarm rates up to ``p_fa``."""
     nontargets = int(counts.nontargets)
     first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
     fewest = int(counts.misses[first])
@@ -141,7 +141,7 @@ def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
-    """Return the first and the last threshold with the lowest false-alarm rate at a miss rate of at most ``p_miss``."""
+    """Return the first and last index of thresholds with the lowest false-alarm rate at miss rates up to ``p_miss``."""
     targets = int(counts.targets)
     last = first_threshold(counts, lambda misses, _: misses / targets > p_miss) - 1
     fewest = int(counts.false_alarms[last])
@@ -240,7 +240,7 @@ def h_measure_of(hull: ErrorRates) -> Tensor:
 
 
 def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Integrate c u(c) and (1 - c) u(c) over the intervals between the ends."""
+    """Integrate c u(c) and (1 - c) u(c) from each of the ``ends`` to the next; u is the density of `h_measure`."""
     from scipy.special import betainc
 
     p, values = share.item(), ends.cpu().numpy()

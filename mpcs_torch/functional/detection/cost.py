@@ -181,7 +181,7 @@ def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Dete
 
 
 def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Return the subset of threshold indices with the minimum cost."""
+    """Return those of the threshold indices ``index`` that have the minimum cost."""
     costs = _costs_at(counts, point, index).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     return index[costs <= costs.min() * (1 + 1e-12)]

@@ -210,5 +210,5 @@ def hull_vertices(counts: ErrorCounts) -> Tensor:
 
 
 def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
-    """Return whether the second point lies on or above the line from the first to the third."""
+    """Return whether point 1 lies on or above the line from point 0 to point 2."""
     return (x0 - x1) * (y2 - y1) <= (x1 - x2) * (y1 - y0)

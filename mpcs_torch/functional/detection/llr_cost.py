@@ -114,13 +114,13 @@ def min_cllr(
 
 
 def cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute Cllr of trials."""
+    """Compute `cllr` of binary trials."""
     trials.errors()  # warns if the scores seem to be reversed
     return cllr_of(trials.scores, trials.labels)
 
 
 def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute minimum Cllr of trials."""
+    """Compute `min_cllr` of binary trials."""
     return min_cllr_of(hull_of(trials.errors()))
 
 
@@ -130,7 +130,7 @@ def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def mean_cost_of(targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Return Cllr in bits from the mean log costs of targets and of non-targets in nats."""
+    """Return `cllr` in bits, given the mean log cost in nats of ``targets`` and that of ``nontargets``."""
     return (targets + nontargets) / (2 * log(2))
 
 

@@ -176,6 +176,6 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
 
 
 def check_by_class(scores: Tensor, name: str = "preds") -> None:
-    """Check that scores have a class dimension."""
+    """Check that scores have a dimension for the classes."""
     if scores.ndim < 2:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")

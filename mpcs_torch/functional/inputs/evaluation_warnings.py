@@ -32,7 +32,7 @@ class EvaluationWarning(UserWarning):
         self.page = f"docs/how-to/misleading-evaluations.md#{code.lower()}"
 
     def __str__(self) -> str:
-        """Return code, sentence and page."""
+        """Return a text with the code, the sentence and the page."""
         return f"{self.code}: {self.sentence} ({self.page})"
 
 
@@ -49,7 +49,7 @@ def rare_classes(
 
 
 def known_rows(hashes: Tensor) -> Tensor:
-    """Return the 4096 smallest of the row hashes (N,) as a sketch of the rows; empty if too many rows repeat."""
+    """Return the 4096 smallest distinct ``hashes`` (N,) as a sketch of the rows; empty if too many rows repeat."""
     distinct, counts = torch.unique(hashes, return_counts=True)
     repeats = int(counts[counts > 1].sum()) > MAX_DUPLICATE_SHARE * len(hashes)
     kept: Tensor = distinct[: 0 if repeats else MAX_KNOWN].clone()

@@ -20,7 +20,7 @@ class Groups(NamedTuple):
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
-    """Return the name of the group of each row.
+    """Return the group name of each row.
 
     Raises:
         ValueError: If the number of names is not the number of rows, or a name is missing.

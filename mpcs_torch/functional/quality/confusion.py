@@ -39,7 +39,7 @@ def class_counts(confusion: Tensor) -> ClassCounts:
 
 
 def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count flat decisions without reading values on the host: (3, C), or (B, 3, C) with bins."""
+    """Count the decisions for each class, without reading values on the host: (3, C), or (B, 3, C) with bins."""
     labels, predicted, size = decisions.labels, decisions.predicted, decisions.labels.num_classes
     weight, bins, true, number = labels.weight, labels.bins, labels.target, 1
     right = weight * (predicted == true)

@@ -65,7 +65,7 @@ def multiclass_quality_metrics(
 
 
 def quality_of(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
-    """Return the metrics of counts (..., C) by name: (...) each."""
+    """Return the metrics by name, each of shape (...), from the counts (..., C) of each class."""
     all_right, total = counts.right.sum(-1), counts.true.sum(-1)
     accuracy = _divide(all_right, total, zero_division)
     precision = _divide(counts.right, counts.predicted, zero_division).mean(-1)

@@ -42,7 +42,7 @@ def accuracy(
 
 
 def accuracy_of(counts: ClassCounts) -> Tensor:
-    """Return the accuracy of counts (..., C): (...)."""
+    """Return the accuracy, of shape (...), from the counts (..., C) of each class."""
     return counts.right.sum(-1) / counts.true.sum(-1)
 
 
@@ -71,7 +71,7 @@ def class_error_rates(
 
 
 def class_error_rates_of(counts: ClassCounts) -> Tensor:
-    """Return the error rates of counts (..., C): (..., C)."""
+    """Return the error rate of each class, (..., C), from the counts (..., C)."""
     return 1 - counts.right / counts.true
 
 
@@ -98,7 +98,7 @@ def macro_f1(
 
 
 def macro_f1_of(counts: ClassCounts) -> Tensor:
-    """Return the macro F1 of counts (..., C): (...)."""
+    """Return the macro F1, of shape (...), from the counts (..., C) of each class."""
     occurrences = counts.true + counts.predicted
     occurs = occurrences > 0
     per_class = 2 * counts.right / torch.where(occurs, occurrences, 1)
@@ -135,7 +135,7 @@ def matthews_correlation(
 
 
 def matthews_correlation_of(counts: ClassCounts) -> Tensor:
-    """Return the correlation of counts (..., C): (...)."""
+    """Return the Matthews correlation, of shape (...), from the counts (..., C) of each class."""
     right, true, predicted = counts.counts.unbind(-2)
     total = true.sum(-1)
     covariance = right.sum(-1) * total - (true * predicted).sum(-1)

@@ -30,7 +30,7 @@ class SoftSums(NamedTuple):
 def checked_sums(
     preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:
-    """Validate a batch, and sum over its samples."""
+    """Validate a batch, and return its `SoftSums`."""
     check_choice("t_norm", t_norm, TNorm)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
@@ -38,7 +38,7 @@ def checked_sums(
 
 
 def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
-    """Sum over the samples in a wide dtype, without reading values on the host."""
+    """Return the `SoftSums` of the samples in a wide dtype, without reading values on the host."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
         predicted, actual = chunk.predicted, chunk.actual
@@ -57,7 +57,7 @@ def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Te
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """Return the F score from sums (..., C): (...), or (..., C) with the average "none".
+    """Return the F score, of shape (...), from sums (..., C); with the average "none", it has the shape (..., C).
 
     Beta = 0 gives precision, and an infinite beta recall.
     """
