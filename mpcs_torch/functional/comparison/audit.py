@@ -25,7 +25,7 @@ class AuditedMean(NamedTuple):
 
 
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
-    """Return whether a sum of zero-mean deviations, each at most ``largest``, exceeds the bound of Bernstein.
+    """Return whether ``deviation``, a sum of zero-mean terms of at most ``largest``, exceeds Bernstein's bound.
 
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
@@ -49,18 +49,18 @@ def audited_mean(
 
     with :math:`l_i` = 1 for labelled samples, and the :math:`\lambda` that minimizes the variance (prediction-powered
     inference). The estimate is unbiased for any predictions; better predictions give a shorter interval. The interval
-    is Gaffke's (`bounded_mean_interval`), which allows for errors among the unlabelled samples with the weight that
-    they would have: it is wide if few of the seemingly easy samples are audited. It holds at one time, for independent
-    samples or clusters; for repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
+    is Gaffke's (`bounded_mean_interval`). It allows for errors among the unlabelled samples, with the weight that each
+    would have, so it is wide if few of the seemingly easy samples are audited. It is valid for one look at the data, if
+    samples or clusters are independent; for repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
 
-    Labels must be sampled by ``chance`` alone. Leave out labels from complaints: those are selected for being errors.
+    Only ``chance`` may decide which samples are labelled. Leave out labels from complaints, which concern errors only.
 
     Args:
         loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the maximum. NaN for samples without a label.
         predicted: f, ``(N,)``, from 0 to 1: predicted losses, e.g. the estimated risk of a `DecisionRule`.
         chance: a, ``(N,)``: the probability that each sample was selected for labelling, in (0, 1].
-        clusters: ``(N,)`` names of clusters of samples whose errors or selection depend on each other, e.g. of a
-            patient, or of a scanner's day. Default: each sample is independent.
+        clusters: ``(N,)`` names of clusters of samples whose errors or selection depend on each other, e.g. all
+            of a patient, or all of one day of a scanner. Default: each sample is independent.
         confidence: The probability that the interval contains the mean.
 
     Raises:
@@ -115,6 +115,6 @@ def audited_mean(
     bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
     counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
     means = torch.where(counts > 0, sums / counts, rows.mean())
-    values = torch.cat([means, torch.stack([lowest, highest])])  # possible values that need not have occurred
+    values = torch.cat([means, torch.stack([lowest, highest])])  # the extremes, which need not occur
     ends = bounded_mean_interval(values, torch.cat([counts, counts.new_zeros(2)]), confidence=confidence)
     return AuditedMean(rows.mean().item(), *ends)

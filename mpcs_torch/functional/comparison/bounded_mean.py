@@ -23,11 +23,11 @@ def bounded_mean_interval(
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
-    A bootstrap cannot account for a costly error that did not occur. These ends do: a pseudo-sample is added to the n
+    A bootstrap cannot account for a costly error that did not occur. This interval can: one pseudo-sample joins the n
     samples, at the largest possible value for the upper end, and at the smallest one for the lower end. The upper end
     is the quantile of :math:`\sum_i D_i x_i` at :math:`1 - \alpha / 2`, with D uniform on the simplex of n + 1
-    weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the interval undercovers;
-    for rare large values it is conservative.
+    weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the coverage is too low;
+    if large values are rare, the interval is conservative.
 
     For a ratio of the mean of x to that of y, the upper end is the v at which the bound on the mean of x - v y is 0.
 
@@ -46,8 +46,8 @@ def bounded_mean_interval(
     References:
         Gaffke: Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable,
         Mathematical Methods of Statistics 14(4), 2005. Phan, Thomas, Learned-Miller: Towards practical mean bounds for
-        small samples, ICML 2021. Instead of by Monte Carlo, the quantile (of a weighted sum of gamma variables) is
-        computed by integration along a contour through the saddle point.
+        small samples, ICML 2021. Here the quantile, that of a weighted sum of gamma variables, is computed by
+        integration along a contour through the saddle point instead of by Monte Carlo.
 
     Example:
         >>> import torch
@@ -63,7 +63,7 @@ def bounded_mean_interval(
 def bounded_mean_bound(
     values: Tensor, counts: Tensor, *, per: Tensor | None, confidence: float, is_upper: bool
 ) -> float:
-    """Return one end of `bounded_mean_interval`."""
+    """Return one end of `bounded_mean_interval`: the upper end if ``is_upper``, else the lower end."""
     check_confidence(confidence)
     x, n, y = _checked(values, counts, per)
     if not (n @ y > 0):
@@ -105,7 +105,7 @@ def _checked(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats
 
 
 def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
-    """Return the v at which the weighted mean of x - v y exceeds 0 with a probability of ``level``."""
+    """Return the v at which the randomly weighted mean of x - v y exceeds 0 with a probability of ``level``."""
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtri
 

@@ -49,7 +49,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
 
 
 def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
-    """Return the intervals of `clopper_pearson` for counts (...), float64: (..., 2), NaN without trials."""
+    """Return the `clopper_pearson` intervals, (..., 2), for float64 counts (...); NaN where there are no trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
     tail, right = (1 - confidence) / 2, trials - errors
@@ -85,16 +85,16 @@ def cost_interval(
 ) -> tuple[float, float]:
     r"""Compute the confidence interval of a detection cost at a threshold that was chosen on other trials.
 
-    A minimum cost has no valid bootstrap interval: choose its threshold on development trials, and count the errors on
-    evaluation trials. With the two rates :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at the
-    same confidence, and weights :math:`w_i` (cost times prior), the ends are
+    A minimum cost has no valid bootstrap interval: choose the threshold on development trials, and count the errors
+    on evaluation trials. With the two rates :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at
+    the same confidence, and weights :math:`w_i` (cost times prior), the ends are
 
     .. math:: \sum_i w_i \hat p_i - \sqrt{\sum_i w_i^2 (\hat p_i - l_i)^2}, \qquad
         \sum_i w_i \hat p_i + \sqrt{\sum_i w_i^2 (u_i - \hat p_i)^2}
 
     For 3000 random settings of 20 to 1000 targets, up to 10 times as many non-targets, and operating points from 0.5 to
     0.001, the exact coverage at confidence 0.95 is at least 0.95, except where less than one error of each kind is
-    expected (0.936 or more). Sums of Bonferroni-corrected Clopper-Pearson ends are 1.2 times as wide
+    expected (there at least 0.936). Intervals from Bonferroni-corrected Clopper-Pearson ends are 1.2 times as wide
     (``python -m tests.benchmarks.cost_intervals``). Assumes independent trials. Needs scipy.
 
     Args:
@@ -103,7 +103,7 @@ def cost_interval(
         false_alarms: The number of accepted non-targets, from 0 to ``nontargets``.
         nontargets: The number of non-targets, at least 1.
         point: The operating point.
-        normalize: Whether the cost is divided by that of the better constant decision.
+        normalize: Whether the cost is divided by that of the better constant decision (accept all or reject all).
         confidence: In (0, 1).
 
     Returns:

@@ -23,8 +23,8 @@ def jackknife_interval(
 ) -> JackknifeInterval:
     r"""Compute the jackknife estimate of a statistic and its confidence interval over groups of samples.
 
-    With G groups, the statistic :math:`s` of all samples, :math:`s_g` without group g, and :math:`\bar s` the mean of
-    these:
+    There are G groups. With the statistic :math:`s` of all samples, :math:`s_g` of those without group g, and the mean
+    :math:`\bar s` of the :math:`s_g`, the estimate and the interval are
 
     .. math::
         G s - (G - 1) \bar s \pm t_{G - 1} \sqrt{\frac{G - 1}{G} \sum_g (s_g - \bar s)^2}
@@ -35,7 +35,7 @@ def jackknife_interval(
 
     Args:
         statistic: Computes a float tensor from the indices (M,) of samples, in ascending order.
-        groups: ``(N,)`` integers: the group of each sample. There must be at least 2.
+        groups: ``(N,)`` integers: the group of each sample. There must be at least 2 groups.
         confidence: In (0, 1).
 
     Raises:

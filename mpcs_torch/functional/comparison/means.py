@@ -10,9 +10,9 @@ from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_bound
 from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson
 
 CELLS = 128
-"""The number of bins that values of samples are merged into: the time of Gaffke's interval grows with their number."""
+"""The number of bins in which values of samples are merged, because Gaffke's interval is slow for many values."""
 MAX_DISTINCT = 64
-"""The number of distinct pairs beyond which close pairs are merged, for the same reason."""
+"""The number of distinct pairs above which close pairs are merged, for the same reason."""
 Interval = tuple[float, float]
 
 
@@ -26,7 +26,7 @@ class Mean(NamedTuple):
     per: Tensor
     """(K,): the number of trials: 1, or the cluster size."""
     is_rate: bool
-    """Whether trials are independent and binary: the smallest or the largest value."""
+    """Whether trials are independent and take only the smallest or the largest value."""
 
     @property
     def value(self) -> float:
@@ -34,7 +34,7 @@ class Mean(NamedTuple):
         return ((self.values @ self.counts) / (self.per @ self.counts)).item()
 
     def interval(self, confidence: float) -> Interval:
-        """Return the interval, clipped to the possible values."""
+        """Return the interval of the mean, clipped to the range of possible values."""
         return self.end(0, confidence), self.end(1, confidence)
 
     def end(self, end: int, confidence: float) -> float:
@@ -49,13 +49,13 @@ class Mean(NamedTuple):
 
 
 def rate_of(errors: int, trials: int, weight: float = 1.0) -> Mean:
-    """Return the mean of errors of one weight in independent trials."""
+    """Return the mean over independent trials, of which ``errors`` have the value ``weight`` and the others 0."""
     values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
     return Mean(values, values.new_tensor([trials - errors, errors, 0, 0]), torch.ones_like(values), is_rate=True)
 
 
 def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
-    """Return the mean of the values (n,) of trials in clusters (n,), within the range of possible values."""
+    """Return the mean of ``values`` (n,) of trials in ``clusters`` (n,); ``possible`` is the range of values."""
     if clusters is None:
         return _mean_of_trials(values, possible)
     sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
@@ -67,7 +67,7 @@ def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean
 
 
 def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
-    """Return the mean of clusters with sums (n,) and sizes (n,), given the smallest and the largest possible pair."""
+    """Return the mean over clusters with ``sums`` and sizes ``per`` (n,); ``ends`` are the extreme pairs of these."""
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
     return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)

@@ -4,11 +4,11 @@ Let losses in [0, 1] arrive sequentially. For any q in (0, 1), the product of
 
 .. math:: (q / p)^{x_i} ((1 - q) / (1 - p))^{1 - x_i}
 
-is a nonnegative supermartingale if the conditional mean of each loss is p, or at most p for q > p: for losses of 0 and
-1 it is the likelihood ratio, and between them it lies below the chord. It depends on the number and the sum of losses
-alone, so batches and processes are summed; the same holds for a mixture over q. By Ville's inequality, the probability
-that it ever reaches :math:`1 / \delta` is at most :math:`\delta`. Weights from 0 to 1 may be exponents of the factors
-y, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with the known chance a gets the weight min a / a.
+is a nonnegative supermartingale if the conditional mean of each loss is p, or at most p for q > p. For losses of 0 and
+1 it is the likelihood ratio; for a loss between them, a factor is below the chord. It depends on the number and the sum
+of losses alone, so these are summed over batches and processes; this also holds for a mixture over q. By Ville's
+inequality, the probability that it ever reaches :math:`1 / \delta` is at most :math:`\delta`. A factor y may have an
+exponent w from 0 to 1, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with known chance a gets w = min a / a.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,7 @@ MAX_LABELS, AT_ONCE = 100_000, 64
 
 
 class AnytimeInterval(NamedTuple):
-    """A confidence sequence at one time."""
+    """The interval of a confidence sequence at one time."""
 
     low: Tensor
     high: Tensor
@@ -36,7 +36,7 @@ class AnytimeInterval(NamedTuple):
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
     r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit with error 1 / 20.
 
-    The mixture of the products above over 25 rates q, with odds log-spaced from 1.2 to 40 times those of the limit. The
+    The mean of the products above over 25 rates q, with odds log-spaced from 1.2 to 40 times those of the limit. The
     probability that the evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`, if the conditional mean
     loss of each sample is at most the limit. For evidence that the mean is *below* p, pass ``samples - loss`` and the
     limit ``1 - p``.
@@ -65,7 +65,7 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
 
 
 def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
-    """Return the log product above for each rate of the mixture: ``(..., ALTERNATIVES)``, float64."""
+    """Return the log of the product above for each rate q of the mixture: ``(..., ALTERNATIVES)``, float64."""
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
@@ -73,15 +73,15 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
     factors = torch.logspace(
         log(MIN_STAKE), log(MAX_STAKE), ALTERNATIVES, base=torch.e, dtype=torch.float64, device=loss.device
     )
-    for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # of (1 - q) / (1 - p)
+    for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # log((1 - q) / (1 - p))
     return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
 
 
 def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
-    """Compute the number of labels until a rate above the limit raises an alarm, with a given probability.
+    """Compute the number of labels by which a rate above the limit raises an alarm with probability ``chance``.
 
-    Exact for independent errors at this rate from the first label on. If a random share of the samples is labelled,
-    divide by the share for the number of samples; for K rates that are monitored together, use ``level / K``.
+    It is exact if errors are independent and have this rate from the first label on. If a random share of the samples
+    is labelled, divide by the share to get the number of samples. For K rates monitored together, use ``level / K``.
 
     Args:
         rate: The true rate, above the limit and below 1.
@@ -114,10 +114,10 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
 
 
 def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:
-    """Compute the lowest rate above a limit that raises an alarm with so many labels, with a given probability.
+    """Compute the lowest rate above a limit that raises an alarm after ``samples`` labels with probability ``chance``.
 
-    Only an alarm at the last label is counted, so the probability is slightly higher. Without an alarm, lower rates are
-    not ruled out. ``samples`` is the number of labels; the other arguments are those of `labels_to_alarm`.
+    Only an alarm at the last label is counted, so the true probability is slightly higher. Without an alarm, lower
+    rates are not ruled out. The other arguments are those of `labels_to_alarm`.
 
     Returns:
         The rate; NaN if even errors in all samples would not raise an alarm.
@@ -138,9 +138,9 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     r"""Select the hypotheses that are rejected at a false discovery rate (e-BH).
 
-    The k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. The false
-    discovery rate is at most the level under any dependence. If all hypotheses are true, the probability that any is
-    ever rejected is at most the level too, because the mean evidence must reach its inverse for that.
+    These are the k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. The
+    false discovery rate is at most the level under any dependence. If all hypotheses are true, the probability that any
+    is ever rejected is at most the level too, because a rejection needs a mean evidence of at least 1 / level.
 
     Args:
         evidence: ``(..., K)`` values of `anytime_evidence`.
@@ -169,7 +169,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
 
 
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
-    r"""Compute a confidence sequence of the mean loss: intervals that all contain it with one probability.
+    r"""Compute a confidence sequence: intervals that all contain the mean loss, with the probability ``confidence``.
 
     An interval contains all p that are not rejected by the mixture over q with the density Beta(1/2, 1/2):
 
@@ -205,8 +205,8 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
 def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
     r"""Compute the interval of the mean of a fixed number of losses from 0 to 1, from their sum alone.
 
-    All p with :math:`n \, \mathrm{KL}(k / n, p) < \log(2 / (1 - \mathrm{confidence}))`; the arguments are those of
-    `anytime_interval`.
+    It contains all p with :math:`n \, \mathrm{KL}(k / n, p) < \log(2 / (1 - \mathrm{confidence}))`. The arguments are
+    those of `anytime_interval`.
 
     References:
         Hoeffding: Probability Inequalities for Sums of Bounded Random Variables, Journal of the American Statistical

@@ -57,13 +57,13 @@ class McNemarTest(NamedTuple):
     only_second: int
     """The number of samples that only the second system got wrong."""
     p_value: float
-    """In (0, 1], two-sided."""
+    """The two-sided p-value, in (0, 1]."""
 
 
 def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
     r"""Test whether two systems have the same error rate, by McNemar's exact test for independent samples.
 
-    Under the null hypothesis, each of the b + c samples that only one system got wrong is equally likely in b and c:
+    The first system alone got b samples wrong, and the second alone c. Under the null hypothesis, b is Bin(b + c, 1/2):
 
     .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
 
@@ -73,7 +73,7 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
     Args:
         first: ``(N,)`` bools, True for samples that the first system got wrong: errors, dangerous errors, or wrong
             decisions at a threshold.
-        second: ``(N,)`` bools, of the second system on the same samples.
+        second: ``(N,)`` bools: the same for the second system, on the same samples.
 
     Raises:
         ValueError: If a dtype or a shape breaks its rule above.
@@ -112,7 +112,7 @@ class PairedDifference(NamedTuple):
     high: float
     """The upper end of the interval of the difference."""
     p_value: float
-    """In [0, 1], two-sided."""
+    """The two-sided p-value, in [0, 1]."""
 
 
 Direction = Literal["min", "max"]
@@ -123,12 +123,12 @@ class Measure(NamedTuple):
     """A metric for comparing systems."""
 
     name: str
-    """In a sentence, e.g. "Cllr" or "equal error rate"."""
+    """The name in sentences, e.g. "Cllr" or "equal error rate"."""
     lower_is_better: bool = True
     is_rate: bool = False
     """Whether values are printed in percent."""
     metric: str = ""
-    """Its name in code, such as "equal_error_rate"."""
+    """The name of the metric in code, such as "equal_error_rate"."""
 
 
 class Comparison(NamedTuple):
@@ -142,7 +142,7 @@ class Comparison(NamedTuple):
     """The metric."""
     paired: PairedDifference
     adjusted_p_value: float
-    """In [0, 1]: the p-value after Holm's correction for all comparisons; it decides."""
+    """The p-value after Holm's correction for all comparisons, in [0, 1]; it decides whether a difference is shown."""
     comparisons: int
     """The number of comparisons that the p-value is adjusted for."""
     level: float
@@ -163,7 +163,7 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """A sentence: which system is better, and by how much, or that the data do not show a difference.
+        """A sentence that states which system is better, and by how much, or that the data do not show a difference.
 
         Where the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
         """
@@ -181,7 +181,7 @@ class Comparison(NamedTuple):
             return f"{number(difference)}{points}{interval if low < high else ''}"
 
         one, other, difference, low, high, single_p_value = paired
-        # The second comma of "actual cost, p = 0.5,".
+        # A name with a comma gets a second comma, as in "actual cost, p = 0.5,".
         name = f"{measure.name}," if ", " in measure.name else measure.name
         nothing = f"The data do not show a difference in {name} between {self.first} and {self.second}"
         if not isfinite(difference):
@@ -267,9 +267,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _detectable_difference(width: float, level: float, comparisons: int) -> float:
-    """Return the difference that is significant with power 0.9, from the width of the interval of a difference.
+    """Return the true difference that would be significant with power 0.9, given the width of its interval.
 
-    By the normal approximation, at the Bonferroni level.
+    The normal approximation is used, at the level after Bonferroni's correction.
     """
     alone, corrected, chance = (
         torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).item()

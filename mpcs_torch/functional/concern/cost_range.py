@@ -1,4 +1,4 @@
-"""The range of a mean cost where costs are ranges, or differ between people."""
+"""The range of a mean cost, where the single costs are ranges or differ between people."""
 
 import torch
 from torch import Tensor
@@ -8,23 +8,23 @@ from mpcs_torch.functional.inputs.checks import check_costs
 
 
 def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    r"""Compute the lowest and the highest total cost of decisions over a set of costs.
+    r"""Compute the lowest and the highest total cost of decisions over a set of possible costs.
 
-    The set is the convex hull of V boxes, one for each person; in a box, each cost has its own range. A total cost is
-    linear in the costs, so both extremes are at corners of a box:
+    The set is the convex hull of V boxes, one for each person. A box has one range for each cost. The total is linear
+    in the costs, so its minimum and its maximum are at corners of boxes:
 
     .. math::
         \min_v \sum_{ij} \bigl(n^+_{ij} D^{low,v}_{ij} - n^-_{ij} D^{high,v}_{ij}\bigr), \qquad
         \max_v \sum_{ij} \bigl(n^+_{ij} D^{high,v}_{ij} - n^-_{ij} D^{low,v}_{ij}\bigr)
 
-    with :math:`n^+` and :math:`n^-` the parts of n above and below 0.
+    where :math:`n^+` and :math:`n^-` are the positive and the negative part of n.
 
     Args:
         counts: n, ``(..., C, K)``: the number or share of samples of each true class (row) with each decision (column).
-            The difference of two models' counts gives the range of their cost difference; their separate ranges may
-            overlap even where one model is better at all costs.
-        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: the lowest costs, finite and >= 0, in one unit, with K = C, or
-            more columns as in `least_concern_decision`; the diagonal is not read. `ConcernRange.bounds` returns both.
+            To get the range of the difference between two models, pass the difference of their counts: their separate
+            ranges may overlap even if one model is better at all costs.
+        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: the lowest costs, finite and >= 0, in one unit. K is C, or
+            more as in `least_concern_decision`. The diagonal is not read. `ConcernRange.bounds` returns low and high.
         high: The highest costs, in the shape of ``low`` and >= ``low`` everywhere.
 
     Returns:

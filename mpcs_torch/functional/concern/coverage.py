@@ -15,7 +15,7 @@ def coverage(
     concern: ConcernLike | None = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the share of samples that are decided instead of referred; higher is better, 1 refers none.
+    """Compute the share of samples that are decided instead of referred; higher is better, 1 if none is referred.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred and C, C + 1, ... for the
@@ -23,7 +23,7 @@ def coverage(
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, if it has coarse answers.
+        concern: A `ConcernSpec`; needed only if it has coarse answers.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -55,7 +55,7 @@ def selective_accuracy(
     concern: ConcernLike | None = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the accuracy of the decided samples, leaving out those that are referred; higher is better, 1 is perfect.
+    """Compute the accuracy of the samples that are decided, not referred; higher is better, 1 is perfect.
 
     Arguments and errors are those of `coverage`. A coarse answer that contains the true class is right.
 

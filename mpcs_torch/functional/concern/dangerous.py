@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
 DANGEROUS = 2
-"""The severity of a dangerous error; 1 is another error, 0 no error."""
+"""The severity of a dangerous error. Any other error has the severity 1, and no error 0."""
 DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
@@ -48,7 +48,7 @@ def dangerous_errors(
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
-            dangerous, as in `ConcernSpec.dangerous_pairs`; weights do not define that. The diagonal is not read.
+            dangerous, as in `ConcernSpec.dangerous_pairs`; weights do not define this. The diagonal is not read.
             Default: every error is dangerous.
         normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
             samples), ``"decided"`` for dangerous errors per decided sample, the selective risk (NaN if all samples are
@@ -106,7 +106,7 @@ def dangerous_errors_details(
 
 
 def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the validated mask of dangerous pairs, bool (C, C) with a diagonal of False; by default all errors."""
+    """Return the validated mask of dangerous pairs, bool (C, C), False on the diagonal; None means all errors."""
     check_matrix_fits(num_classes, 1)
     pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
     check_pairs(pairs, num_classes)
@@ -114,7 +114,7 @@ def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -
 
 
 def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the severity of each decision, int8 (C, C + A + 1): classes, A coarse answers, and 0 for the referral."""
+    """Return the severity of each decision, int8 (C, C + A + 1): C classes, A coarse answers, and the referral (0)."""
     dangerous = dangerous_pairs_of(concern, num_classes)
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity

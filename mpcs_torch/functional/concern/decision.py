@@ -24,8 +24,8 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         priors: :math:`\pi'`, ``(C,)``: the class frequencies of the deployment, >= 0, with a sum of 1.
 
     Returns:
-        Probabilities of the shape of ``probs``. Rows in which every class with a prior above 0 has a probability of 0
-        become proportional to :math:`\pi'_c / \pi_c`.
+        Probabilities of the shape of ``probs``. If a row has probability 0 for every class with a prior above 0, its
+        result is proportional to :math:`\pi'_c / \pi_c`.
 
     Raises:
         ValueError: If a shape or priors break their rule above.
@@ -60,13 +60,13 @@ def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
 
 
 def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
-    """Divide rows (..., C) by their sums; all-zero rows become proportional to the ratio."""
+    """Divide the rows of ``weights`` (..., C) by their sums; a row of zeros becomes proportional to ``ratio``."""
     total = weights.sum(dim=-1, keepdim=True)
     return torch.where(total > 0, weights / total, (ratio / ratio.sum()).to(weights))
 
 
 def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the validated ratio (C,) of deployment to training priors; None where both are None."""
+    """Return the validated ratio (C,) of deployment to training priors; None if both priors are None."""
     if training_priors is None and priors is None:
         return None
     if training_priors is None or priors is None:
@@ -90,14 +90,14 @@ def least_concern_decision(
     .. math:: \hat{y} = \arg\min_j \sum_{i \ne j} p_i D_{ij}
 
     Equal costs give the most probable class; a larger cost makes the decision avoid that error. The expected concern is
-    only right for calibrated probabilities, which networks seldom produce: calibrate first (`mpcs_torch.calibration`),
-    or these decisions can cost more than the most probable class.
+    right only if probabilities are calibrated, and those of networks seldom are. Calibrate first
+    (`mpcs_torch.calibration`); otherwise these decisions can cost more than always choosing the most probable class.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
-            diagonal is not read. More columns, ``(C, C + A + 1)`` (`ConcernSpec.costs`), hold the costs of A coarse
-            answers, and last that of referring the sample.
+            diagonal is not read. A matrix ``(C, C + A + 1)``, as from `ConcernSpec.costs`, also has the costs of A
+            coarse answers and, in the last column, of referring the sample.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
         priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
@@ -132,7 +132,7 @@ def least_concern_decision(
 
 
 def as_decisions(decided: Tensor, columns: int, preds: Tensor) -> Tensor:
-    """Convert cost columns (M,) to decision codes for scores (N, C, ...): (N, ...), with -1 for the referral."""
+    """Convert ``decided`` (M,), columns of the costs, to codes (N, ...) for scores (N, C, ...); a referral is -1."""
     is_referral = (decided == columns - 1) & (columns > preds.shape[1])
     return torch.where(is_referral, REFERRED, decided).reshape(preds.shape[:1] + preds.shape[2:])
 
@@ -141,7 +141,7 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the column of minimum expected cost for probabilities (..., C), without synchronizing an accelerator."""
     rows = at_least_float(rows)
     costs = without_diagonal(concern)
-    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # in place on a copy; avoids overflow
+    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
     return cheapest(rows, costs).first(costs.shape[1])
 
 
@@ -159,7 +159,7 @@ class Choices(NamedTuple):
     """(..., 1 + A), bool: whether the answer costs at most as much as a referral."""
 
     def first(self, columns: int) -> Tensor:
-        """Return the cheapest answer, or the referral (the last column) where that costs less: (...), int64."""
+        """Return the cheapest answer, or the referral (the last column) where a referral costs less: (...), int64."""
         return torch.where(self.is_worth[..., 0], self.answers[..., 0], columns - 1)
 
 
@@ -175,10 +175,10 @@ def cheapest(rows: Tensor, costs: Tensor) -> Choices:
 
 
 def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
-    """Rank the answers by the expected cost of each decision (..., K), for probabilities (..., C).
+    """Rank the answers by ``expected``, the cost of each decision (..., K), given probabilities ``rows`` (..., C).
 
-    Costs within rounding are tied: the more probable class wins, then a class over coarse answers, and any answer over
-    a referral. So the decision for a sample does not depend on the batch size.
+    Costs that differ only by rounding are tied. In a tie, the more probable of two classes wins, a class wins against
+    coarse answers, and any answer against a referral. So the decision for a sample does not depend on the batch size.
     """
     classes, columns = rows.shape[-1], expected.shape[-1]
     rounding = rounding_of(rows)
@@ -200,7 +200,7 @@ def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
 
 
 def rounding_of(rows: Tensor) -> float:
-    """Return the relative rounding error of an expected cost, for probabilities (..., C)."""
+    """Return the relative rounding error of an expected cost that is computed from probabilities (..., C)."""
     return 16 * torch.finfo(rows.dtype).eps * float(rows.shape[-1] ** 0.5)
 
 

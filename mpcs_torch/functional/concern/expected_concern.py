@@ -29,9 +29,9 @@ class CostSums(NamedTuple):
     """Weighted sums over the samples of each true class: (..., C), in the widest float."""
 
     cost: Tensor
-    """The concern of the decisions."""
+    """The sum of weight times the cost of the decision."""
     samples: Tensor
-    """The weights."""
+    """The sum of the weights."""
 
 
 def expected_concern(
@@ -50,11 +50,11 @@ def expected_concern(
 ) -> Tensor:
     r"""Compute the mean concern of decisions over samples; lower is better, 0 is perfect.
 
-    Normalized, 1 is no better than the best constant class:
+    By default it is divided by the mean concern of the best constant class, so 1 is no better than that class:
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
-    With priors :math:`\pi`, the mean over samples is :math:`\sum_c \pi_c` times the mean over the samples of class c.
+    With priors :math:`\pi`, each mean is :math:`\sum_c \pi_c m_c`, with :math:`m_c` the mean over samples of class c.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores to decide by, or ``(N,)`` or ``(N, ...)`` integer
@@ -63,14 +63,14 @@ def expected_concern(
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
-            diagonal is not read. More columns, ``(C, C + A + 1)`` (`ConcernSpec.costs`), hold the costs of A coarse
-            answers, and last that of referring the sample. Default: 1 everywhere, which counts errors.
+            diagonal is not read. A matrix ``(C, C + A + 1)``, as from `ConcernSpec.costs`, also has the costs of A
+            coarse answers and, in the last column, of a referral. Default: 1 everywhere, which counts errors.
         decision: The decision rule for scores: the ``"most_probable"`` class, or ``"least_concern"``, which is
             `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
         training_priors: ``(C,)`` class frequencies of the training data. Probabilities are then corrected for
             ``priors`` by `shift_priors`; integer decisions stay unchanged.
-        priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those of the samples.
+        priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those in the samples.
         normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern per
             sample. Coarse answers and referrals are no candidates for the constant decision, so adding them to the
             costs does not change the value of decisions that do not use them.
@@ -78,7 +78,7 @@ def expected_concern(
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples, without samples of a class that has a prior above 0, or
-        if the decisions and the best constant class both cost nothing; infinite if only the latter does.
+        if the decisions and the best constant class both cost nothing; infinite if only that class costs nothing.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -103,13 +103,13 @@ def expected_concern(
 
 
 def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the validated costs, (C, C) or wider, in the widest float; 0 on the diagonal, by default 1 for errors."""
+    """Return the validated costs, (C, C) or wider, in the widest float, 0 on the diagonal; None means 1 per error."""
     check_matrix_fits(num_classes, 8)
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
     costs = costs_of(concern)
     check_costs(costs, num_classes, referral=True)
-    # The diagonal is not read, so equivalent settings must have equal fingerprints.
+    # The diagonal is not read, so costs that differ only there must have equal fingerprints.
     return costs.detach().to(widest_float(costs.device), copy=True).fill_diagonal_(0)
 
 
@@ -120,7 +120,7 @@ class Decided(NamedTuple):
     """(M,), int64: columns of the costs."""
     labels: Labels
     find_faults: Callable[[], tuple[Fault, Fault, Fault]]
-    """Returns the violations of each rule of `cost_rules`, in that order."""
+    """A function that returns the violations of each rule of `cost_rules`, in that order."""
 
 
 def decide(
@@ -133,7 +133,7 @@ def decide(
     ratio: Tensor | None,
     ignore_index: int | None,
 ) -> Decided:
-    """Flatten integer decisions, or flatten scores and decide, without reading values on the host."""
+    """Flatten integer decisions, or flatten scores and choose the decisions, without reading values on the host."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
@@ -155,7 +155,7 @@ def decide(
 
 
 def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the ratio (C,) that corrects probabilities for the priors; None without training priors."""
+    """Check the priors, and return the ratio (C,) that corrects probabilities; None without ``training_priors``."""
     if training_priors is None:
         if priors is not None:
             check_priors(priors, num_classes, name="priors")
@@ -164,14 +164,14 @@ def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_cla
 
 
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
-    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
+    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
     num_classes = concern.shape[0]
     target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
     return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions by true class, without reading values on the host."""
+    """Sum the costs of the decisions for each true class, without reading values on the host."""
     labels, target = decided.labels, decided.labels.target
     cost = concern.flatten().take(target * concern.shape[1] + decided.predicted)
     cost = torch.where(decided.predicted == target, 0, cost)  # the diagonal is not read
@@ -179,7 +179,7 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
-    """Return the cost per sample, or relative to the best constant class, under the deployment priors."""
+    """Return the mean cost, with ``normalize`` relative to the best constant class; ``priors`` weigh the classes."""
     costs = constant_classes(concern).to(sums.cost)
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
@@ -189,5 +189,5 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
 
 
 def constant_classes(concern: Tensor) -> Tensor:
-    """Return the costs (C, C) of constant decisions for each class, without coarse answers and referrals."""
+    """Return the costs (C, C) of always deciding for one class (column): no coarse answers, no referrals."""
     return without_diagonal(concern)[:, : len(concern)]

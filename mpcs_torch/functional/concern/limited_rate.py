@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 BETS = torch.arange(20, 0, -1, dtype=torch.float64).unsqueeze(1) / 20
-"""(B, 1): the grid of bets against a limit over clusters, as fractions of the largest valid bet."""
+"""(B, 1): the grid of bets against a limit over clusters, as shares of the largest valid bet."""
 ENOUGH = 1 - 1e-12
-"""The required share of the evidence, 1 up to rounding."""
+"""The share of the required evidence that suffices: 1, less rounding."""
 
 
 class UnattainableLimitError(ValueError):
@@ -41,11 +41,11 @@ class LimitedRate(NamedTuple):
     r"""A limit on an error rate, with the losses (numerator) and counted samples (denominator) of a calibration set.
 
     The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples or new clusters: L is the loss of a decided
-    sample, and D is 1 for a counted sample. Per cluster it is on the mean of the clusters' ratios,
-    :math:`E[\sum L / \sum D]`, which does not depend on the largest cluster size.
+    sample, and D is 1 for a counted sample. With ``per_cluster`` it is on the mean of the clusters' ratios,
+    :math:`E[\sum L / \sum D]`; then the largest cluster size does not matter.
 
     For K clusters with :math:`e_k` errors among :math:`m_k` samples, the test bets against the null hypothesis that the
-    rate exceeds :math:`\alpha`: under it, :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at
+    rate exceeds :math:`\alpha`. If it does, :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at
     most 1, and exceeds :math:`1 / \delta` with a probability of at most :math:`\delta`. With the largest cluster size
     M, :math:`\lambda = b / ((1 - \alpha) M)`; the bet b in (0, 1] is chosen on other clusters.
 
@@ -61,10 +61,10 @@ class LimitedRate(NamedTuple):
     confidence: float | None
     r""":math:`1 - \delta`: the probability that the limit holds; None for a limit in expectation."""
     loss: Tensor
-    """(N, K): the loss of each answer, by ascending expected cost; 0 or 1 with a confidence."""
+    """(N, K): the loss of each answer, in ascending order of expected cost; 0 or 1 if there is a confidence."""
     counted: Tensor
-    """(N, K), bool: the samples (for a limit on decided samples, the answers) in the denominator; only their losses
-    count."""
+    """(N, K), bool: the samples in the denominator, or the answers in it if ``is_of_decided``. The losses of others do
+    not count."""
     is_of_decided: bool = False
     """Whether the denominator leaves out referred samples."""
     clusters: Tensor | None = None
@@ -73,29 +73,29 @@ class LimitedRate(NamedTuple):
     unit: str = "samples"
     """The independent unit, for error messages."""
     scale: float = 1.0
-    """The unit of at_most, for error messages."""
+    """The factor by which error messages multiply ``at_most``."""
     per_cluster: bool = False
     """Whether the limit is on the mean of the clusters' rates."""
     weights: Tensor | None = None
     """(N,): inverse sampling probabilities within clusters; None if all samples were kept."""
     largest: float = 1.0
-    """M, the largest weighted count of a cluster, also beyond this subset; 1 with ``per_cluster``."""
+    """M, the largest weighted count of any cluster, including those outside a subset; 1 with ``per_cluster``."""
     bets: Tensor = torch.ones(1)
-    """(1,) or (steps,), in (0, 1]: b at each step, chosen on other clusters."""
+    """(1,) or (steps,), in (0, 1]: the bet b at each step, chosen on other clusters."""
 
     def passes(self, decided_at: Tensor, steps: int) -> Tensor:
         """Return whether the test passes at each step: (steps,), bool.
 
         Args:
             decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
-            steps: Their number.
+            steps: The number of steps.
         """
         if self.confidence is None:
             if self.clusters is None:
                 unused = self.at_most * self._samples(decided_at, steps) - self._errors(decided_at, steps)
             else:  # (steps,)
                 unused = self._over_clusters(decided_at, steps, lambda errors, of: self.at_most * of - errors)
-            # Rounding must not fail a sum of losses that meets the limit exactly.
+            # A sum of losses that meets the limit exactly must pass, whatever the rounding.
             return unused >= (self.highest_loss * (1 - 1e-9) - self.at_most) * self.largest
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
@@ -105,7 +105,7 @@ class LimitedRate(NamedTuple):
         Args:
             decided_at: As in `passes`.
             steps: As in `passes`.
-            times: Predicts the p-values on another set of ``times`` as many samples, assuming one more error here.
+            times: Predict p-values for a set with ``times`` as many samples, as if this set had one more error.
         """
         from scipy.special import betaincc
 
@@ -123,12 +123,12 @@ class LimitedRate(NamedTuple):
         return torch.from_numpy(np.where(rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0))
 
     def gain(self, bets: Tensor | float, errors: Tensor, of: Tensor) -> Tensor:
-        """Return the log wealth that bets b (B, 1) gain on clusters with errors (K,) among counts (K,): (B, K)."""
+        """Return the log wealth (B, K) that ``bets`` (B, 1) gain on clusters with ``errors`` in ``of`` samples (K,)."""
         share = (self.at_most * of - errors) / ((1 - self.at_most) * self.largest)
         return (bets * share).clamp(min=1e-12 - 1).log1p()
 
     def bets_for(self, decided_at: Tensor, steps: int, times: float) -> Tensor:
-        """Return the bets (steps,) that tolerate the most errors in ``times`` as many clusters with these sizes."""
+        """Return the bets (steps,) that tolerate the most errors in ``times`` as many clusters of the same sizes."""
         if self.clusters is None or self.confidence is None:
             return self.bets
         right = self._over_clusters(decided_at, steps, lambda _, of: self.gain(BETS, 0 * of, of))
@@ -136,12 +136,12 @@ class LimitedRate(NamedTuple):
         return self.roomiest(times * right, wrong)
 
     def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
-        """Return the bets that tolerate the most errors, from the gains (B, ...) of `BETS` if all is right or wrong."""
+        """Return the bets that tolerate the most errors, given gains (B, ...) if all samples are right or all wrong."""
         room = (right + log(1 - (self.confidence or 0))) / -wrong.clamp(max=-1e-300)
         return BETS[room.argmax(dim=0), 0]
 
     def over_all(self) -> "LimitedRate":
-        """Set ``largest`` from all clusters, because a subset may lack the largest one."""
+        """Return the limit with ``largest`` set from all its clusters, because a subset may lack the largest one."""
         if self.clusters is None:
             return self
         largest = max(self._replace(per_cluster=False)._sizes().tolist(), default=0)
@@ -150,7 +150,7 @@ class LimitedRate(NamedTuple):
         return self._replace(largest=1.0 if self.per_cluster else max(1.0, largest))
 
     def at(self, places: Tensor) -> "LimitedRate":
-        """Return the limit on a subset of the samples."""
+        """Return the limit on the subset of the samples at ``places``."""
         clusters, weights = (None if column is None else column[places] for column in (self.clusters, self.weights))
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
 
@@ -158,10 +158,10 @@ class LimitedRate(NamedTuple):
         """Check that the limit could be guaranteed if no decision were wrong.
 
         Args:
-            like: A larger sample of clusters, to estimate the number needed. Default: these.
+            like: A limit on more clusters, from which the number needed is estimated. Default: this limit.
 
         Raises:
-            UnattainableLimitError: If it cannot be guaranteed without referring all counted samples.
+            UnattainableLimitError: If the limit cannot be guaranteed without referring all counted samples.
         """
         sizes, of_all = self._sizes(), (like or self)._sizes()
         units, of_all = len(sizes), of_all if len(of_all) else torch.ones(1, dtype=torch.float64)
@@ -178,14 +178,14 @@ class LimitedRate(NamedTuple):
         raise UnattainableLimitError(self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster)
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
-        """Return the share of the required evidence for a limit that error-free clusters of sizes (K,) provide."""
+        """Return the evidence of error-free clusters of ``sizes`` (K,), as a share of that required for ``at_most``."""
         if self.confidence is None:
             return at_most * sizes.sum().item() / max(1e-300, (self.highest_loss - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
         return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(1 - self.confidence)
 
     def _sizes(self) -> Tensor:
-        """Return the weighted count of each nonempty cluster, or 1 for each sample or with ``per_cluster``: float64."""
+        """Return the weighted count of each nonempty cluster: float64; 1 without clusters or with ``per_cluster``."""
         is_counted = self.counted.any(dim=1)
         if self.clusters is None:
             return is_counted[is_counted].double()
@@ -206,7 +206,7 @@ class LimitedRate(NamedTuple):
         return self.counted[:, 0].sum().double().expand(steps)
 
     def _over_clusters(self, decided_at: Tensor, steps: int, value: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Return the sum over clusters, at each step, of a function of their errors and counts: (..., steps).
+        """Return the sum over clusters of ``value(errors, counts)`` at each step: (..., steps).
 
         A cluster changes at few steps, so its changes are accumulated from the state before the first step.
         """
@@ -227,13 +227,13 @@ class LimitedRate(NamedTuple):
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
-        """Return errors and counts of clusters unchanged, or with ``per_cluster`` their rates and 1 (0 if empty)."""
+        """Return ``errors`` and counts ``of`` clusters; with ``per_cluster``, rates and counts of 1 (0 if empty)."""
         counts = (of > 1e-9).double()
         return (errors / of.clamp(min=1e-9) * counts, counts) if self.per_cluster else (errors, of)
 
 
 def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Return the step at which each answer comes into use, and that at which a cheaper one replaces it: (N, K) each."""
+    """Return the step at which each answer comes into use, and the step at which a cheaper one replaces it: (N, K)."""
     ends = nn.functional.pad(decided_at, (1, 0), value=steps).cummin(dim=1).values[:, :-1]
     return torch.minimum(decided_at, ends), ends
 

@@ -49,13 +49,13 @@ def concern_loss(
             logit of an impossible class may be -inf.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
             of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
-        sample_weight: The shape of a target of indices: weights >= 0 of samples. A weight of 2 counts a sample twice.
-            Default: 1.
+        sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. A weight of 2 counts a
+            sample twice. Default: 1.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. Default: 1 everywhere.
         concern_share: s, the weight of the penalty, from 0 to 1.
-        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
-            by the sum of the samples' weights, or with class shares by the number of samples.
+        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: the mean divides
+            by the sum of the samples' weights or, if the target holds class shares, by the number of samples.
         ignore_index: Label of samples to leave out.
         label_smoothing: The share of each label, from 0 to 1, that is spread uniformly over all classes.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
@@ -85,14 +85,14 @@ def concern_loss(
 
 
 def penalties_of(concern: Tensor) -> Tensor:
-    """Normalize a concern to penalties of wrong classes (C, C): rows sum to 1, and the diagonal is 0."""
+    """Convert concern weights to penalties of wrong classes, (C, C): each row sums to 1, and the diagonal is 0."""
     concern = concern if concern.is_floating_point() else concern.float()
     off_diagonal = without_diagonal(concern)
     return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
 
 
 def checked_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
-    """Compute `concern_loss` with validated penalties; None for equal ones."""
+    """Compute `concern_loss` with validated ``penalties``; None means equal penalties."""
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     if concern_share == 0:
@@ -100,7 +100,7 @@ def checked_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_sha
     penalties = None if penalties is None else penalties.detach().to(batch.scores)
     try:
         total = _fused_concern_loss(batch, penalties, concern_share)
-    except (IndexError, RuntimeError):  # lookups raise either for a label out of range
+    except (IndexError, RuntimeError):  # a lookup raises one of these if a label is out of range
         batch.check_labels()
         raise
     return _reference_concern_loss(batch, penalties, concern_share) if total is None else total
@@ -113,7 +113,7 @@ def _reference_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_
 
 
 def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
-    """Return the penalties of the wrong classes of each sample, 0 for ignored samples: (M, C)."""
+    """Return the penalty of each wrong class for each sample, times its class weight: (M, C); 0 for ignored samples."""
     weight, _, smoothing, _ = batch.settings
     if batch.is_soft:
         return mixed(batch.class_shares(), penalties)
@@ -127,7 +127,7 @@ def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
 
 
 def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
-    """Return the penalties of wrong classes by labels (M,): (M, C)."""
+    """Return the row of ``penalties`` for each of the ``labels`` (M,): (M, C); uniform penalties if it is None."""
     if penalties is not None:
         return penalties.index_select(0, labels)
     classes = scores.shape[1]
@@ -136,7 +136,7 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Average rows (C, C) by class shares (M, C); None for uniform penalties."""
+    """Add up ``rows`` (C, C) with the class ``shares`` (M, C) as weights: (M, C). None means uniform penalties."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
     with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
@@ -144,9 +144,9 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
-    """Compute the sum or mean over labels together with its gradient; None where the fused kernel does not apply.
+    """Compute the sum or mean of the losses together with its gradient, or return None if this kernel does not apply.
 
-    It does not apply to accelerators, transforms of torch.func, and logits whose exponentials under- or overflow.
+    It does not apply on accelerators, in transforms of torch.func, or if exponentials of logits under- or overflow.
     """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
@@ -189,10 +189,10 @@ def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
 def _loss_and_gradient(
     lib: Any, scores: Any, target: Any, top: Any, rows: Any, share: float, factor: Any
 ) -> tuple[Any, Any]:
-    r"""Compute the weighted sum of losses, and its gradient (M, C) divided by `share` and `factor`, in NumPy or torch.
+    r"""Return the weighted sum of losses, and its gradient (M, C) divided by ``share * factor``, in NumPy or torch.
 
-    With u the exponentials of logits relative to the highest, U their sum, and :math:`x_j = U - u_j`, a sample's loss
-    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. The highest is left out of sums to avoid cancellation.
+    Let u be the exponentials of the logits minus the highest, U their sum, and :math:`x_j = U - u_j`. A sample's loss
+    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. Sums leave out the highest, to avoid cancellation.
     """
     at = lib.arange(len(target))
     u = scores - scores[at, top][:, None]
@@ -231,7 +231,7 @@ def _is_readable(values: Tensor) -> bool:
 
 
 class _WithGradient(torch.autograd.Function):
-    """A scalar with a precomputed gradient (up to a factor); second derivatives come from its definition."""
+    """A scalar whose gradient is precomputed, up to a factor; second derivatives come from ``definition``."""
 
     @staticmethod
     def forward(
@@ -260,10 +260,10 @@ class _WithGradient(torch.autograd.Function):
 def log_complement(scores: Tensor) -> Tensor:
     """Compute log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
 
-    For the most probable class, the other probabilities are summed; every other class has at most 1/2.
+    For the most probable class, the other probabilities are summed. For every other class, 1 - p is at least 1/2.
     """
     top = scores.max(dim=1, keepdim=True).indices
-    others = scores.scatter(1, top, float("-inf")).clamp(min=torch.finfo(scores.dtype).min)  # if all are -inf, too
+    others = scores.scatter(1, top, float("-inf")).clamp(min=torch.finfo(scores.dtype).min)  # finite if all are -inf
     total = scores.logsumexp(dim=1, keepdim=True)
     top_complement = others.logsumexp(dim=1, keepdim=True) - total
     return torch.log1p(-(others - total).exp()).scatter(1, top, top_complement)
@@ -292,8 +292,8 @@ def softmax_margin_loss(
     training only: at inference, probabilities are the softmax of the logits.
 
     The ``margin`` m >= 0 is in nats for a concern of 1; with 0 the loss is cross entropy. Weights of ``concern`` may be
-    0. The other arguments, the result and the errors are those of `concern_loss`. For class shares as target, the costs
-    D are averaged by these shares.
+    0. The other arguments, the result and the errors are those of `concern_loss`. If the target holds class
+    shares, the costs D are averaged with these as weights.
 
     References:
         Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
@@ -318,7 +318,7 @@ def check_margin(margin: float) -> None:
 
 
 def checked_softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:
-    """Compute `softmax_margin_loss` with validated costs, 0 on the diagonal."""
+    """Compute `softmax_margin_loss` with validated ``costs``, which are 0 on the diagonal."""
     if margin == 0:
         return batch.mean_cross_entropy()
     costs = costs.to(batch.scores)

@@ -14,19 +14,19 @@ from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import RowTerms, checked_terms, scale_of
 
 DEFAULT_K, DEFAULT_T = 5, 200
-"""As in the published runs: 200 intervals forgive a confidence within 0.005 of certainty."""
+"""The settings of the published runs: with 200 intervals, a confidence within 0.005 of certainty costs nothing."""
 
 
 def concession_intervals(concession: float) -> int:
-    r"""Compute the largest number of intervals t of MPCS that does not punish a concession c in confidence.
+    r"""Compute the largest number of intervals t with which MPCS does not punish confidences that are off by up to c.
 
     With t intervals, a right class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
-    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t with both is
+    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t for which both hold is
 
     .. math:: t = \lceil 1 / c \rceil - 1
 
     Args:
-        concession: c, from 2e-9, where t reaches its maximum of 2^29, to below 1/2.
+        concession: c, from 2e-9, which keeps t below its maximum of 2^29, to below 1/2.
 
     Raises:
         ValueError: If the concession is outside that range.
@@ -50,7 +50,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t, where None by the concession, by that of the concern, or by the defaults.
+    """Return k and t; defaults replace None. A concession, as an argument or of ``concern``, replaces the default t.
 
     Raises:
         ValueError: If t and concession are both given, or a setting breaks its rule.
@@ -104,11 +104,11 @@ def meta_pattern_concern_score(
         S = \sum_{i=1}^{k} -\log\frac{\max(P_i, 10^{-7})}{t - 1} \cdot \frac{D_i}{\sum_j D_j}, \qquad
         P_i = \begin{cases} b_i & l_i = y \\ t - 1 - b_i & l_i \ne y \end{cases}
 
-    The concern :math:`D_i` is ``concern[y, l_i]`` for a wrong class, and the sum of those for the true class. If the
+    The concern :math:`D_i` of a wrong class is ``concern[y, l_i]``, and that of the true class is their sum. If the
     true class is not in the pattern, every class in the pattern has concern 1.
 
-    The product :math:`t c_i` is computed in float64, as in the published code: exact for float32 confidences, while a
-    float64 confidence within rounding of an interval edge may count as on it.
+    The product :math:`t c_i` is computed in float64, as in the published code. It is exact for float32 confidences. A
+    float64 confidence that lies within rounding of an interval edge may count as lying on that edge.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
@@ -119,15 +119,14 @@ def meta_pattern_concern_score(
         k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
         t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
             unless ``concession`` is given.
-        concession: How far a confidence may fall short of certainty without being punished, below 1/2: sets t to
-            `concession_intervals`. The default t = 200 is a concession of just below 0.005; it ranks classifier A of
-            the paper's Table I above B, as cross entropy does, while a concession of 0.02 ranks B first, as in the
-            paper.
+        concession: The distance of a confidence from certainty that is not punished, below 1/2. It sets t, by
+            `concession_intervals`. The default t = 200 is a concession of just below 0.005. It ranks classifier A of
+            the paper's Table I above B, as cross entropy does; a concession of 0.02 ranks B first, as the paper does.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A sparse COO tensor stores the weights other than 1. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        correct_concern: The concern of the true class: ``"sum"`` of the others (Eq. 8), or their ``"count"`` k - 1,
-            which the published runs used.
+        correct_concern: The concern of the true class: the ``"sum"`` over the other classes in the pattern (Eq. 8),
+            or the ``"count"`` of these classes, k - 1, as in the published runs.
         ignore_index: Label of samples to leave out.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one weighted score per sample (0 where ignored).
         average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,).
@@ -170,7 +169,7 @@ def meta_pattern_concern_score(
 
 
 def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
-    """Sum the scores over all samples, or by true class, (C,); (B, ...) with bins."""
+    """Sum the scores over all samples, or over the samples of each true class, (C,); (B, ...) with bins."""
     if average == "micro":
         return scored.summed()
     labels = scored.labels

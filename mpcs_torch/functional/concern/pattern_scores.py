@@ -14,7 +14,7 @@ CorrectConcern = Literal["sum", "count"]
 CHUNK = 2**16
 """The number of confidences per chunk: intermediate results stay in the cache."""
 LOWEST_LEVEL = 1e-7
-"""Replaces level 0, whose logarithm is infinite."""
+"""The value that replaces level 0, whose logarithm is infinite."""
 
 
 def pattern_scores(
@@ -28,9 +28,9 @@ def pattern_scores(
         samples: M samples; the score of invalid logits is NaN.
         k: The length of the pattern, from 1 to C.
         t: The number of intervals.
-        concern: (C, C), widest float, the weight of mistaking the true class (row) for another; a sparse tensor, which
-            must be coalesced, stores the weights other than 1. Default: 1 everywhere.
-        correct_concern: The concern of the true class: the ``"sum"`` of that of the others, or their ``"count"``.
+        concern: (C, C), in the widest float: the weight of mistaking the true class (row) for another; a sparse tensor
+            must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
+        correct_concern: The concern of the true class: the ``"sum"`` over the other classes, or their ``"count"``.
 
     Returns:
         (M,), in the widest float.
@@ -49,7 +49,7 @@ def pattern_scores(
 def _score(
     confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
 ) -> Tensor:
-    """Score patterns (M, k) with true classes (M, 1): (M,)."""
+    """Return the scores (M,) of patterns (M, k), given the true classes (M, 1)."""
     k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.

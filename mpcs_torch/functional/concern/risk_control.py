@@ -1,10 +1,10 @@
-r"""Thresholds on the estimated risk of decisions that control limits on error rates.
+r"""Thresholds on the estimated risk of decisions, chosen so that error rates stay within limits.
 
-A path of thresholds decides more samples at each step, from none to all. A sample may have several answers, allowed
-from different steps on; it gets the cheapest allowed one. The path does not depend on the calibration set, or follows a
-single estimated risk. Every limit is tested at each step, and the path is followed as long as all tests pass (fixed
-sequence testing). To end at a step where a limit is violated, the first such step must pass its test, which has a
-probability of at most :math:`\delta`: so several limits, and limits of several groups, need no multiplicity correction.
+Each step of a path of thresholds decides more samples, from none to all. A sample may have several answers, which are
+allowed from different steps on; it gets the cheapest allowed answer. Either the path does not depend on the calibration
+set, or it follows a single estimated risk. All limits are tested at each step, until a test fails (fixed sequence
+testing). The path can end at a step that violates a limit only if the first such step passes its test, which has a
+probability of at most :math:`\delta`. So several limits, or limits of several groups, need no multiplicity correction.
 """
 
 from math import inf
@@ -22,13 +22,13 @@ Array = NDArray[np.float64]
 
 
 def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
-    """Return the last step such that all limits pass from the first step up to it; -1 if the first step fails.
+    """Return the last step up to which all limits pass, starting at step ``first``; -1 if step ``first`` fails.
 
     Args:
         rates: The limits.
         decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
         steps: The number of steps.
-        first: The step to start testing at, where enough samples are decided for the tests to have power.
+        first: The step at which to start testing, where enough samples are decided for the tests to have power.
     """
     passed = torch.ones(steps, dtype=torch.bool)
     for rate in rates:
@@ -39,27 +39,27 @@ def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first
 
 
 def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float) -> int:
-    """Return the step to start testing at, predicted on samples other than those of the tests.
+    """Return the step at which to start testing, predicted on other samples than those of the tests.
 
-    Before it, too few samples are decided to show that a limit holds.
+    At earlier steps, too few samples are decided to show that a limit holds.
 
     Args:
         rates: The limits, on the prediction samples.
         decided_at: ``(P, K)``: as in `last_step`.
         steps: The number of steps.
-        times: The number of test samples divided by that of prediction samples.
+        times: The number of test samples divided by the number of prediction samples.
     """
     predicted = torch.zeros(steps, dtype=torch.float64)
     for rate in rates:
         if rate.confidence is not None:
             p_values = rate.p_values(decided_at, steps, times=times) / (1 - rate.confidence)
             predicted = torch.maximum(predicted, p_values)
-    passing = (predicted <= 0.2).nonzero()  # a margin below the critical p-value: if the first test fails, all do
+    passing = (predicted <= 0.2).nonzero()  # well below 1, the critical value: if the first test fails, all do
     return int(passing[0] if len(passing) else predicted.argmin())
 
 
 def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -> Tensor:
-    """Return the upper edges of the steps of a path, ascending, the last infinite: (steps,), float64.
+    """Return the upper edges of the steps of a path: (steps,), float64, ascending; the last edge is infinite.
 
     Edges lie midway between distinct places, so no decision depends on the last bit of a risk.
 
@@ -79,8 +79,8 @@ def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -
 class RiskPath:
     """A common scale for the estimated risks of several limits.
 
-    At place s of the scale, the threshold of each limit is that at which the model's estimated risk uses up the share s
-    of the limit.
+    A place s on the scale stands for one threshold per limit: if all samples with a risk up to this threshold are
+    decided, their estimated risks use up the share s of the limit.
 
     Args:
         risk: ``(P, J)``, float64: the estimated risks of samples that are not in the calibration set.
@@ -104,7 +104,7 @@ class RiskPath:
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
     def place_of(self, risk: Tensor) -> Tensor:
-        """Return the place of answers with risks (..., J), the maximum over the limits: (...)."""
+        """Return the place of each answer on the scale: (...), the maximum over the limits, for risks (..., J)."""
         by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
         places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]
         return torch.from_numpy(np.max(places, axis=0))
@@ -118,8 +118,8 @@ class RiskThreshold(NamedTuple):
     """A threshold, with its coverage and loss on the calibration set."""
 
     threshold: Tensor
-    """Scalar: a sample is decided if its estimated risk is below it, and referred otherwise. Midway between two risks,
-    inf if all samples are decided, and -inf if none is."""
+    """Scalar, midway between two risks; inf if all samples are decided, and -inf if none is. A sample is decided if its
+    estimated risk is below the threshold, and referred otherwise."""
     coverage: Tensor
     """Scalar: the share of samples that are decided."""
     loss: Tensor
@@ -131,20 +131,20 @@ def risk_threshold(
 ) -> RiskThreshold:
     r"""Choose the highest threshold on the estimated risk whose expected loss is at most a limit.
 
-    The loss of a threshold t is the mean over all samples of the loss of those with a risk below t; referred samples
-    have none. It rises with t. Without ``confidence``, t is chosen by conformal risk control, and the expected loss of
-    a new sample, over calibration sets and new samples, is at most :math:`\alpha`:
+    A sample with a risk below the threshold t is decided; a referred sample has no loss. The loss of t, a mean over all
+    samples, rises with t. Without ``confidence``, t is chosen by conformal risk control, and the expected loss of a new
+    sample, over calibration sets and new samples, is at most :math:`\alpha`:
 
     .. math:: t = \sup\{t : \sum_i L_i [r_i < t] + B \le \alpha (n + 1)\}
 
     With ``confidence`` :math:`1 - \delta`, losses are 0 or 1, and t is the last of an ascending sequence of thresholds
-    at which the exact binomial test still rejects an expected loss above :math:`\alpha` (Learn then Test). With at
-    least this probability over calibration sets, the expected loss of a new sample is at most :math:`\alpha`:
+    at which the exact binomial test still rejects an expected loss above :math:`\alpha` (Learn then Test). With a
+    probability of at least :math:`1 - \delta` over calibration sets, the expected loss is at most :math:`\alpha`:
 
     .. math:: t = \sup\{t : P[\mathrm{Bin}(n, \alpha) \le \sum_i L_i [r_i < t]] \le \delta\}
 
-    Both hold for any model, if calibration and new samples are exchangeable, and neither the model nor the risk
-    estimate was fitted on them.
+    Both guarantees hold for any model, if calibration and new samples are exchangeable, and neither the model nor the
+    risk estimate was fitted on them.
 
     Args:
         risk: ``(N,)`` floating point estimates of the loss of each decision, without NaN; only their order matters.
@@ -155,7 +155,7 @@ def risk_threshold(
 
     Raises:
         ValueError: If an argument breaks its rule above.
-        UnattainableLimitError: If there are too few samples to guarantee the limit at any threshold; the message has
+        UnattainableLimitError: If there are too few samples to guarantee the limit at any threshold; the message gives
             the lowest limit that they can guarantee, and the number of samples needed.
 
     References:

@@ -35,8 +35,8 @@ def risk_coverage_area(
 
     The decision for each sample is its most probable class :math:`\hat{y}`, and its estimated risk is the probability
     of a dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. The area is the mean over n = 1 to
-    N of the share of dangerous errors among the n samples of the lowest estimated risk. It is small if the estimated
-    risk ranks dangerous errors last.
+    N of the share of dangerous errors among the n samples with the lowest estimated risk. It is small if the
+    estimated risk ranks dangerous errors last.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
@@ -128,7 +128,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the estimated risk of deciding for the most probable class, and whether that is dangerous: (M,) each.
+    """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,) each.
 
     Values are not read on the host, so an accelerator is not synchronized.
     """

@@ -13,7 +13,7 @@ from mpcs_torch.functional.inputs.labels import Labels
 
 
 class RowCostSums(NamedTuple):
-    """Weighted sums over the samples: (...), in the widest float."""
+    """Sums over the samples, costs times weights: (...), in the widest float."""
 
     cost: Tensor
     """The costs of the decisions."""
@@ -22,7 +22,7 @@ class RowCostSums(NamedTuple):
     most: Tensor
     """The maximum costs of the same samples."""
     samples: Tensor
-    """The weights."""
+    """The sum of the weights."""
 
 
 def row_cost(
@@ -82,7 +82,7 @@ class CostedDecisions(NamedTuple):
 
 
 def row_cost_rules(num_classes: int) -> tuple[str, ...]:
-    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
+    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
     return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
 
 
@@ -107,5 +107,5 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
 
 
 def cost_of(sums: RowCostSums, *, regret: bool) -> Tensor:
-    """Return the mean cost, or the mean regret: (...)."""
+    """Return the mean cost or, with ``regret``, the mean regret, of shape (...), from the sums."""
     return (sums.cost - sums.least if regret else sums.cost) / sums.samples

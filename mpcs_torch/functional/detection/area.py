@@ -18,12 +18,12 @@ def partial_auc(
 ) -> Tensor:
     r"""Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1 perfect, 1/2 chance.
 
-    With :math:`A` the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` the area of chance:
+    Let :math:`A` be the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` that area by chance:
 
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
     With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
-    The area averages over operating points that no application uses; see `h_measure`, and costs at operating points.
+    The area averages over operating points that no application uses; consider `h_measure`, or costs at such points.
 
     ``max_p_fa`` is m, in (0, 1]. The other arguments, the shape of the result, errors and warnings are those of
     `equal_error_rate`, without its method.
@@ -52,8 +52,8 @@ def miss_at_false_alarm(
 ) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores; `half_total_error_rate` and `actual_detection_cost` take one from
-    elsewhere.
+    The threshold is chosen on the same scores. For a threshold that was chosen on other scores, use
+    `half_total_error_rate` or `actual_detection_cost`.
     ``p_fa`` is the highest false-alarm rate, in [0, 1]. The other arguments, the shape of the result, errors and
     warnings are those of `equal_error_rate`, without its method.
 
@@ -96,10 +96,10 @@ def precision_recall_break_even(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the number of misses at the threshold with as many false alarms; lower is better.
+    """Compute the number of misses at the threshold where there are as many false alarms; lower is better.
 
-    There precision equals recall: both are 1 minus this number divided by the number of targets. The point is
-    interpolated on the convex hull, so the number need not be whole. Arguments and errors are those of
+    At this threshold, precision equals recall: both are 1 minus this number divided by the number of targets. The
+    point is interpolated on the convex hull, so the number need not be whole. Arguments and errors are those of
     `equal_error_rate`, without its method.
 
     Returns:
@@ -116,7 +116,7 @@ def precision_recall_break_even(
 
 
 def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
-    """Compute the standardised partial area from error counts."""
+    """Compute `partial_auc` from error counts."""
     return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
 
@@ -133,7 +133,7 @@ def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and the last threshold with the lowest miss rate at a false-alarm rate of at most ``p_fa``."""
+    """Return the first and last index of thresholds with the lowest miss rate at false-alarm rates up to ``p_fa``."""
     nontargets = int(counts.nontargets)
     first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
     fewest = int(counts.misses[first])
@@ -141,7 +141,7 @@ def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
-    """Return the first and the last threshold with the lowest false-alarm rate at a miss rate of at most ``p_miss``."""
+    """Return the first and last index of thresholds with the lowest false-alarm rate at miss rates up to ``p_miss``."""
     targets = int(counts.targets)
     last = first_threshold(counts, lambda misses, _: misses / targets > p_miss) - 1
     fewest = int(counts.false_alarms[last])
@@ -149,12 +149,12 @@ def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
 
 
 def break_even_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute the number of errors of each kind from trials."""
+    """Compute `precision_recall_break_even` from binary trials."""
     return break_even_of(hull_of(trials.errors()))
 
 
 def check_max_p_fa(max_p_fa: float) -> None:
-    """Check that a limit is in (0, 1]."""
+    """Check that ``max_p_fa`` is in (0, 1]."""
     if not 0 < max_p_fa <= 1:
         raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {max_p_fa}.")
 
@@ -166,7 +166,7 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def break_even_of(hull: ErrorCounts) -> Tensor:
-    """Compute the number of errors of each kind from a convex hull."""
+    """Compute the number of misses, equal to that of false alarms, at the break-even point of a convex hull."""
     misses = hull.misses.double()
     gap = misses - hull.false_alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()
@@ -175,7 +175,7 @@ def break_even_of(hull: ErrorCounts) -> Tensor:
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
-    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # ascending, and beyond the limit at 1
+    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # ascending to 1, beyond the limit
     after = int((p_fa <= max_p_fa).sum())
     share = (max_p_fa - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
     at_limit = p_hit[after - 1] + share * (p_hit[after] - p_hit[after - 1])
@@ -195,15 +195,15 @@ def h_measure(
 ) -> Tensor:
     r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
 
-    A false alarm costs c and a miss 1 - c, with c distributed by the same density u for all detectors. With the share p
-    of targets, L is the expected cost with the best threshold at each c, and :math:`L_0` that of the better constant
-    decision:
+    A false alarm costs c and a miss 1 - c, where c has the density u, the same for all detectors. The share of targets
+    is p, L is the expected cost with the best threshold for each c, and :math:`L_0` is the expected cost of the better
+    constant decision (accept all or reject all):
 
     .. math::
         H = 1 - \frac{L}{L_0}, \quad
         L = \int \min_t \left( c (1 - p) P_{fa}(t) + (1 - c) p P_{miss}(t) \right) u(c) \, dc
 
-    u is the beta distribution with the parameters 1 + p and 2 - p, whose mode is p, where both constant decisions cost
+    u is the beta distribution with the parameters 1 + p and 2 - p. Its mode is p, where both constant decisions cost
     the same. The area under the ROC is such a mean too, but with a density that depends on the scores, so each detector
     is evaluated with different costs. Needs scipy. Arguments, the shape of the result and errors are those of
     `equal_error_rate`, without its method.
@@ -240,7 +240,7 @@ def h_measure_of(hull: ErrorRates) -> Tensor:
 
 
 def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Integrate c u(c) and (1 - c) u(c) over the intervals between the ends."""
+    """Integrate c u(c) and (1 - c) u(c) from each of the ``ends`` to the next; u is the density of `h_measure`."""
     from scipy.special import betainc
 
     p, values = share.item(), ends.cpu().numpy()

@@ -1,4 +1,4 @@
-"""The split of a batch into binary trials: of one detector, one-vs-rest, or pooled over classes.
+"""The split of a batch into binary trials: of one detector, of each class against the rest, or pooled.
 
 Errors are counted in whole numbers, so ties and crossings are exact; there is no ``sample_weight``.
 """
@@ -38,12 +38,12 @@ class BinaryTrials(NamedTuple):
 
     @property
     def missing(self) -> str | None:
-        """The missing kind of trial, or None."""
+        """The kind of trial that is missing, "targets" or "non-targets", or None."""
         return missing_kind(self.labels)
 
     @property
     def nan(self) -> Tensor:
-        """NaN, float64 scalar: the value if a kind of trial is missing."""
+        """NaN as a float64 scalar: the value of a statistic if targets or non-targets are missing."""
         return self.scores.new_tensor(nan)
 
     def errors(self) -> ErrorCounts:
@@ -95,7 +95,7 @@ def stack_classes(values: Sequence[Tensor]) -> Tensor:
 
 
 def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
-    """Compute a statistic of each class, stacked; NaN if targets or non-targets are missing."""
+    """Compute a statistic of each class, and stack the values; NaN if targets or non-targets are missing."""
     return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
 
 

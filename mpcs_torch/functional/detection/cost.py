@@ -98,14 +98,14 @@ def min_detection_cost_details(
 ) -> DetectionCost:
     """Compute the minimum detection cost, raw and normalised, with its error rates and its threshold.
 
-    The threshold is the middle of the optimal interval, or of the widest bounded one (the lowest of equally wide ones)
-    if several tie: thresholds with the same cost here can have very different costs on new scores, and the middle is
-    the safest. It is infinite if only accepting all or rejecting all trials is optimal (-inf for both), and 0 if all
-    thresholds cost the same. Rejecting all is possible even with scores of +inf. Arguments and errors are those of
-    `min_detection_cost`.
+    The threshold is the middle of the interval of optimal thresholds; if several intervals tie, that of the widest
+    bounded one (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
+    these thresholds. If only accepting all or rejecting all trials is optimal, it is -inf or +inf (-inf if both are).
+    If all thresholds cost the same, it is 0. Rejecting all is possible even with scores of +inf. Arguments and errors
+    are those of `min_detection_cost`.
 
     Returns:
-        Scalars, or ``(P,)`` for P > 1 points; with classes, unless ``average="micro"``, these are a last dimension.
+        Scalars, or ``(P,)`` for P > 1 points; classes, unless ``average="micro"``, are a last dimension.
 
     Example:
         >>> scores, labels = torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1])
@@ -119,7 +119,7 @@ def min_detection_cost_details(
 
 
 def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
-    """Compute the minimum costs of binary trials at each point, stacked; NaN without targets or non-targets."""
+    """Compute the minimum costs of binary trials at each point, and stack them; NaN if a kind of trial is missing."""
 
     def costs(counts: ErrorCounts) -> list[DetectionCost]:
         vertices = hull_vertices(counts)
@@ -131,7 +131,7 @@ def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[Operat
 def _stacked(
     by_class: Sequence[BinaryTrials], costs_of: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
 ) -> DetectionCost:
-    """Stack the costs of each class at a number of points: points come first if there are several, classes last."""
+    """Stack the costs of each class at ``number`` points: (points, classes), without a dimension that has size 1."""
     rows = []
     for trials, costs in zip(by_class, costs_of, strict=True):
         nans = DetectionCost(*[trials.nan] * len(DetectionCost._fields))
@@ -142,11 +142,11 @@ def _stacked(
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost; the threshold is the middle of the optimal interval (the widest bounded if tied).
+    """Compute the minimum cost and its threshold, which `min_detection_cost_details` defines.
 
     Args:
         counts: The errors at all thresholds.
-        vertices: Indices of the vertices of their convex hull, which attain the minimum cost.
+        vertices: Indices of the vertices of the convex hull; one of them attains the minimum cost.
         point: A validated operating point.
     """
     tied = argmin_cost(counts, point, vertices)
@@ -160,7 +160,7 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
     first, last, low, high = first[widest], last[widest], low[widest], high[widest]
     accepts_all = (first == 0) & high.isfinite()
     threshold = torch.where(accepts_all, -inf, middle_of(low, high))
-    # Thresholds with tied costs can have different rates: return those of this one.
+    # Thresholds with tied costs can have different rates: return the rates at the chosen threshold.
     index = torch.searchsorted(counts.thresholds, threshold).clamp(first, last)
     return _costs_at(counts, point, index)._replace(threshold=threshold)
 
@@ -181,7 +181,7 @@ def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Dete
 
 
 def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Return the subset of threshold indices with the minimum cost."""
+    """Return those of the threshold indices ``index`` that have the minimum cost."""
     costs = _costs_at(counts, point, index).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     return index[costs <= costs.min() * (1 + 1e-12)]
@@ -205,9 +205,9 @@ def actual_detection_cost(
     """Compute the detection cost at a given threshold, or at the Bayes threshold of each point; lower is better.
 
     Without a threshold, ``preds`` are natural-log likelihood ratios, and the excess over `min_detection_cost` is the
-    calibration loss. With a threshold, e.g. from a development set, scores may have any range: scores >= ``threshold``,
-    which must not be NaN, are accepted at all operating points. The equation, the other arguments, the result and the
-    errors are those of `min_detection_cost`.
+    calibration loss. With a threshold, e.g. from a development set, scores may have any range: a score of at
+    least ``threshold`` (not NaN) is accepted at all operating points. The equation, the other arguments, the result and
+    the errors are those of `min_detection_cost`.
 
     Example:
         >>> import torch
@@ -320,7 +320,7 @@ def half_total_error_rate_details(
 def cost_of_trials_at(
     by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
 ) -> DetectionCost:
-    """Compute the costs of binary trials, stacked, at thresholds by trials and point; NaN if a kind is missing."""
+    """Compute the costs of trials i at point j with ``thresholds[i][j]``, and stack them; NaN if a kind is missing."""
 
     def at(row: Sequence[float]) -> Callable[[ErrorCounts], list[DetectionCost]]:
         return lambda counts: [cost_at(counts, *pair) for pair in zip(points, row, strict=True)]
@@ -329,7 +329,7 @@ def cost_of_trials_at(
 
 
 def thresholds_at(points: Sequence[OperatingPoint], threshold: float | None) -> list[float]:
-    """Return a threshold for each point: the given one, or the Bayes threshold of the point."""
+    """Return the threshold at each point: ``threshold`` or, if it is None, the Bayes threshold of the point."""
     return [point.bayes_threshold if threshold is None else float(threshold) for point in points]
 
 

@@ -53,7 +53,7 @@ def detection_curve(
     The other arguments, errors and warnings are those of `equal_error_rate`, without its method.
 
     Returns:
-        `ErrorRates`: three ``(K,)`` float64 tensors and the numbers of targets and non-targets; or a list of C.
+        `ErrorRates`, three ``(K,)`` float64 tensors and the numbers of targets and non-targets, or C of them in a list.
 
     References:
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
@@ -98,7 +98,7 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
 
 
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
-    """Return the error rates of binary trials, or NaN and numbers of 0 if targets or non-targets are missing."""
+    """Return the error rates of binary trials; if a kind of trial is missing, rates of NaN and numbers of 0."""
     if trials.missing is not None:
         none = trials.labels.sum() * 0
         return ErrorRates(trials.nan, trials.nan, trials.nan, none, none)

@@ -21,7 +21,7 @@ EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the thresholds on both sides of it (equal if a threshold attains the rate).
+    """An equal error rate in [0, 1], and the thresholds on both sides of it (equal if a threshold attains it).
 
     With ``method="nearest"``, all thresholds of the interval (low, high] have the rate.
     """
@@ -111,7 +111,7 @@ def equal_error_rate_details(
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
-    """Compute the equal errors of binary trials, stacked; NaN if targets or non-targets are missing."""
+    """Compute the equal errors of binary trials, and stack them; NaN if targets or non-targets are missing."""
     values = [
         equal_error_of(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
         for trials in by_class
@@ -127,12 +127,12 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
     if method == "nearest":
         return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
-    # Rates are shares of the counts at both ends of the curve.
+    # Both ends of the curve are kept, because rates are shares of the counts there.
     return crossing_of(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
 
 
 def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Return the one of two neighbouring thresholds whose rates differ less; ties go to the lower."""
+    """Return the error at the one of two neighbouring thresholds where the rates differ less; ties go to the lower."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
     rate = (
@@ -180,13 +180,13 @@ def gaussian_equal_error(
     With unequal deviations, the likelihood ratio is not monotonic in the score: the class with the larger deviation is
     more likely in both tails, so the optimal decision is an interval of scores instead of a threshold. On samples,
     `equal_error_rate` can then be lower than this rate by default (``method="rocch"``), because the convex hull allows
-    randomized decisions; ``method="interpolated"`` converges to it.
+    randomized decisions; with ``method="interpolated"`` it converges to this rate.
 
     Args:
         nontarget_mean: The mean of the scores of non-targets, finite. All arguments may be tensors that broadcast.
-        nontarget_deviation: Their standard deviation, finite and above 0.
+        nontarget_deviation: The standard deviation of the scores of non-targets, finite and above 0.
         target_mean: The mean of the scores of targets, finite.
-        target_deviation: Their standard deviation, finite and above 0.
+        target_deviation: The standard deviation of the scores of targets, finite and above 0.
 
     Returns:
         Float64, of the broadcast shape.

@@ -33,7 +33,7 @@ class ErrorRates(NamedTuple):
     """int64 scalar: the number of non-targets."""
 
     def counts(self) -> "ErrorCounts":
-        """Return the numbers of errors."""
+        """Return the numbers of errors instead of the rates."""
         misses, false_alarms = (self.p_miss * self.targets).round(), (self.p_fa * self.nontargets).round()
         return ErrorCounts(misses.long(), false_alarms.long(), self.thresholds)
 
@@ -73,8 +73,8 @@ class ErrorCounts(NamedTuple):
 def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> int:
     """Return the index of the first threshold whose misses and false alarms meet a condition, by binary search.
 
-    The condition must be monotonic: misses rise and false alarms fall with the threshold. If no threshold meets it, the
-    index is their number.
+    The condition must be monotonic: misses rise and false alarms fall with the threshold. If none meets it, the index
+    is the number of thresholds.
     """
     misses, false_alarms, thresholds = counts
     indices = range(len(thresholds))
@@ -98,7 +98,7 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
-    """Compute the share of pairs in which the target scores higher, ties counting 1/2: float64, exact up to 2^52."""
+    """Compute the share of pairs in which the target scores higher; a tie counts 1/2. Float64, exact up to 2^52."""
     rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
     lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
     doubled = 2 * counts.targets * counts.nontargets
@@ -106,14 +106,14 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
 
 
 def misranked_shares(counts: ErrorCounts, trials: tuple[Tensor, Tensor] | None = None) -> list[Tensor]:
-    """Return, for each target and for each non-target, the share of the other kind misranked against it.
+    """Return, for each trial, the share of trials of the other kind that are ranked wrongly against it.
 
-    Ties count 1/2. Both means are 1 minus the area under the ROC, and the shares are its influence values, by DeLong,
+    Ties count 1/2. The mean for each kind is 1 minus the area under the ROC; the shares are influence values: DeLong,
     DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
 
     Args:
         counts: The errors of the trials.
-        trials: Scores ``(N,)``, float64, and labels ``(N,)``, bool: shares are returned in this order. Default: in
+        trials: Scores ``(N,)``, float64, and labels ``(N,)``, bool; shares are returned in this order. Default: the
             ascending order of the scores of each kind, which is faster.
 
     Returns:
@@ -154,7 +154,7 @@ def check_both_occur(labels: Tensor, name: str = "") -> None:
 
 
 def missing_kind(labels: Tensor) -> str | None:
-    """Return the missing kind in labels (N,), bool: "targets", "non-targets" or None."""
+    """Return the kind of trial that labels (N,), bool, lack: "targets", "non-targets" or None."""
     if not labels.any():
         return "targets"
     return "non-targets" if labels.all() else None
@@ -179,14 +179,14 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
 
 
 def middle_of(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of (low, high]: 0 for (-inf, inf], else ``high`` if an end is infinite or no float between."""
+    """Return the middle of (low, high]: 0 for (-inf, inf], else ``high`` if an end is infinite or no float fits."""
     middle = low / 2 + high / 2  # low + high could overflow
     middle = torch.where(middle.isnan(), 0.0, middle)
     return torch.where(middle > low, middle, high)
 
 
 def hull_of(counts: ErrorCounts) -> ErrorCounts:
-    """Return the vertices of the lower convex hull, without points that lie on its edges."""
+    """Return the errors at the vertices of the lower convex hull, without points that lie on its edges."""
     return counts.at(hull_vertices(counts))
 
 
@@ -210,5 +210,5 @@ def hull_vertices(counts: ErrorCounts) -> Tensor:
 
 
 def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
-    """Return whether the second point lies on or above the line from the first to the third."""
+    """Return whether point 1 lies on or above the line from point 0 to point 2."""
     return (x0 - x1) * (y2 - y1) <= (x1 - x2) * (y1 - y0)

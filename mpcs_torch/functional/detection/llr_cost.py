@@ -23,8 +23,8 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
-        priors: ``(C,)`` prior probabilities > 0 behind the posteriors: those of the training data, unless the
-            classifier was corrected for other priors. Must sum to 1.
+        priors: ``(C,)`` the prior probabilities that the posteriors assume, > 0 with a sum of 1: those of the training
+            data, unless the classifier was corrected for other priors.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
 
     Returns:
@@ -53,8 +53,8 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 def _log_odds(logits: Tensor) -> Tensor:
     """Compute the log odds of each class against the rest: (M, C).
 
-    For the top class, the probability of the rest is a sum over the other classes; for these it is at least 1/2, where
-    1 - P loses no digits.
+    For the most probable class, the probabilities of the rest are summed. For every other class, the rest has at least
+    1/2, where 1 - P loses no digits.
     """
     log_probs = logits.log_softmax(dim=1)
     top = log_probs.argmax(dim=1, keepdim=True)
@@ -100,8 +100,8 @@ def min_cllr(
 ) -> Tensor:
     """Compute the minimum `cllr` over all rising transforms of the scores, in bits; lower is better, in [0, 1].
 
-    It measures discrimination alone; `cllr` minus this measures calibration. Scores may be of any range. Arguments,
-    result and errors are those of `cllr`.
+    It measures discrimination alone; `cllr` minus this value measures calibration. Scores may be of any range.
+    Arguments, result and errors are those of `cllr`.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6 (PAV).
@@ -114,13 +114,13 @@ def min_cllr(
 
 
 def cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute Cllr of trials."""
+    """Compute `cllr` of binary trials."""
     trials.errors()  # warns if the scores seem to be reversed
     return cllr_of(trials.scores, trials.labels)
 
 
 def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute minimum Cllr of trials."""
+    """Compute `min_cllr` of binary trials."""
     return min_cllr_of(hull_of(trials.errors()))
 
 
@@ -130,7 +130,7 @@ def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def mean_cost_of(targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Return Cllr in bits from the mean log costs of targets and of non-targets in nats."""
+    """Return `cllr` in bits, given the mean log cost in nats of ``targets`` and that of ``nontargets``."""
     return (targets + nontargets) / (2 * log(2))
 
 
@@ -151,18 +151,18 @@ def softplus(x: Tensor) -> Tensor:
 
 
 MAX_LOG_ODDS = 700
-"""Larger log odds are infinite as odds in floating point."""
+"""The largest log odds: the odds of larger ones are infinite in floating point."""
 LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
-"""The x-axis of figures."""
+"""The log odds on the x-axis of figures."""
 
 
 class BayesErrors(NamedTuple):
     """Error rates divided by that of the better constant decision: 1 is no better than ignoring the scores."""
 
     actual: Tensor
-    """(P,): at the Bayes threshold; above 1 where miscalibration makes the scores harmful."""
+    """(P,): the errors at the Bayes threshold; above 1 where miscalibration makes the scores harmful."""
     minimum: Tensor
-    """(P,): at the best threshold; in [0, 1]."""
+    """(P,): the errors at the best threshold; in [0, 1]."""
 
 
 def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -> BayesErrors:

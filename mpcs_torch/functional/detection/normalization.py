@@ -15,7 +15,7 @@ class CohortStatistics(NamedTuple):
     deviation: Tensor
 
     def of(self, names: Tensor) -> "CohortStatistics":
-        """Return the statistics of the names of trials: (N,) indices into (K,)."""
+        """Return the statistics of the name of each trial; ``names`` (N,) are indices into (K,)."""
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
@@ -84,15 +84,15 @@ def normalize_scores(
 ) -> Tensor:
     r"""Subtract the mean and divide by the deviation of the cohort scores of each trial.
 
-    With the enrolment's statistics alone it is z-norm, with the test's alone t-norm, and with both s-norm, the mean of
-    the two; adaptive s-norm if `cohort_statistics` took only the top scores:
+    With ``enrollment`` alone it is z-norm, with ``test`` alone t-norm, and with both s-norm, the mean of the two. It is
+    adaptive s-norm if `cohort_statistics` used only the top scores:
 
     .. math:: \frac{1}{2} \left( \frac{s - \mu_e}{\sigma_e} + \frac{s - \mu_t}{\sigma_t} \right)
 
     Args:
         preds: ``(N,)`` scores, floating point.
-        enrollment: The statistics of the enrolment of each trial, ``(N,)``.
-        test: Those of its test, ``(N,)``.
+        enrollment: The statistics of the enrolment of each trial, ``(N,)``, as from `CohortStatistics.of`.
+        test: The statistics of the test segment of each trial, ``(N,)``.
 
     Returns:
         ``(N,)``, float64.

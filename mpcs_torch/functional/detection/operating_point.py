@@ -19,7 +19,7 @@ class OperatingPoint(NamedTuple):
     """The cost of accepting a non-target, above 0."""
 
     def label(self) -> str:
-        """Return the text that figures and tables show."""
+        """Return a text for figures and tables: the prior, and the costs unless both are 1."""
         costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
         return f"p = {self.p_target:.15g}{costs}"
 
@@ -87,7 +87,7 @@ def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tup
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Check that the prior is in (0, 1), costs are above 0, and their products do not underflow."""
+    """Check that the prior is in (0, 1), costs are above 0, and costs times priors do not underflow."""
     if not isinstance(point, OperatingPoint):
         raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
     if not 0 < point.p_target < 1:

@@ -16,17 +16,17 @@ class DetectionSummary(NamedTuple):
     """Measures of how well scores separate targets from non-targets, float64 scalars, and the error counts."""
 
     equal_error: EqualError
-    """On the convex hull; lower is better, at most 1/2."""
+    """The equal error rate on the convex hull; lower is better, at most 1/2."""
     area: Tensor
-    """Under the ROC; higher is better."""
+    """The area under the ROC; higher is better."""
     min_costs: list[DetectionCost]
-    """At each operating point; lower is better."""
+    """The minimum cost at each operating point; lower is better."""
     min_cllr: Tensor
-    """In bits; lower is better, in [0, 1]."""
+    """The minimum `cllr` in bits, in [0, 1]; lower is better."""
     counts: ErrorCounts
-    """At all thresholds, or for distributed trials at the relevant ones."""
+    """The errors at all thresholds or, for distributed trials, at the relevant ones."""
     hull: ErrorCounts
-    """At the vertices of the convex hull."""
+    """The errors at the vertices of the convex hull."""
 
 
 def detection_summary(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 MAX_SHOWN = 100
-"""The number of characters of a value in an error message."""
+"""The maximum number of characters of a value in an error message."""
 
 
 class ConcernLike(Protocol):
@@ -16,22 +16,22 @@ class ConcernLike(Protocol):
 
     @property
     def concession(self) -> float | None:
-        """The unpunished distance of a confidence from certainty."""
+        """The distance of a confidence from certainty that is not punished."""
 
     def matrix(self) -> Tensor:
-        """Return the concern weight of each pair, (C, C)."""
+        """Return the concern weight of each pair of classes, (C, C)."""
 
     def compact_matrix(self) -> Tensor:
-        """Return the concern weight of each pair, (C, C), sparse for many classes."""
+        """Return the concern weight of each pair of classes, (C, C), as a sparse tensor if there are many classes."""
 
     def costs(self) -> Tensor:
         """Return the cost of each decision, (C, C) or (C, C + A + 1)."""
 
     def dangerous_pairs(self) -> Tensor:
-        """Return the mask of dangerous pairs, bool (C, C)."""
+        """Return the mask of dangerous pairs of classes, bool (C, C)."""
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Extend values of pairs (C, C) to coarse answers: (C, C + A)."""
+        """Extend values of pairs of classes (C, C) by columns for A coarse answers: (C, C + A)."""
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
@@ -63,12 +63,12 @@ def detached(values: Any, name: str = "preds") -> Tensor:
 
 
 def is_spec(concern: object) -> TypeGuard[ConcernLike]:
-    """Return whether this is a `ConcernSpec`, by duck typing: the functional package does not import the class."""
+    """Return whether ``concern`` is a `ConcernSpec`, by duck typing, since this package does not import the class."""
     return hasattr(concern, "dangerous_pairs")
 
 
 def no_concern(value: object) -> str:
-    """Return the end of an error message for a value that is no spec; for a path, it names the loader."""
+    """Return the end of an error message for a ``value`` that is no spec; for a path, the message names the loader."""
     text = repr(str(value) if isinstance(value, Path) else value)
     short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."

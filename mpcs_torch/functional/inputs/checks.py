@@ -15,7 +15,7 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 MAX_INTERVALS = 2**29
-"""A float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
+"""The largest t: a float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
 
 
 def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
@@ -47,7 +47,7 @@ def check_num_classes(num_classes: int) -> None:
 
 
 MAX_MATRIX_BYTES = 2**31
-"""The largest matrix (C, C)."""
+"""The maximum size of a matrix (C, C)."""
 
 
 def check_matrix_fits(num_classes: int, itemsize: int) -> None:
@@ -91,7 +91,7 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
-    lowest, highest = costs.aminmax()  # one pass; both are NaN if any cost is
+    lowest, highest = costs.aminmax()  # one pass; both are NaN if any cost is NaN
     if not (lowest >= 0 and highest < float("inf")):
         _refuse(costs, ~(costs.isfinite() & (costs >= 0)), "finite costs >= 0 off its diagonal")
     if not highest > 0:
@@ -176,6 +176,6 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
 
 
 def check_by_class(scores: Tensor, name: str = "preds") -> None:
-    """Check that scores have a class dimension."""
+    """Check that scores have a dimension for the classes."""
     if scores.ndim < 2:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")

@@ -11,7 +11,7 @@ T = TypeVar("T")
 CHUNK = 2**18
 """The number of scores per chunk on the CPU."""
 EVERY_ROW = slice(None)
-"""The only chunk, where rows are not split."""
+"""The chunk of all rows, for rows that are not split."""
 
 
 def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
@@ -20,8 +20,8 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
     All rows form one chunk in compiled code, and where autograd would keep the intermediate results anyway.
 
     Args:
-        work: Called with the rows of a chunk.
-        values: (M, ...): its size decides the number of rows in a chunk.
+        work: A function of the slice of rows in a chunk.
+        values: (M, ...): the size of this tensor decides the number of rows in a chunk.
         *inputs: Other tensors that ``work`` reads, which may require gradients.
         size: The number of scores per chunk on the CPU. Default: `CHUNK`.
     """
@@ -38,6 +38,6 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
 def concat_chunks(
     work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
 ) -> list[Tensor]:
-    """Concatenate the tensors that a function returns for chunks of rows; arguments are those of `map_chunks`."""
+    """Concatenate the tensors that ``work`` returns for chunks of rows; the arguments are those of `map_chunks`."""
     chunks = map_chunks(work, values, size=size)
     return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

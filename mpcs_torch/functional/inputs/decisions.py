@@ -23,10 +23,10 @@ class Decisions(NamedTuple):
     """(M,), int64: classes in [0, C), then coarse answers, and last the referral."""
     labels: Labels
     raw: Tensor
-    """(M,): the int64 codes as passed in, or the highest score, NaN if any score is NaN."""
+    """(M,): the int64 codes as passed in, or the highest score of each sample (NaN if any of its scores is NaN)."""
     further: int
-    """The number of decisions other than the C classes: 0; 1 for a referral (code -1); or more with coarse answers
-    (codes C, C + 1, ...)."""
+    """The number of decisions other than the C classes: 0 for none, 1 for a referral (code -1), or more with
+    coarse answers too (codes C, C + 1, ...)."""
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Return the violations of each rule of `decision_rules`, in that order."""
@@ -41,13 +41,13 @@ class Decisions(NamedTuple):
 
 
 def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
-    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
+    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
     preds = f"preds must hold class indices {decision_range(num_classes, further)}, or scores without NaN"
     return label_rule(num_classes), preds, WEIGHT_RULE
 
 
 def decision_range(num_classes: int, further: int) -> str:
-    """Return a description of the valid decision codes."""
+    """Return the valid decision codes in words."""
     coarse = f", to {num_classes + further - 2} for coarse answers" if further > 1 else ""
     return f"from 0 to {num_classes - 1}" + (f" ({REFERRED} for a referral{coarse})" if further else "")
 
@@ -60,9 +60,9 @@ def flatten_decisions(
     sample_weight: Tensor | None,
     further: int = 0,
 ) -> Decisions:
-    """Check shapes and dtypes, take the argmax of scores (ties to the lower class), and flatten.
+    """Check shapes and dtypes, take the class of the highest score (ties go to the lower class), and flatten.
 
-    With ``further`` decisions, integer codes may also be -1 (referral) or a coarse answer. Values are not read on the
+    If ``further`` is above 0, integer codes may also be -1 (referral) or a coarse answer. Values are not read on the
     host, so an accelerator is not synchronized.
     """
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)

@@ -1,4 +1,4 @@
-"""`EvaluationWarning`: causes of misleading evaluations, such as rows seen in the fit and classes with few samples."""
+"""`EvaluationWarning`: causes of misleading evaluations, e.g. test rows seen in training, or rare classes."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,9 +10,9 @@ MIN_OF_DANGEROUS_CLASS = 59
 """0 misses in 58 samples do not show a miss rate below 5 % at confidence 95 %; 0 in 59 do."""
 MAX_KNOWN = 4096
 MAX_DUPLICATE_SHARE = 0.01
-"""With more duplicate rows (as of the votes of a forest), rows of different samples match by chance."""
+"""The largest share of repeated rows: if it is higher (e.g. votes of a forest), rows of two samples match by chance."""
 MIN_OVERLAP = 0.05
-"""The share of rows seen before from which to warn."""
+"""The smallest share of rows known from another sample that causes a warning."""
 
 
 class EvaluationWarning(UserWarning):
@@ -32,14 +32,14 @@ class EvaluationWarning(UserWarning):
         self.page = f"docs/how-to/misleading-evaluations.md#{code.lower()}"
 
     def __str__(self) -> str:
-        """Return code, sentence and page."""
+        """Return a text with the code, the sentence and the page."""
         return f"{self.code}: {self.sentence} ({self.page})"
 
 
 def rare_classes(
     names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = (), units: str = "samples"
 ) -> list[EvaluationWarning]:
-    """Warn of classes with dangerous errors (C, C), fewer than 59 units (C,), and no limit of their own."""
+    """Warn of classes with ``dangerous`` errors (C, C) and ``counts`` (C,) below 59 that are not in ``limited``."""
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
     rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
@@ -49,7 +49,7 @@ def rare_classes(
 
 
 def known_rows(hashes: Tensor) -> Tensor:
-    """Return the 4096 smallest of the row hashes (N,) as a sketch of the rows; none if too many rows repeat."""
+    """Return the 4096 smallest distinct ``hashes`` (N,) as a sketch of the rows; empty if too many rows repeat."""
     distinct, counts = torch.unique(hashes, return_counts=True)
     repeats = int(counts[counts > 1].sum()) > MAX_DUPLICATE_SHARE * len(hashes)
     kept: Tensor = distinct[: 0 if repeats else MAX_KNOWN].clone()
@@ -57,8 +57,8 @@ def known_rows(hashes: Tensor) -> Tensor:
 
 
 def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
-    """Warn if rows (hashes (N,)) overlap another sample (its `known_rows`), which ``where`` names."""
-    is_sketch = len(known) == MAX_KNOWN  # larger hashes of the other sample were dropped
+    """Warn if rows with ``hashes`` (N,) are also in another sample, given its `known_rows` and its name, ``where``."""
+    is_sketch = len(known) == MAX_KNOWN  # the larger hashes of the other sample are missing
     distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
     comparable = distinctive[distinctive <= known[-1]] if is_sketch else distinctive
     share = torch.isin(comparable, known).double().mean().item() if len(comparable) else 0.0

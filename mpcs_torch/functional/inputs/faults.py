@@ -1,4 +1,4 @@
-"""Validation of batch values: violations are counted on the device, and raised where that needs no synchronization."""
+"""Validation of batch values: violations are raised at once, or counted on the device, which avoids synchronization."""
 
 import warnings
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Span(NamedTuple):
         """Return whether all numbers are in range, from their minimum and maximum."""
         if not self.numbers.numel():
             return True
-        lowest, highest = self.numbers.aminmax()  # both are NaN if any number is
+        lowest, highest = self.numbers.aminmax()  # both are NaN if any number is NaN
         return bool(self.lowest <= lowest.item() and highest.item() <= self.highest)
 
     def outside(self) -> Tensor:
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 def finite(numbers: Tensor) -> Span:
-    """Return the range of finite numbers."""
+    """Return the span of ``numbers`` whose valid range is all finite values."""
     largest = torch.finfo(numbers.dtype).max
     return Span(numbers, -largest, largest)
 
@@ -95,7 +95,7 @@ class ProbabilitiesWarning(UserWarning):
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
-    """Return whether logits (M, C) are >= 0 with rows that sum to 1; a single row may do so by chance."""
+    """Return whether logits (M, C) are >= 0 with rows that sum to 1; False for one row, which may do so by chance."""
     if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
         return False
     return bool((logits >= 0).all()) and sums_to_1(logits)

@@ -14,13 +14,13 @@ class Groups(NamedTuple):
     """A grouping column, such as the speaker or the recording condition of each row."""
 
     names: list[str]
-    """(G,), in order of first occurrence."""
+    """(G,): the distinct names, in order of first occurrence."""
     codes: Tensor
-    """(N,), int64: indices of the names."""
+    """(N,), int64: the index of the name of each row."""
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
-    """Return the name of the group of each row.
+    """Return the group name of each row.
 
     Raises:
         ValueError: If the number of names is not the number of rows, or a name is missing.
@@ -94,10 +94,10 @@ def _check_rows(rule: str, values: Tensor, is_valid: Tensor) -> None:
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:
-    """Return the group codes of rows.
+    """Return the group of each row as a code; return `Groups` unchanged.
 
     Raises:
-        ValueError: As `row_names`.
+        ValueError: If names are not valid for `row_names`, or `Groups` have another number of rows.
     """
     if isinstance(values, Groups):
         if len(values.codes) != number:
@@ -109,10 +109,10 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
 
 
 def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
-    """Return the group codes of rows by column name; empty for None.
+    """Return the groups of the rows for each grouping column, by column name; an empty dict for None.
 
     Raises:
-        ValueError: If the groups are not a mapping of columns, or as `row_names`.
+        ValueError: If ``groups`` is not a mapping of columns, or names are not valid for `group_codes`.
     """
     if groups is None:
         return {}

@@ -9,7 +9,7 @@ from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
-"""The value rule of sample_weight, worded as the start of an error message."""
+"""The rule for the values of sample_weight, as the start of an error message."""
 
 
 class Bins(NamedTuple):
@@ -59,12 +59,12 @@ class Labels(NamedTuple):
 
     @property
     def counted(self) -> Tensor:
-        """Return the mask of samples that are not ignored: (M,), bool."""
+        """The mask of samples that are not ignored: (M,), bool."""
         return torch.ones_like(self.raw, dtype=torch.bool) if self.ignored is None else ~self.ignored
 
     @property
     def weight(self) -> Tensor:
-        """Return the weight of each sample, 0 where ignored: (M,), widest float."""
+        """The weight of each sample, 0 for ignored samples: (M,), in the widest float."""
         wide = widest_float(self.raw.device)
         weight = self.raw.new_ones(len(self.raw), dtype=wide) if self.sample_weight is None else self.sample_weight
         return weight if self.ignored is None else torch.where(self.ignored, 0.0, weight)
@@ -77,7 +77,7 @@ class Labels(NamedTuple):
         return Labels(self.target[rows], self.raw[rows], self.num_classes, ignored, weight, bins)
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Multiply values (M,) by the sample weights, in the widest float; infinities of weight 0 become 0."""
+        """Multiply values (M,) by the sample weights, in the widest float; an infinity with weight 0 becomes 0."""
         values = values.to(widest_float(values.device))
         if self.ignored is None and self.sample_weight is None:
             return values
@@ -85,12 +85,12 @@ class Labels(NamedTuple):
         return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum weighted values (M,): a scalar, or (B,) with bins."""
+        """Sum ``values`` (M,) times the weights: a scalar, or (B,) with bins."""
         weighted = self.weighted(values)
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
-        """Sum weighted values (M,) by code in [0, size): (size,), or (B, size) with bins."""
+        """Sum ``values`` (M,) times the weights for each code in [0, size): (size,), or (B, size) with bins."""
         weighted = self.weighted(values)
         return add_at(codes, size, weighted) if self.bins is None else self.bins.sum_by(codes, size, weighted)
 
@@ -100,7 +100,7 @@ class Labels(NamedTuple):
         return weight.sum() if self.bins is None else self.bins.sum(weight)
 
     def count_by(self, codes: Tensor, size: int) -> Tensor:
-        """Sum the weights by code in [0, size): (size,), or (B, size) with bins."""
+        """Sum the weights for each code in [0, size): (size,), or (B, size) with bins."""
         weight = self.weight
         return add_at(codes, size, weight) if self.bins is None else self.bins.sum_by(codes, size, weight)
 
@@ -114,19 +114,19 @@ class Labels(NamedTuple):
 
 
 def add_at(codes: Tensor, size: int, values: Tensor) -> Tensor:
-    """Sum values (M,) by code in [0, size): (size,)."""
+    """Sum ``values`` (M,) for each code in [0, size): (size,)."""
     return values.new_zeros(size).index_add_(0, codes, values)
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:
-    """Set the bins of a batch of any kind: a NamedTuple with ``bins``, or with `Labels`."""
+    """Return a batch with its bins set; ``samples`` is a NamedTuple with a field ``bins`` or ``labels``."""
     if hasattr(samples, "labels"):
         return samples._replace(labels=samples.labels._replace(bins=bins))
     return samples._replace(bins=bins)
 
 
 def label_rule(num_classes: int) -> str:
-    """Return the value rule of target, worded as the start of an error message."""
+    """Return the rule for the values of target, as the start of an error message."""
     return f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
 
 
@@ -160,7 +160,7 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Return the violations of `WEIGHT_RULE` by weights (M,) of samples (M, ...)."""
+    """Return the violations of `WEIGHT_RULE` by ``weight`` (M,), or none if it is None; ``samples`` are (M, ...)."""
     if weight is None:
         return Fault(WEIGHT_RULE, samples, [])
     return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

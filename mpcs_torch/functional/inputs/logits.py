@@ -34,7 +34,7 @@ class LossBatch(NamedTuple):
     sample_weight: Tensor | None
     """(M,), in the dtype of scores; None for weights of 1."""
     settings: LossSettings
-    """With class weights in the dtype of scores."""
+    """The settings, with class weights in the dtype of ``scores``."""
     shape: torch.Size
     """The shape of per-sample losses."""
 
@@ -71,7 +71,7 @@ class LossBatch(NamedTuple):
         return self._torch_cross_entropy("none")
 
     def mean_cross_entropy(self) -> Tensor:
-        """Return the reduced cross entropy, by torch where torch supports the batch."""
+        """Return the cross entropy after the reduction, computed by torch where torch supports the batch."""
         if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
             return self.reduced(self.cross_entropy())
         return self._torch_cross_entropy(self.settings.reduction)
@@ -113,7 +113,7 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
-    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares like logits.
+    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares.
 
     Label values are not checked here: out-of-range labels make lookups on the CPU fail, see `LossBatch.check_labels`.
 
@@ -190,7 +190,7 @@ def check_class_weight(weight: Tensor | None, num_classes: int | None = None) ->
     """Convert class weights (C,) to a tensor and check their values; synchronizes an accelerator.
 
     Raises:
-        ValueError: If they are not (C,), finite and >= 0.
+        ValueError: If the weights are not (C,), finite and >= 0.
     """
     if weight is None:
         return None
@@ -202,7 +202,7 @@ def check_class_weight(weight: Tensor | None, num_classes: int | None = None) ->
 
 
 def check_class_count(weight: Tensor, num_classes: int | None) -> None:
-    """Check that there is one weight for each class."""
+    """Check that ``weight`` has one weight for each class."""
     if weight.ndim != 1 or num_classes not in (None, len(weight)):
         expected = "C" if num_classes is None else num_classes
         raise ValueError(f"weight must have shape ({expected},), one per class, but got {tuple(weight.shape)}.")

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Return the highest score along the class dimension, NaN if any score is, and its class (ties to the lower)."""
+    """Return the highest score along the class dimension (NaN if any is NaN) and its class; ties go to the lower."""
     highest, label = scores.max(dim=dim)  # PyTorch documents that the first of several maxima is returned
     return highest, label
 
@@ -18,7 +18,7 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         k: From 1 to C.
 
     Returns:
-        In descending order of the scores, with NaN first. The order of classes with equal scores is not defined.
+        Both in descending order of the scores, with NaN first. The order of classes with equal scores is not defined.
     """
     # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
     if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():

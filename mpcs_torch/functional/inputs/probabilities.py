@@ -29,7 +29,7 @@ class Samples(NamedTuple):
         return self if rows is EVERY_ROW else Samples(self.scores[rows], self.labels.at(rows), self.scale)
 
     def wide(self) -> Tensor:
-        """Return the scores as float32 or float64, with a constant row for an ignored sample: (M, C)."""
+        """Return the scores (M, C) as float32 or float64, with equal scores in the row of an ignored sample."""
         scores = self.scores.to(compute_dtype(self.scores))
         if self.labels.ignored is None:
             return scores
@@ -53,7 +53,7 @@ class Samples(NamedTuple):
         """Return the violations of each rule of `sample_rules`, in that order.
 
         Args:
-            computed: (M,): a result of a softmax of the logits, which is NaN where logits are invalid. It saves a pass
+            computed: (M,): a value from a softmax of the logits, NaN where logits are invalid. Passing it saves a pass
                 over the logits.
         """
         label_fault, weight_fault = self.labels.find_faults()
@@ -82,10 +82,10 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
-    """Apply a function of a tensor and a dimension row-wise; short rows are transposed, which is five times faster.
+    """Apply ``function(tensor, dimension)`` to each row; short rows are transposed first, which is five times faster.
 
-    Columns are padded to whole vector registers: torch rounds the remainder differently, and equal rows must give equal
-    bits in any position.
+    Columns are padded to fill vector registers: torch rounds the rest of a column differently, but equal rows must give
+    equal bits in any position.
     """
     # Rows of fewer than 16 classes do not fill a vector register.
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
@@ -134,7 +134,7 @@ def checked_terms(
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
-    """Return the value rules of target, preds and sample_weight, worded as the start of an error message."""
+    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
     preds = {
         "logits": "preds must be logits without NaN or +inf",
         "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
@@ -144,7 +144,7 @@ def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
 
 
 def scale_of(from_logits: bool) -> Scale:
-    """Return the scale for a ``from_logits`` setting."""
+    """Return the scale of scores for a ``from_logits`` setting."""
     return "logits" if from_logits else "probs"
 
 
@@ -161,7 +161,7 @@ def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scal
             f"preds must have shape (N, 2) or hold integer decisions, but got {preds.dtype} {tuple(preds.shape)}: "
             "pass decisions such as (preds > 0.5).long() of the probabilities of class 1."
         )
-    # A sigmoid is a softmax with 0.
+    # A sigmoid is a softmax of the score and 0.
     return torch.stack([1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1)
 
 

@@ -16,7 +16,7 @@ SOFT_RULES = (
     "preds must hold degrees of truth from 0 to 1",
     WEIGHT_RULE,
 )
-"""The value rules of target, preds and sample_weight, worded as the start of an error message."""
+"""The rules for the values of target, preds and sample_weight, each as the start of an error message."""
 ROUNDING = 1e-6
 """The distance from [0, 1] that rounding of a float32 mean can cause."""
 SHARE_RULE = "target must hold shares of annotators that sum to 1, for metrics that count classes"
@@ -73,7 +73,7 @@ class SoftSamples(NamedTuple):
         )
 
     def _spans(self, values: Tensor) -> list[Span]:
-        """Return the range checks of the minimum and the maximum degree of each sample."""
+        """Return the range checks for the minimum and the maximum degree of each sample."""
 
         def extremes(rows: slice) -> tuple[Tensor, Tensor]:
             degrees = self.at(rows)._counted(values[rows].detach())
@@ -85,7 +85,7 @@ class SoftSamples(NamedTuple):
         """Sum weighted element values over the samples.
 
         Args:
-            element_values: Returns the values (M, C) of each sum for a subset of the samples.
+            element_values: A function that returns, for a subset of the samples, the values (M, C) of each sum.
             dtype: The accumulation dtype.
 
         Returns:
@@ -152,7 +152,7 @@ def _by_class(tensor: Tensor) -> Tensor:
 
 
 def shares_of(degrees: Tensor) -> tuple[Tensor, Fault]:
-    """Normalize degrees (M, C) to sum to 1, and return the rows whose sum differs from 1 by more than rounding."""
+    """Normalize rows of ``degrees`` (M, C) to a sum of 1; also return the rows whose sum was not 1 up to rounding."""
     total = degrees.sum(dim=1, keepdim=True)
-    tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # of shares with two decimals
+    tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # shares may have two decimals
     return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / tolerance, -1, 1)])

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 SUM_TOLERANCE = 1.001e-3
-"""Probabilities with three printed decimals may sum to 0.999, which float32 rounds further."""
+"""The allowed error: probabilities printed with three decimals may sum to 0.999, and float32 adds rounding."""
 
 
 def sum_tolerance(dtype: torch.dtype) -> float:
@@ -13,5 +13,5 @@ def sum_tolerance(dtype: torch.dtype) -> float:
 
 
 def sums_to_1(probs: Tensor) -> bool:
-    """Return whether each row of probabilities (..., C) sums to 1."""
+    """Return whether each row of probabilities (..., C) sums to 1, within the tolerance."""
     return bool(((probs.sum(-1) - 1).abs() <= sum_tolerance(probs.dtype)).all())

@@ -26,7 +26,7 @@ class TrialBatch(NamedTuple):
 
 
 def trial_rules(num_classes: int | None) -> tuple[str, str]:
-    """Return the value rules of target and preds, worded as the start of an error message."""
+    """Return the rules for the values of target and preds, each as the start of an error message."""
     classes = (
         "0 for non-targets and 1 for targets" if num_classes is None else f"class indices from 0 to {num_classes - 1}"
     )

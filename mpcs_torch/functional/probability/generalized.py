@@ -14,8 +14,8 @@ from mpcs_torch.functional.inputs.probabilities import Samples, checked_terms, s
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return log M_r from the logarithms of values (N,), finite where weights (N,) are 0; NaN without weight."""
-    if abs(power) < 1e-8:  # treated as 0: rounding has a larger effect
+    """Return log M_r, given ``logs`` of values (N,), finite where ``weights`` (N,) are 0; NaN if all weights are 0."""
+    if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
         return (weights * logs).sum() / weights.sum()
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
 
@@ -140,7 +140,7 @@ def robustness(
     epsilon: float = 0.005,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
+    """Compute the generalized mean, with power -2/3, of the probability of the true class; in [0, 1], higher is better.
 
     A few true classes with probabilities near 0 lower it strongly, so it depends more on ``epsilon`` than the other
     means do. Arguments, result and errors are those of `geometric_accuracy`.
@@ -162,24 +162,24 @@ def prob_of_true_class(samples: Samples) -> Tensor:
 
 
 def power_of_true_class(samples: Samples, power: float, epsilon: float) -> Tensor:
-    """Return the power (or logarithm) of the floored probability of the true class of each sample: (M,)."""
+    """Return the probability of the true class of each sample, floored and raised to ``power`` (0: its log): (M,)."""
     return floored_powers(prob_of_true_class(samples), power, epsilon)
 
 
 def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
-    """Return the powers of floored probabilities (for power 0, their logarithms) in the widest float."""
+    """Return the powers of probabilities of at least ``epsilon`` (for power 0, logarithms), in the widest float."""
     floored = probs.to(widest_float(probs.device)).clamp(min=epsilon)
     return floored.log() if power == 0 else floored**power
 
 
 def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
-    """Return the generalized mean of a sum of weighted powers."""
+    """Return the generalized mean, given the ``total`` of the weighted powers and the total ``weight``."""
     mean = total / weight
     return mean.exp() if power == 0 else mean ** (1 / power)
 
 
 def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
-    """Return the three means of weighted probabilities."""
+    """Return the three generalized means of probabilities with weights."""
     return means_of_sums(power_sums(probs, weights, epsilon), weights.sum())
 
 
@@ -229,9 +229,9 @@ def generalized_mean_loss(
 
     .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
 
-    The weight w of a sample is the product of its sample weight and its class weight. For class shares as target,
-    :math:`p_{n y_n}` is the geometric mean of the class probabilities, weighted by shares times class weights, w is the
-    sum of these weights, and L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
+    The weight w of a sample is the product of its sample weight and its class weight. If the target holds
+    class shares, each class has the weight share times class weight: :math:`p_{n y_n}` is the geometric mean with these
+    weights, w is their sum, and L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
 
     Power 0 gives cross entropy, 1 gives -log of decisiveness, and -2/3 gives -log of robustness, all without a floor.
     The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
@@ -242,7 +242,7 @@ def generalized_mean_loss(
         logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
             of each class, >= 0, floating point in the shape of ``logits``.
-        sample_weight: The shape of a target of indices: weights >= 0 of samples. Default: 1.
+        sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. Default: 1.
         power: r, finite.
         weight: ``(C,)`` weights >= 0 of the true classes.
         ignore_index: Label of samples to leave out.

@@ -1,4 +1,4 @@
-"""Measured accuracy against reported probability: binned counts, and generalized means of both."""
+"""Measured accuracy against reported probability, by counts in bins, and generalized means of both."""
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
@@ -21,7 +21,7 @@ from mpcs_torch.functional.probability.generalized import (
 
 PER_OCTAVE, OCTAVES = 16, 100
 LOW_CELLS = PER_OCTAVE * OCTAVES
-"""The number of logarithmic cells that the lowest cell is divided into; the first of them includes 0."""
+"""The number of logarithmic cells into which the lowest cell is divided; the first of them includes 0."""
 BinSpan = Literal["data", "unit"]
 
 
@@ -56,11 +56,11 @@ def measured_probabilities(
     span: BinSpan = "data",
     ignore_index: int | None = None,
 ) -> MeasuredProbabilities:
-    r"""Bin all class probabilities and compute the generalized means of the rates of true classes.
+    r"""Bin all class probabilities, and compute the generalized means of the bins' rates of true classes.
 
     The probabilities of the true classes are divided into bins of equal population. A cell of width ``delta`` with more
-    than a bin's share (a singularity, mostly at 1) becomes a separate bin. With :math:`n_b` of :math:`N` true classes
-    and :math:`m_b` other classes in a bin, its rate is :math:`f_b = n_b / (n_b + m_b)`, and
+    of them than a bin (a singularity, mostly at 1) becomes a separate bin. A bin with :math:`n_b` of the :math:`N` true
+    classes' probabilities and :math:`m_b` of other classes' has the rate :math:`f_b = n_b / (n_b + m_b)`, and
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
@@ -101,7 +101,7 @@ def measured_probabilities(
 
 
 def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
-    """Compute the slope of measured against reported probabilities: above 1 underconfident, below 1 overconfident.
+    """Compute the slope of measured against reported probabilities; above 1 is underconfident, below 1 overconfident.
 
     .. math:: (D_{measured} - R_{measured}) / (D_{reported} - R_{reported})
 
@@ -126,7 +126,7 @@ def true_probs(
 def measure_terms(
     terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means of the probabilities of samples, given those of the true classes."""
+    """Return the bins and means for samples whose ``terms`` are the probabilities of the true classes."""
     kept, samples = terms.labels.counted, terms.samples
     labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
     return measure(terms.term[kept], Samples(samples.scores[kept], labels, samples.scale), epsilon, n_bins, delta, span)
@@ -135,7 +135,7 @@ def measure_terms(
 def measure(
     correct: Tensor, samples: Samples, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means of N samples without ignored ones, given the probability of each true class (N,)."""
+    """Return the bins and means of N samples, none ignored, given ``correct``, the true classes' probabilities (N,)."""
     wide = widest_float(correct.device)
     values, counts = torch.unique(correct.to(wide), return_counts=True)
 
@@ -159,7 +159,7 @@ class _Histogram(NamedTuple):
     low: Tensor
     high: Tensor
     correct: Tensor
-    """Int64: the counts."""
+    """The counts, int64."""
 
 
 class _Bins(NamedTuple):
@@ -179,7 +179,7 @@ class _Bins(NamedTuple):
         return int(self.rank.max()) + 1 + len(self.starts)
 
     def owner(self, probs: Tensor) -> Tensor:
-        """Return the index of the singular cell or bin of probabilities (...), cells first, or `number` outside all."""
+        """Return the index of the singular cell or bin of each probability (...), cells first; ``number`` for none."""
         rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
         index = torch.bucketize(probs, self.starts, right=True) - 1
         is_in_bin = (index >= 0) & (probs <= self.last)
@@ -195,7 +195,7 @@ def _measure(
     delta: float | None,
     span: BinSpan,
 ) -> MeasuredProbabilities:
-    """Find singular cells and bins, and count the probabilities in them; wrong classes by ``count_others``."""
+    """Choose singular cells and bins, and count the probabilities in them; ``count_others`` counts wrong classes."""
     wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
     cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
@@ -221,7 +221,7 @@ def _measure(
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
-    """Return the first indices of bins of about equal population: ascending indices of counts (G,), starting with 0."""
+    """Divide ``counts`` (G,) into bins of about equal population; return the first index of each, ascending from 0."""
     total = counts.sum()
     ranks = torch.arange(1, bins, device=counts.device) * total // bins
     starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
@@ -239,7 +239,7 @@ def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> N
 
 
 def grid_size(cells: int) -> int:
-    """Return the number of cells of the grid."""
+    """Return the number of cells of the grid: ``cells`` of equal width, the lowest of them divided."""
     return LOW_CELLS + cells - 1
 
 
@@ -262,7 +262,7 @@ def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: i
 def measure_counts(
     correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means of counts (grid_size,) with ``cells`` a multiple of 1 / delta."""
+    """Return the bins and means, given counts in each cell of the grid (grid_size,); 1 / delta divides ``cells``."""
     edges = _edges(cells, correct.device)
     histogram = _Histogram((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
 

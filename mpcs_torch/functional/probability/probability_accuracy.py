@@ -35,10 +35,10 @@ def probability_accuracy(
     `measured_probabilities`.
 
     Returns:
-        Float64 scalars by name (float32 on MPS): ``reported_`` and ``measured_`` ``geometric_accuracy``,
-        ``decisiveness`` and ``robustness``, in [0, 1], higher is better; and ``slope``, above 1 for an underconfident
-        classifier and below 1 for an overconfident one. NaN without samples. There is no ``sample_weight``, because
-        bins of equal population count samples.
+        Float64 scalars by name (float32 on MPS): ``geometric_accuracy``, ``decisiveness`` and
+        ``robustness``, each with the prefixes ``reported_`` and ``measured_``, in [0, 1], higher is better; and
+        ``slope``, above 1 if the classifier is underconfident, below 1 if overconfident. NaN without samples. There is
+        no ``sample_weight``, because bins of equal population count samples.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
@@ -66,7 +66,7 @@ def probability_accuracy(
 
 
 def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dict[str, Tensor]:
-    """Return both kinds of means and the slope by name."""
+    """Return the reported means, the measured means, and the calibration slope, by name."""
     named = {"reported": reported, "measured": measured}
     values = {f"{kind}_{name}": value for kind, means in named.items() for name, value in means._asdict().items()}
     return {**values, "slope": calibration_slope(reported, measured)}

@@ -53,7 +53,7 @@ def squared_error(samples: Samples) -> Tensor:
 
 
 def brier_of(sums: WeightedSum, num_classes: int, over_classes: OverClasses) -> Tensor:
-    """Return the mean over samples of the sum or the mean over classes."""
+    """Return the Brier score from ``sums`` of squared errors; ``over_classes`` is "sum" or "mean" over classes."""
     return sums.total / (sums.weight if over_classes == "sum" else sums.weight * num_classes)
 
 
@@ -71,8 +71,8 @@ def cross_entropy(
 
     .. math:: \frac{1}{N} \sum_n -\log p_{n y_n}
 
-    It is `torch.nn.functional.cross_entropy` summed in float64, also for probabilities. ``normalized`` declares logits
-    to be log-probabilities, which saves a `log_softmax`; the other arguments and errors are those of
+    It is `torch.nn.functional.cross_entropy`, summed in float64; probabilities are accepted too. ``normalized``
+    declares logits to be log-probabilities, which saves a `log_softmax`. The other arguments and errors are those of
     `geometric_accuracy`, without its floor ``epsilon``.
 
     Returns:
@@ -89,7 +89,7 @@ def cross_entropy(
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return the scale for ``from_logits`` and ``normalized``, which needs ``from_logits``."""
+    """Return the scale of scores; ``normalized`` needs ``from_logits``."""
     if normalized and not from_logits:
         raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
     return "log_probs" if normalized else "logits" if from_logits else "probs"

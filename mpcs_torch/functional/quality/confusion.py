@@ -14,32 +14,32 @@ class ClassCounts(NamedTuple):
     """Weighted numbers of samples."""
 
     counts: Tensor
-    """(..., 3, C), in the widest float; one tensor, because three additions take three times as long."""
+    """(..., 3, C), in the widest float; one tensor, because adding to three tensors takes three times as long."""
 
     @property
     def right(self) -> Tensor:
-        """Return the correct decisions of each class: (..., C)."""
+        """The number of correct decisions for each class: (..., C)."""
         return self.counts[..., 0, :]
 
     @property
     def true(self) -> Tensor:
-        """Return the samples of each class: (..., C)."""
+        """The number of samples of each class: (..., C)."""
         return self.counts[..., 1, :]
 
     @property
     def predicted(self) -> Tensor:
-        """Return the decisions for each class: (..., C)."""
+        """The number of decisions for each class: (..., C)."""
         return self.counts[..., 2, :]
 
 
 def class_counts(confusion: Tensor) -> ClassCounts:
-    """Return the per-class counts of a confusion matrix (..., C, C), rows true classes."""
+    """Return the per-class counts of a confusion matrix (..., C, C), whose rows are the true classes."""
     counts = confusion.to(widest_float(confusion.device))
     return ClassCounts(torch.stack([counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2)], dim=-2))
 
 
 def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count flat decisions without reading values on the host: (3, C), or (B, 3, C) with bins."""
+    """Count the decisions for each class, without reading values on the host: (3, C), or (B, 3, C) with bins."""
     labels, predicted, size = decisions.labels, decisions.predicted, decisions.labels.num_classes
     weight, bins, true, number = labels.weight, labels.bins, labels.target, 1
     right = weight * (predicted == true)
@@ -61,12 +61,12 @@ def confusion_matrix(
     num_classes: int,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Sum the weights of the samples of each pair (true class, predicted class), by default their number.
+    """Count the samples of each pair (true class, predicted class), or sum their weights.
 
     Arguments and errors are those of `accuracy`. The matrix is limited to 2 GiB.
 
     Returns:
-        ``(C, C)``, float64 (float32 on MPS), rows true classes.
+        ``(C, C)``, float64 (float32 on MPS); rows are true classes, and columns predicted ones.
 
     Example:
         >>> confusion_matrix(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), num_classes=2)
@@ -81,7 +81,7 @@ def confusion_matrix(
 
 
 def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the weights of each pair of flat decisions without reading values on the host: (C, C), or (B, C, C)."""
+    """Sum the weights for each pair of classes, without reading values on the host: (C, C), or (B, C, C) with bins."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
     counts = labels.count_by(pair, num_classes * num_classes)

@@ -40,12 +40,12 @@ def multiclass_quality_metrics(
         num_classes: C, at least 2.
         beta: Weight > 0 of recall against precision in F.
         zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN
-            (oneDAL's, which makes the means NaN), 0 or 1. F of a precision and a recall of 0 is NaN with NaN, else 0.
+            (as in oneDAL; the means are then NaN), 0 or 1. If precision = recall = 0, F is NaN if this is NaN, else 0.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        Float64 scalars in [0, 1] by name (float32 on MPS); without samples ``zero_division``, or NaN. Error rates are
-        better lower, the others higher.
+        Float64 scalars in [0, 1] by name (float32 on MPS); without samples ``zero_division``, or NaN. Lower is
+        better for error rates, and higher for the others.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -65,7 +65,7 @@ def multiclass_quality_metrics(
 
 
 def quality_of(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
-    """Return the metrics of counts (..., C) by name: (...) each."""
+    """Return the metrics by name, each of shape (...), from the counts (..., C) of each class."""
     all_right, total = counts.right.sum(-1), counts.true.sum(-1)
     accuracy = _divide(all_right, total, zero_division)
     precision = _divide(counts.right, counts.predicted, zero_division).mean(-1)

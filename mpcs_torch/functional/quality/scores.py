@@ -42,7 +42,7 @@ def accuracy(
 
 
 def accuracy_of(counts: ClassCounts) -> Tensor:
-    """Return the accuracy of counts (..., C): (...)."""
+    """Return the accuracy, of shape (...), from the counts (..., C) of each class."""
     return counts.right.sum(-1) / counts.true.sum(-1)
 
 
@@ -57,7 +57,7 @@ def class_error_rates(
     """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
 
     Arguments and errors are those of `accuracy`, but without ``target``, ``preds`` may also be a ``(C, C)`` confusion
-    matrix of counts or weights, rows true classes.
+    matrix of counts or weights, whose rows are the true classes.
 
     Returns:
         Float64 ``(C,)`` (float32 on MPS); NaN for a class without samples.
@@ -71,7 +71,7 @@ def class_error_rates(
 
 
 def class_error_rates_of(counts: ClassCounts) -> Tensor:
-    """Return the error rates of counts (..., C): (..., C)."""
+    """Return the error rate of each class, (..., C), from the counts (..., C)."""
     return 1 - counts.right / counts.true
 
 
@@ -87,7 +87,7 @@ def macro_f1(
 
     .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
 
-    The same as torchmetrics' and scikit-learn's macro F1. The macro F of `multiclass_quality_metrics` is defined
+    It equals torchmetrics' and scikit-learn's macro F1. The macro F of `multiclass_quality_metrics` is defined
     differently, as the F of macro precision and macro recall. Arguments, result and errors are those of `accuracy`.
 
     Example:
@@ -98,7 +98,7 @@ def macro_f1(
 
 
 def macro_f1_of(counts: ClassCounts) -> Tensor:
-    """Return the macro F1 of counts (..., C): (...)."""
+    """Return the macro F1, of shape (...), from the counts (..., C) of each class."""
     occurrences = counts.true + counts.predicted
     occurs = occurrences > 0
     per_class = 2 * counts.right / torch.where(occurs, occurrences, 1)
@@ -122,7 +122,7 @@ def matthews_correlation(
     Arguments and errors are those of `accuracy`.
 
     Returns:
-        A float64 scalar (float32 on MPS); 0 where 0 / 0 leaves it undefined, as when only one class is predicted.
+        A float64 scalar (float32 on MPS); 0 where the equation is 0 / 0, as when only one class is predicted.
 
     References:
         Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient, 2004, Eq. 8.
@@ -135,7 +135,7 @@ def matthews_correlation(
 
 
 def matthews_correlation_of(counts: ClassCounts) -> Tensor:
-    """Return the correlation of counts (..., C): (...)."""
+    """Return the Matthews correlation, of shape (...), from the counts (..., C) of each class."""
     right, true, predicted = counts.counts.unbind(-2)
     total = true.sum(-1)
     covariance = right.sum(-1) * total - (true * predicted).sum(-1)

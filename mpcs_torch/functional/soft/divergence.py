@@ -23,8 +23,8 @@ def soft_kl_divergence(
 
     .. math:: \frac{1}{n} \sum y \log \frac{y}{p} + (1 - y) \log \frac{1 - y}{1 - p}
 
-    Predictions are clamped to [epsilon, 1 - epsilon], with ``epsilon`` from 0 to below 1/2. With 0 the mean is infinite
-    if a prediction is 0 or 1 and its label differs. The other arguments and errors are those of `soft_fbeta`.
+    Predictions are clamped to [epsilon, 1 - epsilon], with ``epsilon`` from 0 to below 1/2. If it is 0, the mean is
+    infinite if a prediction is 0 or 1 and its label differs. The other arguments and errors are those of `soft_fbeta`.
 
     Returns:
         A float64 scalar (float32 on MPS), with gradients; NaN if every element is ignored.

@@ -43,9 +43,9 @@ class FThresholds(NamedTuple):
     """The best thresholds of the classes: float64 (C,) each."""
 
     threshold: Tensor
-    """A prediction above it is positive."""
+    """The threshold of each class; a prediction above it is positive."""
     fscore: Tensor
-    """F at that threshold, in [0, 1]."""
+    """The F score at that threshold, in [0, 1]."""
 
 
 def best_f_thresholds(
@@ -53,10 +53,10 @@ def best_f_thresholds(
 ) -> FThresholds:
     r"""Compute for each class the threshold of predictions with the highest F against labels above 0.5.
 
-    All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the optimal interval, or
-    of the widest bounded one (the lowest of equally wide ones) if several tie, because thresholds with the same F here
-    can differ on new data. It is -inf if accepting everything is optimal. A class without a label above 0.5 gets the
-    threshold +inf, and NaN as F.
+    All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the interval of optimal
+    thresholds. If several intervals tie, it is the middle of the widest bounded one (the lowest of equally wide ones).
+    Thresholds with the same F here can differ on new data. The threshold is -inf if accepting everything is optimal. A
+    class without a label above 0.5 gets the threshold +inf, and NaN as F.
 
     F on the same data is optimistic: choose thresholds on development data, and evaluate with `hard_f1` on a hold-out.
     Per-class thresholds maximize macro F; micro F can fall. Arguments and errors are those of `soft_fbeta`.
@@ -83,7 +83,7 @@ def best_f_thresholds(
 
 
 def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThresholds:
-    """Return the best threshold (a scalar) of predictions (M,) among the gaps between distinct values."""
+    """Return the threshold with the best F for predictions (M,), in a gap between distinct values, and F: scalars."""
     if not is_true.any():
         return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
     values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Precision, recall and F for soft labels (degrees of truth): of disagreeing annotators, label smoothing or mixup."""
+"""Precision, recall and F for soft labels (degrees of truth), as from disagreeing annotators, smoothing or mixup."""
 
 from torch import Tensor
 
@@ -22,7 +22,7 @@ def soft_precision(
 ) -> Tensor:
     r"""Compute the soft precision :math:`\sum T(p, y) / \sum p`; in [0, 1], higher is better.
 
-    It is the share of what was predicted that is true. Arguments, result and errors are those of `soft_fbeta`.
+    It is the share of the predicted truth that the labels confirm. For arguments, result and errors, see `soft_fbeta`.
 
     Example:
         >>> import torch
@@ -45,7 +45,7 @@ def soft_recall(
 ) -> Tensor:
     r"""Compute the soft recall :math:`\sum T(p, y) / \sum y`; in [0, 1], higher is better.
 
-    It is the share of what is true that was predicted. Arguments, result and errors are those of `soft_fbeta`.
+    It is the share of the truth in the labels that was predicted. For arguments, result and errors, see `soft_fbeta`.
 
     Example:
         >>> import torch
@@ -90,13 +90,13 @@ def soft_fbeta(
     zero_division: float = 0.0,
     t_norm: TNorm = "minimum",
 ) -> Tensor:
-    r"""Compute the F of soft precision and recall; in [0, 1], higher is better.
+    r"""Compute the F score of soft precision and recall; in [0, 1], higher is better.
 
     .. math:: F_\beta = \frac{(1 + \beta^2) \sum T(p, y)}{\beta^2 \sum y + \sum p}, \quad T(p, y) = \min(p, y)
 
     The value is differentiable except where a prediction equals its label. For labels and predictions of 0 and 1 it is
-    the usual F. It is 1 only if predictions equal labels, and only with the minimum, the one idempotent T-norm
-    (intersection of fuzzy sets): T(x, x) = x.
+    the usual F. With the minimum, it is 1 exactly if predictions equal labels. Other T-norms (intersections of fuzzy
+    sets) do not ensure this, because only the minimum is idempotent: T(x, x) = x.
 
     Args:
         preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]: probabilities of
@@ -110,7 +110,8 @@ def soft_fbeta(
         average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
             sum of the labels of each class, ``"none"`` for one value per class.
         zero_division: The value of 0 / 0: 0, 1 or NaN.
-        t_norm: T(p, y): ``"minimum"``, ``"product"`` p y, or ``"lukasiewicz"`` max(p + y - 1, 0), from large to small.
+        t_norm: T(p, y), from the largest to the smallest: ``"minimum"``, ``"product"``, or ``"lukasiewicz"``, which is
+            max(p + y - 1, 0).
 
     Returns:
         A float64 scalar (float32 on MPS), or ``(C,)`` with ``average="none"``.
@@ -144,12 +145,11 @@ def hard_f1(
 ) -> Tensor:
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
-    It predates `soft_f1` for soft labels, and ignores the distance between prediction and label. It is optimistic on
-    the data on which `best_f_thresholds` chose the thresholds.
-
-    A prediction above the ``threshold`` is positive: a number, or ``(C,)`` with one for each class. The average
+    This older score for soft labels ignores the distance between prediction and label. It is optimistic on the data on
+    which `best_f_thresholds` chose the thresholds. It has no gradient.
+    A prediction above ``threshold``, a number or ``(C,)`` numbers, one for each class, is positive. The average
     ``"weighted"`` weighs classes by the number of positive labels. The other arguments, the shape of the result and
-    errors are those of `soft_fbeta`. The value has no gradient.
+    errors are those of `soft_fbeta`.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,

@@ -18,19 +18,19 @@ class SoftSums(NamedTuple):
     """Weighted sums of degrees of truth over samples: (..., C) each."""
 
     shared: Tensor
-    """Of T(p, y), by default min(p, y)."""
+    """The sum of T(p, y), by default min(p, y)."""
     predicted: Tensor
-    """Of p."""
+    """The sum of the predictions p."""
     actual: Tensor
-    """Of y."""
+    """The sum of the labels y."""
     elements: Tensor
-    """The weights of the elements that are not ignored."""
+    """The sum of the weights of the elements that are not ignored."""
 
 
 def checked_sums(
     preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:
-    """Validate a batch, and sum over its samples."""
+    """Validate a batch, and return its `SoftSums`."""
     check_choice("t_norm", t_norm, TNorm)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
@@ -38,7 +38,7 @@ def checked_sums(
 
 
 def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
-    """Sum over the samples in a wide dtype, without reading values on the host."""
+    """Return the `SoftSums` of the samples in a wide dtype, without reading values on the host."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
         predicted, actual = chunk.predicted, chunk.actual
@@ -49,7 +49,7 @@ def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum
 
 
 def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
-    """Return T(p, y)."""
+    """Return the T-norm T(p, y) of each element."""
     if t_norm == "minimum":
         return torch.minimum(p, y)
     p, y = p.to(dtype), y.to(dtype)  # p + 1 loses digits of a small p in float32
@@ -57,7 +57,7 @@ def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Te
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """Return the F of sums (..., C): (...), or (..., C) with the average "none".
+    """Return the F score, of shape (...), from sums (..., C); with the average "none", it has the shape (..., C).
 
     Beta = 0 gives precision, and an infinite beta recall.
     """
@@ -107,8 +107,8 @@ def soft_stat_scores(
     .. math::
         TP = \sum T(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum T(1 - p, 1 - y)
 
-    With the minimum as T, FP is the sum of max(p - y, 0) and FN that of max(y - p, 0). For labels and predictions of 0
-    and 1 they are the usual counts, for any T. Arguments, errors and references are those of
+    With the minimum as T, FP is the sum of max(p - y, 0), and FN the sum of max(y - p, 0). For labels and
+    predictions of 0 and 1, these are the usual counts for any T. Arguments, errors and references are those of
     `soft_fbeta`.
 
     Returns:
