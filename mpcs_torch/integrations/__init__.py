@@ -1,5 +1,5 @@
-"""Parts for other frameworks, one framework per module; importing this package imports none of them.
+"""Adapters for other frameworks, one module for each; importing this package imports none of the frameworks.
 
-`lightning`, `huggingface`, `ignite` and `sklearn` contain the adapters for those frameworks. Accelerate needs none: see
-its script in ``examples/``; `mpcs_torch.learning.MPCSLR` raises if it would be stepped once for each process.
+The modules are `lightning`, `huggingface`, `ignite` and `sklearn`. Accelerate needs no adapter: see its script in
+``examples/``. `mpcs_torch.learning.MPCSLR` raises an error if Accelerate would step it once for each process.
 """

@@ -1,4 +1,4 @@
-"""Map labels and probabilities of scikit-learn to the class order of a concern."""
+"""Convert labels and probabilities of scikit-learn to the class order of a concern."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class LabelError(MpcsError, ValueError):
 
 
 def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
-    """Return the names of the classes; raise a `ScorerError` if it is not a spec, but a path, for example."""
+    """Return the class names of a concern; raise a `ScorerError` if it is no `ConcernSpec`, but a path, for example."""
     if not isinstance(concern, ConcernSpec):
         raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
     return concern.classes
@@ -31,9 +31,9 @@ def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
 def class_indices(
     labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
 ) -> Tensor:
-    """Return the index among the class names of each label (N,) or (N, 1), int64 (N,), or `REFERRED` for a referral.
+    """Return the index of each label (N,) or (N, 1) in ``class_names``, or `REFERRED` for a referral: int64 (N,).
 
-    A `LabelError`, which names the labels by ``argument``, is raised if a label is missing or not among the names.
+    Raise a `LabelError` if a label is missing or is no class; the error names the labels by ``argument``.
     """
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -47,9 +47,9 @@ def class_indices(
 
 
 def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
-    """Reorder probabilities from the classes of an estimator to the order of the names, float64 (N, C).
+    """Reorder probabilities from the order of an estimator's ``classes`` to that of ``class_names``: float64 (N, C).
 
-    A class unseen in training has the probability 0.
+    A class that the estimator did not see in training gets probability 0.
     """
     columns = torch.from_numpy(np.asarray(probabilities, dtype=np.float64))
     ordered = columns.new_zeros(len(columns), len(class_names))
@@ -58,7 +58,7 @@ def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequenc
 
 
 def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
-    """Return the index of one label among the class names, which it may be given by name or index."""
+    """Return the index in ``class_names`` of a label, which is a name or already an index."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):
@@ -76,7 +76,7 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
 
 
 def checked_probabilities(values: Any, class_names: Sequence[str]) -> Tensor:
-    """Validate the shape of probabilities (N, C), float64."""
+    """Return probabilities (N, C) as a float64 tensor, after a check of their shape."""
     probabilities = torch.as_tensor(np.asarray(values, dtype=np.float64))
     if probabilities.ndim != 2 or probabilities.shape[1] != len(class_names):
         shape, size = tuple(probabilities.shape), len(class_names)

@@ -1,7 +1,7 @@
-"""Parts for the Hugging Face Trainer: metrics with the right direction, a loss, and the checkpoint selector.
+"""Adapters for the Hugging Face Trainer: metrics named for their direction, a loss, and checkpoint selection.
 
-The Trainer assumes that higher is better unless the name of a metric ends in "loss", and steps `MPCSLR` with
-``metric_for_best_model``::
+The Trainer assumes that higher is better, unless the name of a metric ends in "loss". It steps `MPCSLR` with the metric
+named by ``metric_for_best_model``::
 
     arguments = TrainingArguments(..., eval_strategy="epoch", metric_for_best_model="mpcs_loss")
     trainer = Trainer(
@@ -30,7 +30,7 @@ from mpcs_torch.learning import CheckpointSelector
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
 
 IGNORED = -100
-"""The label that the Trainer and its collators ignore."""
+"""The label that the Trainer ignores, and that its collators use for padding."""
 
 
 class HuggingFaceError(MpcsError, ValueError):
@@ -38,22 +38,22 @@ class HuggingFaceError(MpcsError, ValueError):
 
 
 def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callable[..., dict[str, float]]:
-    """Make the ``compute_metrics`` of a Trainer from torchmetrics metrics over logits and labels.
+    """Return the ``compute_metrics`` argument of a Trainer, from torchmetrics metrics of logits and labels.
 
-    Names of lower-is-better metrics get the suffix ``_loss``, so that the Trainer's ``metric_for_best_model`` and
-    ``load_best_model_at_end`` pick the right epoch without ``greater_is_better``. With ``batch_eval_metrics=True`` in
-    the `TrainingArguments`, logits are never concatenated over batches.
+    If lower is better for a metric, its name gets the suffix ``_loss``. The Trainer's ``metric_for_best_model`` and
+    ``load_best_model_at_end`` then pick the right epoch without ``greater_is_better``. With ``batch_eval_metrics=True``
+    in the `TrainingArguments`, logits are never concatenated over batches.
 
-    Logits ``(N, C)`` or ``(N, ..., C)``, for example of tokens ``(N, L, C)``, and labels ``(N,)`` or ``(N, ...)`` are
-    flattened as in `loss_function`, and the padding label -100 is ignored.
+    Logits ``(N, C)`` or ``(N, ..., C)``, such as ``(N, L, C)`` for tokens, and labels ``(N,)`` or ``(N, ...)`` are
+    flattened as in `loss_function`. Samples with the padding label -100 are ignored.
 
     Args:
-        metrics: The metrics by name, created for logits; each computes a scalar. They are copied. If the model returns
-            several outputs, the first one must be the logits.
+        metrics: The metrics by name, which take logits and compute a scalar each. They are copied. If the model returns
+            several outputs, the first output must be the logits.
 
     Raises:
-        HuggingFaceError: If the name of a higher-is-better metric ends in "loss"; in evaluation, if a value is not a
-            scalar, or the shapes of logits and labels do not match.
+        HuggingFaceError: If a name ends in "loss" but higher is better; in evaluation, if a value is not a scalar, or
+            the shapes of logits and labels do not match.
 
     Example:
         >>> import numpy as np
@@ -89,14 +89,14 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
 
 
 def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Make the ``compute_loss_func`` of a Trainer from a loss over logits and labels.
+    """Return the ``compute_loss_func`` argument of a Trainer, from a loss of logits and labels.
 
-    With gradient accumulation, each batch is weighted by its number of labels other than -100.
+    With gradient accumulation, the weight of each batch is the number of its labels other than -100.
 
     Args:
-        loss: Called with logits ``(M, C)`` and labels ``(M,)``, flattened from logits ``(N, C)`` or ``(N, ..., C)`` and
-            labels ``(N,)`` or ``(N, ...)``; soft labels have the shape of the logits. It must return the mean over
-            samples and ignore labels of -100, as `SoftmaxMarginLoss` does.
+        loss: A function of logits ``(M, C)`` and labels ``(M,)``, which are flattened from logits ``(N, C)`` or
+            ``(N, ..., C)`` and labels ``(N,)`` or ``(N, ...)``; soft labels have the shape of the logits. It must
+            return the mean over samples and ignore labels of -100, as `SoftmaxMarginLoss` does.
 
     Raises:
         HuggingFaceError: In training, if the shapes of logits and labels do not match.
@@ -123,20 +123,20 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
 class SelectCheckpoint(TrainerCallback):
     """Pass the model's state dict to a `CheckpointSelector` after each evaluation during training.
 
-    Load the best with ``model.load_state_dict(selector.load_best())``. With ``eval_strategy="epoch"``, epochs are
-    numbered from 1, including one that ``max_steps`` ends early; otherwise the number is the optimizer step. In a
-    distributed run, rank 0 writes while the others wait.
+    After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. With
+    ``eval_strategy="epoch"``, epochs are numbered from 1, and one that ``max_steps`` ends early counts, too. Otherwise,
+    the number is the optimizer step. In a distributed run, rank 0 writes while the other ranks wait.
 
-    Use the Trainer's checkpoints to resume. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
-    saves the last step of an epoch before the evaluation, so a resumed run would skip it and a step of `MPCSLR` or
-    `ReduceLROnPlateau`. This callback defers such a checkpoint until after the evaluation.
+    To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
+    saves the last step of an epoch before its evaluation. A run resumed from there would skip this evaluation, and with
+    it a step of `MPCSLR` or `ReduceLROnPlateau`. So this callback defers such a checkpoint until after the evaluation.
 
     Args:
-        selector: The selector, with a rule on metrics as named by ``compute_metrics``, with or without the prefix
+        selector: The selector. Its rule names metrics as ``compute_metrics`` does, with or without the prefix
             ``eval_``.
 
     Raises:
-        HuggingFaceError: From ``Trainer.train``, if an evaluation lacks a metric of the rule, as with several
+        HuggingFaceError: From ``Trainer.train``, if an evaluation lacks a metric of the rule, for example with several
             evaluation sets.
 
     Example:
@@ -151,15 +151,15 @@ class SelectCheckpoint(TrainerCallback):
         self._is_training = self._is_save_deferred = False
 
     def on_train_begin(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002  # a hook
-        """Start to record evaluations."""
+        """Begin to record evaluations."""
         self._is_training = True
 
     def on_train_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Stop recording evaluations; later ones may be on a test set."""
+        """Stop recording evaluations, because later ones may be on a test set."""
         self._is_training = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Defer a checkpoint at the end of an epoch until after its evaluation."""
+        """If a checkpoint is due at the end of an epoch, defer it until after the evaluation."""
         ends = control.should_training_stop or float(state.epoch or 0).is_integer()
         self._is_save_deferred = args.eval_strategy == "epoch" and ends and control.should_save
         control.should_save = control.should_save and not self._is_save_deferred
@@ -175,7 +175,7 @@ class SelectCheckpoint(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **kwargs: Any,
     ) -> None:
-        """Update the selector with the epoch, or with the step if evaluations do not follow epochs."""
+        """Update the selector with the metrics, numbered by epoch, or by step if evaluations do not follow epochs."""
         if not self._is_training or state.global_step == 0:  # eval_on_start
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
@@ -193,7 +193,7 @@ class SelectCheckpoint(TrainerCallback):
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Flatten logits (N, ..., C), and labels (N, ...) or soft labels (N, ..., C), to one row per label."""
+    """Flatten logits (N, ..., C), and labels (N, ...) or soft labels (N, ..., C), to a row for each label."""
     shape = logits.shape[:-1]
     if logits.ndim > 1 and labels.shape in (shape, (*shape, 1)):
         return logits.flatten(0, -2), labels.flatten()
@@ -206,12 +206,12 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _is_never_distributed() -> bool:
-    """Keep torchmetrics from gathering states: the Trainer gathers the samples of all processes."""
+    """Return False, so that torchmetrics gathers no states: the Trainer gathers the samples of all processes."""
     return False
 
 
 def _ranked_name(name: str, metric: Metric) -> str:
-    """Return a name whose suffix gives the Trainer the right direction."""
+    """Return ``name``, with the suffix that the Trainer needs to know the direction of the metric."""
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):

@@ -1,6 +1,6 @@
-"""Parts for Ignite: torchmetrics metrics for an evaluator, and a handler for the checkpoint selector.
+"""Adapters for Ignite: torchmetrics metrics for an evaluator, and a handler that selects checkpoints.
 
-`MPCSLR` works without an adapter::
+`MPCSLR` needs no adapter::
 
     TorchMetric(MetaPatternConcernScore(3)).attach(evaluator, "mpcs")
     selector = CheckpointSelector("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
@@ -35,19 +35,19 @@ class IgniteError(MpcsError, ValueError):
 class TorchMetric(IgniteMetric):
     """A torchmetrics metric for an Ignite engine that outputs predictions and labels.
 
-    The value is ``engine.state.metrics[name]`` for the attached name; a `MetricCollection` also adds a value under each
+    Attached as ``name``, its value is ``engine.state.metrics[name]``; a `MetricCollection` also adds a value under each
     of its names. Torchmetrics gathers the states of several processes, so every process must compute. ``state_dict``
-    and ``load_state_dict`` have Ignite's interface, with the states of the metric or of each one in the collection.
+    and ``load_state_dict`` have Ignite's interface, for the states of the metric or of each one in the collection.
 
     Args:
         metric: The metric, or a collection of metrics.
-        output_transform: Converts the output of the engine to ``(preds, target)``, or a dictionary of ``y_pred`` and
-            ``y``. Default: the identity.
+        output_transform: A function that converts the output of the engine to ``(preds, target)``, or a dictionary of
+            ``y_pred`` and ``y``. Default: no conversion.
         device: The device of the states and of the predictions.
 
     Raises:
-        ValueError: From ``load_state_dict``, if the state is of another class of metric, or has other shapes or another
-            number of processes. It does not include settings of torchmetrics metrics.
+        ValueError: From ``load_state_dict``, if the class of the metric, the shapes or the number of processes differ.
+            The settings of torchmetrics metrics are not compared, because states do not include them.
 
     Example:
         >>> import torch
@@ -112,19 +112,19 @@ class TorchMetric(IgniteMetric):
 
 
 def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the shape of each tensor state; None for lists, which grow."""
+    """Return the shape of each state by name; None for lists, which grow."""
     return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 
 class SelectCheckpoint:
-    """Update a `CheckpointSelector` after each evaluation: a handler for ``Events.COMPLETED`` of the evaluator.
+    """A handler for an evaluator's ``Events.COMPLETED`` that updates a `CheckpointSelector` after each evaluation.
 
-    In a distributed run, rank 0 writes while the others wait.
+    In a distributed run, rank 0 writes while the other ranks wait.
 
     Args:
-        selector: The selector, with a rule on metrics attached to the evaluator.
-        state: A function that returns the state to save, ``model.state_dict`` for example.
-        trainer: The engine whose epochs number the checkpoints.
+        selector: The selector. The metrics of its rule must be attached to the evaluator.
+        state: A function that returns the state to save, for example ``model.state_dict``.
+        trainer: The training engine, whose epoch is the number of the checkpoint.
 
     Raises:
         IgniteError: From the evaluator's run, if a metric of the rule is not attached to it.

@@ -1,7 +1,7 @@
 """A callback for Lightning: `SelectCheckpoint` keeps the best epochs.
 
-`pytorch_lightning` is used if it is installed, otherwise `lightning`. `MPCSLR` works without an adapter, as Lightning
-passes it the monitored metric::
+This module uses `pytorch_lightning` if it is installed, otherwise `lightning`. `MPCSLR` needs no adapter, because
+Lightning passes the monitored metric to it::
 
     def configure_optimizers(self):
         optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
@@ -31,7 +31,7 @@ else:
 __all__ = ["LightningError", "SelectCheckpoint"]
 
 LOGGED = "mpcs_torch.callback_metrics"
-"""The checkpoint key of the logged values."""
+"""The key of a checkpoint under which logged values are saved."""
 
 
 class LightningError(MpcsError, ValueError):
@@ -42,20 +42,20 @@ class SelectCheckpoint(Checkpoint):
     """Keep the Trainer's checkpoints of the best epochs with a `CheckpointSelector` during `Trainer.fit`.
 
     The attribute ``selector`` is the selector, which records all values logged in validation. The files are complete
-    Lightning checkpoints: pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or
-    ``load_from_checkpoint``, both with ``weights_only=True``, or use ``selector.load_best()["state_dict"]``. In a
+    Lightning checkpoints. Pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or to
+    ``load_from_checkpoint``, with ``weights_only=True``, or use ``selector.load_best()["state_dict"]``. In a
     distributed run, rank 0 writes while the others wait. The Trainer adds no default `ModelCheckpoint`.
 
-    Lightning saves checkpoints before it steps schedulers with a monitor, and skips that step on resume. With this
-    callback, a resumed run has the learning rates of an uninterrupted one.
+    Lightning saves checkpoints before it steps schedulers that monitor a metric, and skips this step when it resumes.
+    This callback makes up for it: a resumed run has the same learning rates as an uninterrupted one.
 
     Args:
         folder: As in `CheckpointSelector`.
-        rule: The rule, on metrics that the module logs in validation.
+        rule: The rule. The module must log its metrics in validation.
         **options: The other arguments of `CheckpointSelector`.
 
     Raises:
-        ValueError, FileExistsError: As from `CheckpointSelector`.
+        ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
         LightningError: From `Trainer.fit`, if a metric of the rule is not logged.
 
     Example:
@@ -72,7 +72,7 @@ class SelectCheckpoint(Checkpoint):
     def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
         self.selector = CheckpointSelector(folder, rule, **options)
         self._logged: dict[str, float] = {}
-        """The logged values in the resumed checkpoint, which schedulers may monitor."""
+        """The logged values of the checkpoint from which the run resumed; schedulers may monitor them."""
 
     def on_save_checkpoint(
         self,
@@ -80,7 +80,7 @@ class SelectCheckpoint(Checkpoint):
         pl_module: "LightningModule",  # noqa: ARG002  # a hook
         checkpoint: dict[str, Any],
     ) -> None:
-        """Add the logged values that schedulers may monitor, which Lightning does not save."""
+        """Add the logged values to the checkpoint: schedulers may monitor them, and Lightning does not save them."""
         checkpoint[LOGGED] = {name: float(value) for name, value in trainer.callback_metrics.items()}
 
     def on_load_checkpoint(
@@ -89,11 +89,11 @@ class SelectCheckpoint(Checkpoint):
         pl_module: "LightningModule",  # noqa: ARG002
         checkpoint: dict[str, Any],
     ) -> None:
-        """Load the logged values; the Trainer resets its own before training starts."""
+        """Load the logged values; `on_train_start` restores them, because the Trainer resets them before."""
         self._logged = checkpoint.get(LOGGED, {})
 
     def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Restore the logged values for schedulers of a resumed run."""
+        """Restore the logged values, and take the scheduler steps that a resumed run would skip."""
         trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._logged.items()})
         if trainer.fit_loop.resumed_on_epoch_end:  # from a checkpoint that ModelCheckpoint saved at an epoch end
             progress = trainer.fit_loop.epoch_progress.current
@@ -102,12 +102,12 @@ class SelectCheckpoint(Checkpoint):
             progress.completed += 1
 
     def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Step the schedulers that Lightning skips at the end of the epoch in which it resumed."""
+        """Step the schedulers, which Lightning would skip at the end of the epoch in which the run resumed."""
         if trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached():
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Update the selector, except in a sanity check or a validation outside training."""
+        """Update the selector, except in a sanity check, a fast development run or a validation outside of training."""
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         logged = trainer._logger_connector.metrics["callback"]  # callback_metrics has the previous epoch's in training
@@ -116,7 +116,7 @@ class SelectCheckpoint(Checkpoint):
             raise LightningError(
                 f"the selector needs {', '.join(missing)}: log it in validation_step; logged are {', '.join(logged)}."
             )
-        # As in `Trainer.save_checkpoint`: in all processes, because this gathers sharded models.
+        # As in `Trainer.save_checkpoint`, all processes call this, because it gathers sharded models.
         checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
         if trainer.is_global_zero:
             values = {name: float(value) for name, value in logged.items() if name not in ("epoch", "state")}

@@ -6,8 +6,8 @@
     scoring = {"neg_mpcs": concern_scorer("mpcs", concern), "neg_dangerous": concern_scorer("dangerous", concern)}
     cross_validate(classifier, X, y, scoring=scoring)
 
-`ConcernConfusionDisplay` stores counts, and ``plot()`` draws them. As in scikit-learn, ``from_estimator`` and
-``from_predictions`` count and draw. The drawing is in ``figure_``, a matplotlib Figure.
+`ConcernConfusionDisplay` stores counts, and its method ``plot`` draws them. As in scikit-learn, ``from_estimator`` and
+``from_predictions`` count and draw. The attribute ``figure_`` is the matplotlib Figure.
 """
 
 import inspect
@@ -49,28 +49,28 @@ __all__ = [
 def concern_scorer(
     metric: str | Metric, concern: ConcernSpec, *, refer_value: str | float | None = None, **settings: Any
 ) -> "ConcernScorer":
-    """Make a scorer where higher is better: lower-is-better metrics are negated, as in ``neg_log_loss``.
+    """Return a scorer for which higher is better: if lower is better for the metric, its value is negated.
 
-    Text labels are class names of the concern. Integer labels are class indices, unless all class names are integers,
-    as in ``ConcernSpec(10)``: then they are names. Boolean labels are the names "False" and "True" if the concern has
-    one of them, otherwise 0 and 1. The order of the estimator's ``classes_`` does not matter; a class unseen in
-    training has probability 0.
+    Text labels are class names of the concern. Integer labels are class indices; but if all class names are integers,
+    as in ``ConcernSpec(10)``, they are class names. Boolean labels are the names "False" and "True" if the concern has
+    one of these classes, otherwise 0 and 1. The order of the estimator's ``classes_`` does not matter, and a class that
+    was not seen in training has probability 0.
 
-    The scorer is a scikit-learn scorer: it supports metadata routing and the rest of `sklearn.metrics.make_scorer`, and
-    metrics of decisions tune the threshold of `TunedThresholdClassifierCV`.
+    The scorer supports metadata routing and everything else that scorers from `sklearn.metrics.make_scorer` do. With a
+    metric of decisions, it can tune the threshold of `TunedThresholdClassifierCV`.
 
     Args:
-        metric: A name from ``mpcs metrics`` that takes decisions or probabilities, or a torchmetrics `Metric` over
-            probabilities ``(N, C)`` and class indices ``(N,)``, created with ``from_logits=False`` if it has that
-            setting. Metrics of decisions use ``estimator.predict``.
-        concern: The classes and the costs of errors, also passed to metrics given by name.
-        refer_value: The return value of ``estimator.predict`` for referred samples (`DecisionRuleClassifier`); it must
-            not be a label. Metrics of dangerous errors, coverage and mean concern accept referrals, as does
-            ``expected_concern`` if a referral has a cost (``ConcernSpec.refer``); other metrics of decisions do not.
-        **settings: Settings of a metric given by name, ``k=3`` for example.
+        metric: The name (from ``mpcs metrics``) of a metric of decisions or probabilities, or a torchmetrics `Metric`
+            of probabilities ``(N, C)`` and class indices ``(N,)``. If that has the setting ``from_logits``, it must be
+            False. Metrics of decisions use ``estimator.predict``.
+        concern: The classes and the costs of errors. It is also passed to metrics given by name.
+        refer_value: The return value of ``estimator.predict`` for a referral (`DecisionRuleClassifier`); it must not be
+            a label. Metrics of dangerous errors, coverage and mean concern accept referrals. ``expected_concern`` does
+            if a referral has a cost (``ConcernSpec.refer``). Other metrics of decisions do not.
+        **settings: Settings of a metric given by name, for example ``k=3``.
 
     Raises:
-        ScorerError: If the metric takes other inputs, lacks a setting, or has no direction.
+        ScorerError: If the metric takes other inputs, lacks one of the ``settings``, or has no direction.
         ValueError: If a setting breaks a rule of the metric.
 
     Example:
@@ -114,20 +114,20 @@ def concern_scorer(
 
 
 class _Score:
-    """The score function of a scorer, ``score(y_true, y_pred, sample_weight=None)``, which computes the metric."""
+    """The function ``score(y_true, y_pred, sample_weight=None)`` of a scorer, which computes the metric."""
 
     def __init__(
         self, metric: Metric, entry: MetricEntry, concern: ConcernSpec, refer_value: str | float | None
     ) -> None:
         self.metric, self.entry, self.concern, self.refer_value = metric, entry, concern, refer_value
-        self.__name__ = entry.name  # used by skorch
+        self.__name__ = entry.name  # skorch uses it
         keywords = inspect.signature(self.__call__).parameters.values()
         self.takes_weights = "sample_weight" in inspect.signature(metric.update).parameters
-        # scikit-learn passes weights if the signature has them.
+        # scikit-learn passes weights if the signature has this parameter.
         self.__signature__ = inspect.Signature([p for p in keywords if self.takes_weights or p.name != "sample_weight"])
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """Return the value for labels (N,), and decisions (N,) or probabilities (N, C) in the order of the concern."""
+        """Return the metric of labels (N,), and decisions (N,) or probabilities (N, C) in the concern's class order."""
         names = self.concern.classes
         if self.entry.takes == "decisions":
             preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
@@ -149,12 +149,12 @@ class _Score:
 class ConcernScorer(_Scorer):  # type: ignore[misc]
     """A scikit-learn scorer, made by `concern_scorer`.
 
-    Call it with a fitted classifier, samples and labels, and the keyword ``sample_weight`` for metrics with weights.
-    Folds may lack a class, because classes come from the estimator's ``classes_``.
+    Call it with a fitted classifier, samples and labels; metrics with weights also take the keyword ``sample_weight``.
+    A fold may lack a class, because the classes are those of the estimator's ``classes_``.
 
     Raises:
         LabelError: From a call, if a label is missing or not a class of the concern.
-        ScorerError: From a call, if there are weights, but the metric does not support them.
+        ScorerError: From a call, if weights are passed, but the metric does not support them.
     """
 
     def __init__(self, score: _Score) -> None:
@@ -177,10 +177,10 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 
 
 class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator that passes the probabilities of all classes through scikit-learn's cache for several scorers.
+    """An estimator that gets the probabilities of all classes through scikit-learn's cache for several scorers.
 
-    For classifiers, the cache keeps one column of two classes and refuses a single class; it does not touch the values
-    of outlier detectors.
+    For classifiers with two classes, the cache keeps only one column, and for one class it raises an error. It keeps
+    all values of outlier detectors, so this estimator poses as one.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -214,18 +214,18 @@ class ConcernConfusionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, concern: ConcernSpec) -> Self:  # noqa: N803
-        """Show the decisions of a fitted classifier or pipeline on samples with labels."""
+        """Show the decisions of a fitted classifier or pipeline for samples ``X`` against labels ``y``."""
         return cls.from_predictions(y, estimator.predict(X), concern=concern)
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
-        """Show predicted labels against true ones."""
+        """Show predicted labels against true labels."""
         target, decisions = (class_indices(labels, classes_of(concern)) for labels in (y_true, y_pred))
         counts = confusion_matrix(decisions, target, num_classes=len(concern.classes)).long()
         return cls(counts, concern).plot()
 
     def plot(self, title: str = "") -> Self:
-        """Draw the matrix."""
+        """Draw the matrix, and return this display."""
         from mpcs_torch.plots.confusion import confusion_matrix as draw
 
         self.figure_ = draw(self.confusion, self.concern.released(), self.concern.classes, title)

@@ -1,4 +1,4 @@
-"""`DecisionRuleClassifier`: a scikit-learn classifier that decides with guaranteed limits, or refers the sample.
+"""`DecisionRuleClassifier`: a scikit-learn classifier that decides under guaranteed limits, or refers the sample.
 
 ::
 
@@ -31,34 +31,34 @@ from mpcs_torch.learning.decision_rule import CalibrationMethod
 __all__ = ["DecisionRuleClassifier"]
 
 FLOOR = float(torch.finfo(torch.float32).eps)
-"""The lower bound of probabilities: zero votes of trees or neighbours do not make a class impossible, and a logarithm
-near that of 0 would dominate the calibration."""
+"""The lower bound of probabilities. A class without votes of trees or neighbours is not impossible, and the very low
+logarithm of a probability near 0 would dominate the calibration."""
 
 
 class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Decide by a `DecisionRule` on the probabilities of a classifier, or refer the sample.
+    """Decide by a `DecisionRule` from the probabilities of a classifier, or refer the sample.
 
-    `fit` trains the classifier on a random part of the samples and fits the rule on the hold-out rest, so the limits
-    have the guarantee of `DecisionRule`. Nothing else may be chosen on the hold-out samples: put scaling and searches
-    inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this classifier, or a transformer
-    fitted before it, uses the hold-out samples and voids the guarantee.
+    `fit` trains the classifier on a random part of the samples, and fits the rule on the rest (the hold-out samples),
+    so the limits have the guarantee of `DecisionRule`. No other choice may be made on the hold-out samples. So put
+    scaling and searches inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this
+    classifier, or a transformer fitted before it, uses the hold-out samples and voids the guarantee.
 
-    Pass a trained classifier as ``FrozenEstimator(classifier)``: then all samples, which must be unseen in its
-    training, fit the rule, with the guarantee.
+    To use a trained classifier, pass ``FrozenEstimator(classifier)``. Then `fit` uses all samples to fit the rule. The
+    guarantee holds if none of these samples was used to train the classifier.
 
-    The logits of the rule are the logarithms of the probabilities, clamped to at least 1.2e-7 (the resolution of
-    float32).
+    The logits of the rule are the logarithms of the probabilities, which are clamped to at least 1.2e-7 (the resolution
+    of float32).
 
     Args:
         estimator: A classifier or pipeline with ``predict_proba``. A clone is trained.
-        concern: The costs of errors and referrals, with all classes of the labels, as in `concern_scorer`. Default:
-            every error costs 1 and is dangerous.
+        concern: The costs of errors and referrals. Its classes are those of the labels, as in `concern_scorer`.
+            Default: every error costs 1 and is dangerous.
         limits: The limits to guarantee: one `Limit`, or several.
         calibration: As in `DecisionRule`.
-        held_out: The size of the hold-out set for the rule: a share or number of samples, or of clusters.
-        refer_value: The return value of `predict` for a referral, of the type of the labels. Default: ``"refer"`` for
-            text, and for numbers -1, or the lowest label minus 1 if that is lower.
-        random_state: The seed of the splits. Fix it in advance: choosing the best of several voids the guarantee.
+        held_out: The size of the hold-out set for the rule: a share or number of samples, or of clusters if given.
+        refer_value: The return value of `predict` for a referral: text if labels are text, else a number. Default:
+            ``"refer"`` for text; for numbers, the lower one of -1 and the lowest label minus 1.
+        random_state: The seed of the splits. Fix it in advance: a choice among several voids the guarantee.
 
     Attributes:
         classes_ (ndarray): The labels, sorted, ``(C,)``.
@@ -109,14 +109,14 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Train the classifier and fit the rule.
 
         Args:
-            X: Samples.
-            y: Their labels, ``(N,)``.
-            clusters: ``(N,)`` cluster names (the patient, for example). The samples of a cluster either all train the
-                classifier or all fit the rule. These are the ``groups`` of scikit-learn's splitters.
+            X: The samples.
+            y: The labels of the samples, ``(N,)``.
+            clusters: ``(N,)`` names of clusters, for example the patient of each sample. The samples of a cluster
+                either all train the classifier or all fit the rule. Scikit-learn's splitters call them ``groups``.
             groups: ``(N,)`` group names by column, for limits ``by`` a column: a mapping or a pandas DataFrame.
 
         Raises:
-            ValueError: If the labels or the settings break a rule above, or as `DecisionRule.fit`.
+            ValueError: If the labels or the settings break a rule above, and in the cases of `DecisionRule.fit`.
         """
         X, y = validate_data(self, X, y, skip_check_array=True)  # noqa: N806
         check_classification_targets(y)
@@ -142,7 +142,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return for each sample ``(N,)`` a class, the name of a coarse answer, or ``refer_value_``."""
+        """Return the decision for each sample, ``(N,)``: a class, the name of a coarse answer, or ``refer_value_``."""
         check_is_fitted(self)
         answers = [answer for answer, _ in self.rule_.concern.answers]
         labels = np.append(self.classes_[np.argsort(self._place)], [*answers, self.refer_value_])
@@ -161,7 +161,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return tags
 
     def _set_classes(self) -> ConcernSpec:
-        """Validate the labels; set the index of each class in the concern and the value of referrals."""
+        """Validate the labels, set each class's index in the concern and the value of referrals; return the concern."""
         labels = self.classes_.tolist()
         if len(labels) < 2:
             raise ValueError(f"y must have at least two classes, but has one class, {quoted(labels)}.")
@@ -192,13 +192,13 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Return the indices of the samples that train the classifier, and of those that fit the rule."""
         if isinstance(self.estimator, FrozenEstimator):
             return np.arange(len(y)), np.arange(len(y))
-        # Not stratified: hold-out samples must be drawn like new ones.
+        # The split is not stratified: hold-out samples must be a random sample, like new ones.
         part = ShuffleSplit if clusters is None else GroupShuffleSplit
         train, held_out = next(part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters))
         return train, held_out
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
-        """Return the log probabilities of the classifier in the order of the concern, float64: (N, C)."""
+        """Return the log-probabilities of the classifier in the class order of the concern: (N, C), float64."""
         probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
         seen = self.estimator_.classes_
         if not np.isin(seen, self.classes_).all():

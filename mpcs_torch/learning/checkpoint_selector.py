@@ -1,4 +1,4 @@
-"""Keep the checkpoints of the best epochs on disk, even if the process crashes."""
+"""`CheckpointSelector`: keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 import json
 import os
@@ -26,42 +26,42 @@ from mpcs_torch.learning.state_files import save_state
 from mpcs_torch.tables import Table
 
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
-"""The settings that the manifest records in addition to the rule, for `CheckpointSelector.open`."""
+"""The settings that the manifest records besides the rule, so that `CheckpointSelector.open` can restore them."""
 
 
 class CheckpointSelector:
-    """Save only the checkpoints of the best epochs in a folder; works in any training loop.
+    """Save only the checkpoints of the best epochs in a folder, in any training loop.
 
-    ``manifest.json`` in the folder records the metrics of all epochs. To resume, create a selector on the same folder
-    with ``resume=True``; to read the folder later, `open` it.
-    A checkpoint is written to a temporary file, flushed and recorded before others are deleted, so a process that dies
-    at any moment loses neither the best checkpoint nor the record. Files that are not in the manifest are not touched.
+    The file ``manifest.json`` in the folder records the metrics of all epochs. To resume, create a selector on the same
+    folder with ``resume=True``. To read the folder later, use `open`. A new checkpoint is written to a temporary file,
+    flushed and recorded before old ones are deleted. So a process that dies at any moment loses neither the best
+    checkpoint nor the record. Files that are not in the manifest are not touched.
 
     In a distributed run (``torch.distributed``), only rank 0 writes. The other ranks may call `update` with the same
-    values: they call ``state``, if it is a function, whenever rank 0 does, and agree on `best`. They see a checkpoint
-    file once rank 0 has written it.
+    values. They then agree with rank 0 on `best`, and if ``state`` is a function, they call it whenever rank 0 does.
+    They see a checkpoint file once rank 0 has written it.
 
     Args:
-        folder: The folder of the checkpoints, created if it does not exist; must be empty unless ``resume`` is set.
+        folder: The folder of the checkpoints. It is created if missing, and must be empty unless ``resume`` is set.
         rule: The rule that ranks the epochs.
-        top_k: The number of best epochs to keep.
+        top_k: The number of best epochs whose checkpoints are kept.
         keep_last: Whether to also keep the last epoch.
-        keep_every: Also keep every n-th epoch; 0 for none.
-        keep_best_by: Metrics whose best epochs are also kept, for comparison.
+        keep_every: n, to also keep the epochs whose number is a multiple of n; 0 for none.
+        keep_best_by: Metrics; the best epoch by each of them is also kept, for comparison.
         keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. Default: all that could
             still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
-            the epoch that the rule picks may be deleted (`explain` names it); `best` is the best one that has a file.
-        patience: The number of updates without a new `best` after which `should_stop` is true.
-        weights_only: Whether checkpoints can, and must, be loaded with ``weights_only=True``, which runs no code.
+            the epoch that the rule picks may be deleted (`explain` names it); `best` is the best epoch that has a file.
+        patience: The number of updates without a new `best` after which `should_stop` is True.
+        weights_only: Whether checkpoints must load, and are loaded, with ``weights_only=True``, which runs no code.
         resume: Whether to continue from the epochs in the folder, if it has any.
-        flush: Whether updates are flushed to disk, so that they survive a power failure.
+        flush: Whether each update is flushed to disk, to survive a power failure.
 
     Raises:
         FolderNotEmptyError: A FileExistsError, if the folder contains files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
         ValueError: If a number is too small, or a metric in ``keep_best_by`` has no direction.
-        FolderInUseError: From `update`, if a running process (or a forked child of it) holds the lock of the folder,
-            or, without ``resume``, if another selector has written there.
+        FolderInUseError: From `update`, if a running process or its forked child has locked the folder; without
+            ``resume``, also if another selector has written there.
 
     Example:
         >>> import tempfile, torch
@@ -103,15 +103,15 @@ class CheckpointSelector:
         self.keep_at_most, self.patience = keep_at_most, patience
         self.weights_only = weights_only
         self.epochs: list[SavedEpoch] = []
-        """In the order of the updates."""
+        """All recorded epochs, in the order of the updates."""
         self._resumes, self._has_lock = resume, False
-        """The folder is locked on the first update."""
+        """Whether this selector has locked the folder, which it does on the first update."""
         self._is_writing = False
-        """Whether an update is in progress or was interrupted: then only the folder shows how far it got."""
+        """Whether an update is in progress or was interrupted; if so, only the folder shows how far the update got."""
         self._garbage: list[SavedEpoch] = []
         """Epochs whose checkpoints are still to be deleted."""
         self._size = 0
-        """Bytes of the manifest up to its last complete line."""
+        """The size of the manifest in bytes, up to its last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         if files and not resume and not _is_follower():
@@ -126,17 +126,17 @@ class CheckpointSelector:
 
     @classmethod
     def open(cls, folder: str | Path, **settings: Any) -> Self:
-        """Open the folder of an earlier run, with the rule and the settings in its manifest.
+        """Open the folder of an earlier run, with the rule and the settings that its manifest records.
 
-        ``weights_only`` is not read from the manifest, because a folder must not decide that loading may run code.
+        ``weights_only`` is not read from the manifest, because a folder from elsewhere must not enable code on loading.
 
         Args:
             folder: The folder.
-            **settings: Constructor arguments to override.
+            **settings: Constructor arguments that replace recorded settings.
 
         Raises:
             FileNotFoundError: If the folder has no manifest.
-            ManifestError: If it cannot be read.
+            ManifestError: If the manifest cannot be read.
         """
         path = Path(folder) / manifest.NAME
         if not path.exists():
@@ -164,31 +164,31 @@ class CheckpointSelector:
 
     @property
     def best_path(self) -> Path | None:
-        """Return the file of the best epoch; on ranks that do not write, once rank 0 has written it."""
+        """Return the checkpoint file of the best epoch; None if there is none, or rank 0 has not written it yet."""
         best = self._on_disk().best
         return None if best is None or best.file is None else self.folder / best.file
 
     @property
     def last_epoch(self) -> int | None:
-        """Return the number of the last epoch, after which a resumed loop continues; None before the first."""
+        """Return the number of the last epoch, after which a resumed loop continues; None if there is none."""
         return self.epochs[-1].number if self.epochs else None
 
     @property
     def should_stop(self) -> bool:
-        """Return whether the last ``patience`` updates left `best` unchanged; the count survives a resume."""
+        """Return whether the last ``patience`` updates left `best` unchanged, including those before a resume."""
         return self.patience is not None and self._contenders.epochs_since_pick >= self.patience
 
     def update(
         self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
     ) -> None:
-        """Record an epoch, and save its state if the rule keeps it.
+        """Record an epoch, and save its state if the selector keeps this epoch.
 
         Args:
-            state: An object that `torch.save` writes and ``weights_only=True`` loads, or a function that returns one,
-                called only if the state is saved. For sharded models, pass a function that gathers the state,
-                ``get_model_state_dict`` with ``full_state_dict=True`` for example, and call `update` on every rank.
+            state: An object that `torch.save` can write and ``weights_only=True`` can load, or a function that returns
+                such an object, called only if the state is saved. For sharded models, pass a function that gathers the
+                state (such as ``get_model_state_dict`` with ``full_state_dict=True``), and call `update` on every rank.
             epoch: The epoch number, an integer of any library. Repeating an epoch with the same values after a restart
-                changes nothing, unless its checkpoint was lost; with other values it is a second candidate.
+                changes nothing, unless its checkpoint was lost; with other values, it is a second candidate.
             **values: The metrics of the epoch, at least those of the rule: scalars of any library. NaN is allowed and
                 never wins.
 
@@ -226,7 +226,7 @@ class CheckpointSelector:
         self._is_writing = False
 
     def load_best(self, map_location: Any = "cpu") -> Any:
-        """Load the best intact checkpoint, without running code unless ``weights_only`` is off.
+        """Load the best checkpoint that is intact; this runs no code unless ``weights_only`` is False.
 
         If a file is damaged or missing, warn and load the next best checkpoint.
 
@@ -242,10 +242,10 @@ class CheckpointSelector:
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of one epoch as `load_best` does; the latest, if several have this number.
+        """Load the checkpoint of epoch number ``epoch``, the latest if there are several, as `load_best` does.
 
         Raises:
-            FileNotFoundError: If the epoch was not kept, or its file is damaged.
+            FileNotFoundError: If the checkpoint was not kept, or its file is damaged.
         """
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
@@ -256,14 +256,14 @@ class CheckpointSelector:
         return torch.load(self.folder / name, map_location=map_location, weights_only=self.weights_only)
 
     def explain(self) -> Table:
-        """Return a table of the epoch that the rule picks and the epoch that each metric alone would pick.
+        """Return a table with the epoch that the rule picks, and the epoch that each metric alone would pick.
 
         If the checkpoint of the picked epoch is gone, the table also lists the best epoch with a checkpoint.
         """
         return explain(self.rule, self.epochs, best=self.best)
 
     def _on_disk(self) -> Self:
-        """Return this selector; on ranks that do not write, a copy refreshed from the manifest."""
+        """Return this selector on the rank that writes; on other ranks, a copy refreshed from the manifest."""
         if not _is_follower():
             return self
         reader = copy(self)
@@ -274,7 +274,7 @@ class CheckpointSelector:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
 
     def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the places of the epochs whose checkpoints are kept, except every n-th."""
+        """Return the indices of the epochs whose checkpoints are kept, without those of ``keep_every``."""
         return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
 
     @property
@@ -282,9 +282,9 @@ class CheckpointSelector:
         return self._keepers[0]
 
     def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
-        """Return the contenders of the rule and of each metric in ``keep_best_by`` after adding these epochs in order.
+        """Return the contenders of the rule and of each metric in ``keep_best_by``, after adding ``epochs`` in order.
 
-        Epochs with lost checkpoints do not compete, except those at the restored places.
+        Epochs whose checkpoints are lost do not compete, except those whose index is in ``restored``.
         """
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
@@ -294,10 +294,10 @@ class CheckpointSelector:
         return keepers
 
     def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
-        """Replace the epochs; the checkpoints at the lost places are missing or damaged."""
+        """Replace the recorded epochs. Checkpoints of epochs whose index is in ``lost`` are missing or damaged."""
         self.epochs, self._lost = epochs, set(lost)
         self._recorded: dict[object, list[int]] = {}
-        """The places of recorded epochs that this process has not repeated yet, by key."""
+        """The indices of recorded epochs that this process has not repeated yet, by the key of the epoch."""
         for place, epoch in enumerate(epochs):
             self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
@@ -306,7 +306,7 @@ class CheckpointSelector:
     def _commit(
         self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
     ) -> None:
-        """Apply an update that is on disk to this object in one step, so that an interrupt sees all of it or none."""
+        """Apply an update that is already on disk to this object in one step, so that an interrupt cannot split it."""
         epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
@@ -340,7 +340,7 @@ class CheckpointSelector:
                     os.truncate(self.folder / manifest.NAME, size)
                 if temporary is not None:
                     temporary.unlink(missing_ok=True)
-                    (self.folder / str(entry.file)).unlink(missing_ok=True)  # its name was free
+                    (self.folder / str(entry.file)).unlink(missing_ok=True)  # no earlier file had this name
             if not isinstance(error, OSError):
                 raise
             message = f"cannot save the checkpoint of epoch {entry.number}; earlier checkpoints are kept"
@@ -357,7 +357,7 @@ class CheckpointSelector:
         return {name: getattr(self, name) for name in SETTINGS}
 
     def _stamp(self) -> tuple[int, int] | None:
-        """Return inode and size of the manifest, to detect writes by others; None without a manifest."""
+        """Return the inode and size of the manifest, to detect writes by other processes; None if there is none."""
         try:
             status = (self.folder / manifest.NAME).stat()
         except OSError:
@@ -370,7 +370,7 @@ class CheckpointSelector:
         self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
-        """Raise if the manifest was changed or removed since the given stamp."""
+        """Raise if the manifest was changed or removed since ``stamp`` was taken."""
         if self._stamp() == stamp:
             return
         if self._stamp() is None:
@@ -429,5 +429,5 @@ class CheckpointSelector:
 
 
 def _is_follower() -> bool:
-    """Return whether this is not rank 0, which writes."""
+    """Return whether this process is a rank other than 0, which must not write."""
     return distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0

@@ -1,15 +1,15 @@
-"""Choose a trained model and a decision factor: fewer harmful errors within an allowed loss of accuracy.
+"""Choose a trained model and a decision factor, for fewer harmful errors within an allowed loss of accuracy.
 
-Counts of rare errors on validation samples are noisier than the differences between models. So the model is chosen by
-a proper score of its calibrated probabilities, to which all samples contribute: the log score of the true class plus
-that of no harm. The effect of each decision factor is then estimated from the calibrated probabilities of that model.
-Counts only veto: an option that is significantly worse than the plain model by counts is not chosen.
+A decision factor is the cost of a harmless error relative to the worst error. Counts of rare errors are noisier than
+the differences between models. So the model is chosen by a score of its calibrated probabilities, to which all samples
+contribute: the log score of the true class plus that of no harm. The effect of each factor is also estimated from these
+probabilities. Counts only veto options that are significantly worse than the plain model.
 
-If samples may be referred, a limit on dangerous errors decides which. A small factor avoids dangerous errors at the
-cost of harmless ones, so fewer samples are referred. The limit holds for the chosen option only if the choice is made
-on other samples than the threshold, so it is made on the calibration samples of the rule. They are few, so they are
-resampled to the size of the threshold set: half of the time with their labels, which are noisy, and half of the time
-with labels sampled from the calibrated probabilities, which are not noisy but trust the model.
+If samples may be referred, a limit on dangerous errors decides which ones. A small factor avoids dangerous errors at
+the cost of harmless ones, so fewer samples are referred. The limit holds for the chosen option only if the option and
+the threshold are chosen on different samples. So the option is chosen on the calibration samples. They are few, so they
+are resampled to the size of the threshold set: half of the time with their labels, which are noisy, and half of the
+time with labels sampled from the calibrated probabilities, which are not noisy but trust the model.
 """
 
 import warnings
@@ -36,12 +36,12 @@ from mpcs_torch.learning.rule_fit import draw_calibration_units
 from mpcs_torch.learning.rule_limit import Limit
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
-"""The candidate costs of a harmless error in decisions; the worst error costs 1. With 1, the most probable class is the
-decision."""
+"""The candidate decision factors: the cost of a harmless error, if the worst error costs 1. With a factor of 1, the
+most probable class is the decision."""
 MIN_PROBABILITY = 1e-12
-"""Log scores clamp probabilities to this."""
+"""The lower bound to which log scores clamp probabilities."""
 RIGHT, HARM = 0, 1
-"""Indices of the two outcomes of a decision."""
+"""The indices of two outcomes of a decision: whether it is correct, and its harm."""
 
 
 class Option(NamedTuple):
@@ -53,25 +53,25 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """The options on validation samples, each relative to the plain model with the first factor."""
+    """The outcomes of O options on N validation samples, relative to a model with the first factor."""
 
     options: tuple[Option, ...]
     counted: Tensor
-    """``(O, 2, N)``: the change in correct decisions and in harm, by labels."""
+    """``(O, 2, N)``: the change in correct decisions and in harm from the plain model, counted by labels."""
     estimated: Tensor
-    """``(O, 2, N)``: the expected change relative to the same model with the first factor, by its probabilities."""
+    """``(O, 2, N)``: the expected change from the same model with the first factor, by the model's probabilities."""
     scores: Tensor
-    """``(M, N)``: the log score of each model, in nats; lower is better."""
+    """``(M, N)``: the log score of each of M models, in nats; lower is better."""
 
     @classmethod
     def of_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
-        """Compare models by `calibrated` probabilities (N, C) on the same samples, the plain model first.
+        """Compare models by `calibrated` probabilities (N, C) on the same samples; the plain model comes first.
 
-        The factors begin with 1. The harm (C, C) of each error, rows true classes, is in [0, 1], for example 1 for
-        dangerous errors and 0 otherwise. If 0 is the only factor, it may be the costs of a concern with a referral,
-        (C, C + A + 1), at most 1.
+        ``factors`` begin with 1. ``harm`` (C, C), rows true classes, is the harm of each error in [0, 1], for example 1
+        for dangerous errors and 0 otherwise. If 0 is the only factor, ``harm`` may be the costs of a concern with a
+        referral, (C, C + A + 1), divided so that they are at most 1.
         """
         harm = harm.double()
         plain = decide(probs[0], harm, factors[0])
@@ -88,19 +88,19 @@ class Options:
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
     def estimates(self) -> list[list[float]]:
-        """Estimate the gain in accuracy and the change in harm by the factor of each option."""
+        """Return the expected gain in accuracy and change in harm that the factor of each option causes."""
         return self.estimated.mean(dim=2).tolist()
 
     def ranking(self) -> list[int]:
-        """Return the models, best score first."""
+        """Return the indices of the models, best log score first."""
         return self.scores.mean(dim=1).argsort(stable=True).tolist()
 
     def choose(self, max_accuracy_loss: float, clusters: Tensor | None = None) -> int:
         """Return the index of the least harmful admissible option of the best model.
 
         An option is admissible if its expected loss of accuracy, a share of samples, is allowed and counts do not show
-        it to be worse than the plain model. If a model has none, try the next best one; the plain model always has one.
-        Clusters are codes (N,) of samples that are not independent.
+        it to be worse than the plain model. If a model has no such option, the next best model is tried; the plain
+        model always has one. ``clusters`` (N,) are codes; samples in a cluster are not independent.
         """
         estimates = self.estimates()
         for model in self.ranking():
@@ -112,7 +112,7 @@ class Options:
         raise AssertionError("the plain model with a factor of 1 is always admissible")
 
     def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
-        """Return whether counts show that an option loses more accuracy than allowed, or does more harm."""
+        """Return whether counts show that an option loses too much accuracy, or does more harm than the plain model."""
         right, harm = (mean_change(self.counted[place, part], clusters) for part in (RIGHT, HARM))
         return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
 
@@ -123,17 +123,17 @@ def mean_change(change: Tensor, clusters: Tensor | None) -> Mean:
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
-    """Decide (N,) by probabilities (N, C); a harmless error costs the factor, the worst error 1."""
+    """Return the cheapest decisions (N,) by ``probs`` (N, C). A harmless error costs ``factor``, the worst 1."""
     return least_risk(probs, softened(harm, factor))
 
 
 def softened(harm: Tensor, factor: float) -> Tensor:
-    """Return the costs (C, C) of decisions with a factor, from the harm of errors in [0, 1]."""
+    """Return the costs (C, C) of decisions: ``harm``, in [0, 1], rescaled so that a harmless error costs ``factor``."""
     return (factor + (1 - factor) * harm).fill_diagonal_(0)
 
 
 def harm_of(concern: ConcernSpec) -> Tensor:
-    """Return the harm of each error, float64 (C, C): its weight divided by the highest; 0 for released pairs."""
+    """Return the harm of each error, (C, C): its weight over the highest; without weights, 1 if dangerous, else 0."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
     weights = concern.matrix().fill_diagonal_(0)
@@ -141,7 +141,7 @@ def harm_of(concern: ConcernSpec) -> Tensor:
 
 
 def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
-    """Return the concern with the costs of a factor and the same dangerous errors; None changes nothing."""
+    """Return the concern with costs by ``factor`` and the same dangerous errors; with None, return it unchanged."""
     if factor is None:
         return concern
     pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
@@ -155,7 +155,7 @@ def _outcomes(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
 
 
 def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
-    """Return the sum of two log scores (N,): of the true class, and of the expected absence of harm."""
+    """Return -log p(true class) - log(1 - expected harm) of each sample: (N,), in nats."""
     unharmed = 1 - (probs * harm[target, : probs.shape[1]]).sum(dim=1)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
     return -right.clamp(min=MIN_PROBABILITY).log() - unharmed.clamp(min=MIN_PROBABILITY).log()
@@ -168,21 +168,21 @@ def _expected_outcomes(decision: Tensor, probs: Tensor, harm: Tensor) -> Tensor:
 
 
 def calibration_for(harm: Tensor) -> ScalingMethod:
-    """Return the calibration method for models trained with margins for the harm of errors (C, C).
+    """Return the calibration method for models trained with margins in proportion to ``harm`` (C, C).
 
-    Margins for asymmetric harm shift the class odds. A temperature cannot undo that, so the estimates would miss the
-    loss of accuracy.
+    Margins for asymmetric harm shift the class odds. A temperature cannot undo this shift, so estimates of the loss of
+    accuracy would be wrong.
     """
     return "temperature" if torch.equal(harm, harm.T) else "vector"
 
 
 def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperature") -> Tensor:
-    """Return cross-calibrated probabilities (N, C): each fold is calibrated on the others."""
+    """Return cross-calibrated probabilities (N, C): each of five folds is calibrated on the other four."""
     order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
     logits = logits.double()
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)  # a fold without errors stays as it is
+        warnings.simplefilter("ignore", CalibrationWarning)  # a fold whose fit has no finite optimum stays uncalibrated
         for fold in order.tensor_split(5):
             is_fit = torch.ones(len(target), dtype=torch.bool)
             is_fit[fold] = False
@@ -194,9 +194,9 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperat
 
 
 REFERRING_FACTORS = (None, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02)
-"""The candidate costs of a harmless error; the worst error costs 1. None: the costs of the concern."""
+"""The candidate factors if samples may be referred. None stands for the costs of the concern."""
 MIN_RESAMPLED = 3000
-"""Fits are repeated until this many samples are drawn, but at most `MAX_FITS` times."""
+"""The number of samples or clusters to draw over all repeated fits; there are at most `MAX_FITS` fits."""
 MAX_FITS = 5
 
 
@@ -210,7 +210,7 @@ class ReferralOption(NamedTuple):
     dangerous: float
     """Dangerous errors per sample."""
     cost: float
-    """The cost per sample by the concern; a referral without a price costs nothing."""
+    """The mean cost per sample, by the costs of the concern; a referral without a price costs nothing."""
     referred: float
     """The share of samples that are referred."""
 
@@ -225,11 +225,11 @@ def choose_referring(
     clusters: Groups | None = None,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[ReferralOption, list[ReferralOption]]:
-    """Return the option that refers fewest samples within the allowed loss of correct decisions, and all options.
+    """Return the option with the fewest referrals within the allowed loss of correct decisions, and all options.
 
-    Ties go to the option with most correct decisions. The first option is the plain model, whose logits (N, C) come
-    first, with the costs of the concern. With a cost of referral, or under limits on costs, no factor is tried. Labels
-    of samples that choose the thresholds of the rule, which has temperature scaling and the seed 0, are not read.
+    Ties go to the option with the most correct decisions. The plain model, whose logits (N, C) come first, is the first
+    option. If referrals have a cost, or a limit is on costs, no factor is tried. The rule uses temperature scaling and
+    seed 0. The labels of the samples that set its thresholds are not read here.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)
@@ -271,7 +271,7 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Fit a rule to resampled data; return its mean losses (4,) on all samples under class probabilities (N, C)."""
+    """Fit a rule; return its mean `losses_of` (4,) on all samples under the class probabilities ``truth`` (N, C)."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:
@@ -280,9 +280,9 @@ def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, 
 
 
 def losses_of(concern: ConcernSpec) -> Tensor:
-    """Return whether each decision is correct, is a dangerous error, its cost, and whether it is a referral.
+    """Return four values of decisions: whether correct, whether a dangerous error, the cost, and whether a referral.
 
-    float64 (4, C, C + A + 1). The last column, index -1, is the referral; without a price it costs nothing.
+    float64 (4, C, C + A + 1), by true class and decision. The last column, a referral, costs 0 if it has no price.
     """
     costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
     is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)

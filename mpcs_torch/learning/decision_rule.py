@@ -1,4 +1,4 @@
-"""`DecisionRule`: decide by cost or refer the sample, with guaranteed limits; save and load without running code."""
+"""`DecisionRule`: decide by cost or refer the sample, under guaranteed limits; its files load without running code."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 KIND = "mpcs_torch decision rule"
 """The value of the field ``kind`` in files."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
-"""Reasons for a decision or referral; ``IS_LIMITED + j`` if the risk is too high for limit j."""
+"""The codes of `Assessment.reason`; ``IS_LIMITED + j`` if the risk is too high for limit j."""
 
 
 class DecisionFileError(MpcsError, ValueError):
@@ -47,41 +47,41 @@ class AllReferredWarning(UserWarning):
 
 
 class UnfittedRuleWarning(UserWarning):
-    """A rule that needs a fit is used or saved before it."""
+    """A rule that needs `fit` is used or saved before `fit` was called."""
 
 
 class Assessment(NamedTuple):
-    """The decision for each sample; the best class with its risk and cost; and the reason if they differ."""
+    """The decision for each sample, the best class with its risk and cost, and the reason if the two differ."""
 
     decision: Tensor
     """(N,), int64: a class, C + a for coarse answer a of the concern, or -1 for a referral."""
     best: Tensor
     """(N,), int64: the class with the minimum expected cost."""
     risk: Tensor
-    """(N,): the estimated probability that the best class is a dangerous error; 0 where it cannot be one."""
+    """(N,): the estimated probability that the best class is a dangerous error; 0 where that is impossible."""
     cost: Tensor
-    """(N,): the expected cost of the best class, on the scale of the concern; sort reviews by it."""
+    """(N,): the expected cost of the best class, on the scale of the concern; use it to sort reviews."""
     reason: Tensor
-    """(N,), int64: 0 if the best class is the decision. Otherwise the reason: 1 if another answer costs less, 2 if the
-    logits are not finite, 3 + j if its risk is too high for limit j."""
+    """(N,), int64: 0 if the decision is the best class, 1 if another answer costs less, 2 if the logits are not finite,
+    3 + j if the risk of the best class is too high for limit j."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
 
 
 class DecisionRule(nn.Module):
-    """Decide for the class with the minimum expected cost, or abstain and refer the sample.
+    """Decide for the class with the minimum expected cost, or refer the sample to a person instead of deciding.
 
     `fit` calibrates the logits on validation samples. A sample is referred (-1) if a referral costs less than any
     answer (``ConcernSpec.refer``), or if the estimated risk is too high for a `Limit`. If the concern has coarse
-    answers, the decision is the cheapest answer with an acceptable risk. Limits hold for new samples whatever the
-    model, with at least their ``confidence`` over the draw of the validation samples; several limits hold jointly with
-    the lowest of their confidences. For this, a fifth of the validation samples fits the calibration, and the rest
-    chooses the thresholds.
+    answers (sets of classes), the decision is the cheapest answer with an acceptable risk. A limit holds for new
+    samples, whatever the model, with a probability of at least its ``confidence`` over random validation sets. Several
+    limits hold jointly with the lowest of their confidences. To guarantee this, a fifth of the validation samples fits
+    the calibration, and only the rest chooses the thresholds.
 
-    New samples must be exchangeable with the validation samples, which must be independent except within clusters, if
-    clusters are given. Nothing else may be chosen on them, not even the ``seed``. A limit on all or on decided samples
-    implies nothing about a rare class, and does not hold under other class frequencies than those of the fit.
+    New samples must be exchangeable with the validation samples. These must be independent, or come in independent
+    ``clusters``. No other choice may be made on them, not even of the ``seed``. A limit on all or on decided samples
+    says nothing about a rare class, and does not hold if class frequencies differ from those of the fit.
 
     Args:
         concern: The costs of errors and referrals, and which errors are dangerous.
@@ -89,13 +89,13 @@ class DecisionRule(nn.Module):
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
             whose softmax is already calibrated.
         priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
-            validation samples. Limits must then be on true classes. They hold even if the priors are wrong, as long as
-            the priors do not depend on the validation samples; expected costs are only as good as the priors.
-        seed: The seed that draws the calibration samples; the report shows it. Fix it in advance: with the best of 16
-            seeds, 13 % of fits to 500 samples exceeded a limit with confidence 95 %.
+            validation samples. Limits must then be on single true classes. They hold even if the priors are wrong, as
+            long as the priors do not depend on the validation samples. But wrong priors make expected costs wrong.
+        seed: The seed that draws the calibration samples; the report shows it. Fix it in advance. When we chose the
+            best of 16 seeds, 13 % of fits to 500 samples exceeded a limit that should hold with confidence 95 %.
 
     Raises:
-        ValueError: If a setting breaks its rule.
+        ValueError: If an argument breaks its rule above.
 
     Example:
         >>> import torch
@@ -117,12 +117,12 @@ class DecisionRule(nn.Module):
     dangerous: Tensor
     """``(C, C)``, float32: 1 for dangerous errors, rows true classes."""
     losses: Tensor
-    """``(J, C, C + A)``, float32: the loss of each answer (column) under each limit, at most 1."""
+    """``(J, C, C + A)``, float32: the loss of each answer (column) under each of J limits, scaled to a maximum of 1."""
     prior_ratio: Tensor
     """``(C,)``, float32: priors of the deployment divided by those of the validation samples."""
     thresholds: Tensor
-    """``(J,)``, float32: an answer is allowed if its estimated loss is below the threshold of each limit, or always 0
-    with a threshold >= 0. Before a fit, thresholds are -inf."""
+    """``(J,)``, float32. An answer is allowed if, under each limit, its estimated loss is below the threshold, or its
+    loss is 0 for all classes and the threshold is >= 0. Before a fit, thresholds are -inf."""
 
     def __init__(
         self,
@@ -162,9 +162,9 @@ class DecisionRule(nn.Module):
         self.report: RuleReport | None = None
         """The results of `fit`; None before."""
         self.is_fitted = False
-        """Whether `fit` was called, on this object or before it was saved."""
+        """Whether `fit` was called on this object, or on the rule that was saved and loaded as this object."""
         self.known_rows = torch.zeros(0, dtype=torch.int64)
-        """Hashes of rows of the fit, to detect them in later data."""
+        """The hashes of the logit rows used in `fit`, to detect these rows in later data."""
         costs = concern.costs()
         self.highest_cost = float(costs.max())
         losses = [limit.losses(concern) for limit in self.limits]
@@ -182,26 +182,26 @@ class DecisionRule(nn.Module):
         self.register_buffer("thresholds", torch.full((len(self.limits),), -torch.inf))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Decide for each row of logits (N, C): int64 (N,) class indices, C and above for coarse answers, -1 to refer.
+        """Decide for each row of logits (N, C): int64 (N,), a class, C + a for coarse answer a, or -1 to refer.
 
         Values are not validated: samples with NaN or +inf logits are referred.
         """
         return self.assess(preds).decision
 
     def assess(self, preds: Tensor) -> Assessment:
-        """Return the decision for logits (N, C), with the best class, its risk and cost, and the reason.
+        """Return the `Assessment` of logits (N, C): decisions, best classes with their risks and costs, and reasons.
 
         Raises:
             ValueError: If the shape of the logits is wrong.
 
         Warns:
-            UnfittedRuleWarning: If the rule has no limits, but a calibration or priors, and was not fitted.
+            UnfittedRuleWarning: If the rule was not fitted, and has a calibration or priors but no limits.
         """
         shape, classes = tuple(preds.shape), len(self.costs)
         require(len(shape) == 2 and shape[1] == classes, f"preds must have shape (N, {classes})", shape)
         self._warn_if_unfitted()
         (answers, is_worth), probs = self._choices(preds)
-        best = answers.amin(dim=1, keepdim=True)  # coarse answers have higher numbers than classes
+        best = answers.amin(dim=1, keepdim=True)  # coarse answers have higher indices than classes
         is_best = answers == best
         is_allowed, reason = is_worth, torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
@@ -222,14 +222,14 @@ class DecisionRule(nn.Module):
 
     def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
         """Return the candidate answers, cheapest first, and the class probabilities (N, C)."""
-        with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on precision
-            # Log-probabilities, because a constant added to the logits of a row has no meaning.
+        with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
+            # Use log-probabilities: adding a constant to the logits of a row must change nothing.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
             probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
             return cheapest(probs, self.costs.float()), probs
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
-        """Return the expected loss (N, K) of answers, summed row-wise, so that the batch size does not matter."""
+        """Return the expected loss of each answer, (N, K), summed row by row, so the batch size does not matter."""
         with torch.autocast(probs.device.type, enabled=False):
             return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
@@ -248,24 +248,24 @@ class DecisionRule(nn.Module):
         Args:
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
-            clusters: ``(N,)`` cluster names (the patient, for example): samples of a cluster are not independent.
-                Limits then hold over the samples of new clusters that are no larger than the largest here, or per
-                cluster (`Limit`) of any size. A fifth of the clusters fixes the bets of the test of a limit.
+            clusters: ``(N,)`` names of clusters, for example the patient of each sample. Samples of one cluster are not
+                independent. A limit then holds over all samples of new clusters no larger than the largest one here; or
+                per cluster (`Limit`), of any size. A fifth of the clusters sets the bets (parameters) of the tests.
             groups: ``(N,)`` group names by column, for limits ``by`` a column.
             weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept: its size
                 divided by the number kept (Horvitz and Thompson). Without weights, limits are on the kept samples.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above, or, an `UnattainableLimitError`, if there
-                are too few samples (of the class and group of the limit) or clusters to guarantee a limit; the message
-                has the lowest limit that they can guarantee and the number that is needed.
+            ValueError: If a shape, a dtype or a value breaks its rule above. As an `UnattainableLimitError`: if a limit
+                cannot be guaranteed with so few samples (of its class and group) or clusters. The message has the
+                lowest limit that they can guarantee, and the number needed for this limit.
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.
             ProbabilitiesWarning: If the logits look like probabilities.
             AllReferredWarning: If the limits allow no decision.
-            EvaluationWarning: E4, if a class that is dangerous to miss has no limit and fewer than 59 samples, or
-                clusters if given.
+            EvaluationWarning: E4, if a class that is dangerous to miss has no limit and fewer than 59 samples (or
+                clusters, if given).
         """
         preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
         columns = {limit.by for limit in self.limits if limit.by is not None}
@@ -284,7 +284,7 @@ class DecisionRule(nn.Module):
             self._fit(preds, target, codes, cluster_codes, weights)
         except BaseException:
             self.is_fitted = was_fitted
-            self.load_state_dict(before)  # never leave a rule whose limits are not guaranteed
+            self.load_state_dict(before)  # an error must not leave thresholds that guarantee nothing
             raise
         self.known_rows = known_rows(hash_rows(preds))
         self._warn_of_rare_classes(target, cluster_codes)
@@ -332,7 +332,7 @@ class DecisionRule(nn.Module):
         self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_split else None)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the indices of the calibration samples and of the threshold samples: all for both, unless needed."""
+        """Return the indices of calibration and of threshold samples; both are all samples unless a split is needed."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
         needs_split = self.calibration_method is not None or self.priors is not None or clusters is not None
         if not self.limits or not (needs_split or needs_path(self.limits, self.concern)):
@@ -364,7 +364,7 @@ class DecisionRule(nn.Module):
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Measure coverage, dangerous errors and cost on samples, at their class frequencies and at the priors.
+        """Measure coverage, dangerous errors and cost on samples, and at the priors if the rule has any.
 
         Arguments and errors are those of `fit`.
 
@@ -378,7 +378,7 @@ class DecisionRule(nn.Module):
         """Write the rule atomically to a file that `load` reads.
 
         Raises:
-            FileExistsError: If the file exists, unless ``overwrite``.
+            FileExistsError: If the file exists and ``overwrite`` is False.
         """
         self._warn_if_unfitted()
         if Path(path).exists() and not overwrite:
@@ -396,7 +396,7 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a rule that `save` wrote, with ``weights_only=True``, to the CPU.
+        """Load a rule that `save` wrote onto the CPU, with ``weights_only=True``, so that no code runs.
 
         Raises:
             DecisionFileError: If the file is not a decision rule or is damaged.
@@ -407,7 +407,7 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        """Restore a rule from the content of a file; refuse tensors much larger than the file, or invalid content."""
+        """Restore a rule from file content; raise if a tensor exceeds its stored data, or content is invalid."""
         classes, state, report = content["concern"]["classes"], content["state"], content["report"]
         check_whole_tensors([*state.values(), *content["settings"].values()])
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):

@@ -1,4 +1,4 @@
-"""Losses as modules: concern-weighted, generalized means and soft F1."""
+"""Losses as modules: losses weighted by a concern, generalized means, and soft F1."""
 
 from math import isfinite
 from typing import Any
@@ -35,7 +35,7 @@ from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, score_of, sof
 
 
 class _LossOfLogits(nn.CrossEntropyLoss):
-    """A `torch.nn.CrossEntropyLoss` with validated weights that are not saved in checkpoints."""
+    """A `torch.nn.CrossEntropyLoss` whose class weights are validated, and are not saved in checkpoints."""
 
     def __init__(self, num_classes: int | None, weight: Tensor | None, **settings: Any) -> None:
         super().__init__(check_class_weight(weight, num_classes), **settings)
@@ -50,10 +50,10 @@ class _LossOfLogits(nn.CrossEntropyLoss):
 
 
 class ConcernLoss(_LossOfLogits):
-    """`functional.concern_loss` as a module: the differentiable limit of MPCS; lower is better.
+    """Compute `functional.concern_loss`, the differentiable limit of MPCS, as a module; lower is better.
 
     Args:
-        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors matter equally.
+        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors have the same weight.
         concern_share: The share of the loss that penalizes wrong classes, from 0 (cross entropy) to 1; 1/2 is MPCS.
         weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
         ignore_index: The label of ignored samples.
@@ -100,22 +100,22 @@ class ConcernLoss(_LossOfLogits):
         self.concern_share = concern_share
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Compute the loss of logits (N, C, ...) or (C,) for labels (N, ...) or (), or for shares of classes."""
+        """Return the loss of logits (N, C, ...) or (C,) for class indices (N, ...) or (), or class probabilities."""
         batch = self._batch(logits, target, sample_weight, self.penalties)
         return checked_concern_loss(batch, self.penalties, self.concern_share)
 
 
 class SoftmaxMarginLoss(_LossOfLogits):
-    """`functional.softmax_margin_loss` as a module: cross entropy with concern-dependent margins; lower is better.
+    """Compute `functional.softmax_margin_loss`, cross entropy with margins by concern, as a module; lower is better.
 
     The more an error matters, the larger the margin by which the true class must win.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
-        margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy. It is stored as ``full_margin``, and
-            `MarginRamp` scales it by ``margin_share``. The attribute ``margin`` is their product; assigning to it sets
-            ``full_margin``.
-        weight: As in `ConcernLoss`, as are ``ignore_index``, ``label_smoothing`` and ``reduction``.
+        margin: The margin in nats for a weight of 1, >= 0; with 0, the loss is cross entropy. It is stored as
+            ``full_margin``, and `MarginRamp` sets ``margin_share``. The attribute ``margin`` is the product of the two;
+            assigning to ``margin`` sets ``full_margin``.
+        weight: As in `ConcernLoss`; so are ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
@@ -133,7 +133,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
     costs: Tensor
     full_margin: float
     margin_share: float
-    """The current share of the full margin, from 0 to 1."""
+    """The share of the full margin that applies now, from 0 to 1."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
 
     @property
     def margin(self) -> float:
-        """The current margin, in nats for a concern of 1."""
+        """The current margin in nats, for an error of weight 1."""
         return self.full_margin * self.margin_share
 
     @margin.setter
@@ -168,7 +168,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Compute the loss of logits (N, C, ...) or (C,) for labels (N, ...) or (), or for shares of classes."""
+        """Return the loss of logits (N, C, ...) or (C,) for class indices (N, ...) or (), or class probabilities."""
         batch = self._batch(logits, target, sample_weight, self.costs)
         return checked_softmax_margin_loss(batch, self.costs, self.margin)
 
@@ -176,14 +176,14 @@ class SoftmaxMarginLoss(_LossOfLogits):
 class MarginRamp:
     """Raise the margin of a `SoftmaxMarginLoss` linearly from 0 to its full value during training.
 
-    The loss keeps its full margin, so a new ramp, for another seed or in a notebook, starts from 0 again. The full
-    margin from the first step costs more accuracy (``python -m examples.benchmark``).
+    The ``full_margin`` of the loss does not change, so a new ramp on the same loss starts from 0 again. Training with
+    the full margin from the first step costs more accuracy (``python -m examples.benchmark``).
 
     Args:
-        loss: The loss, whose ``margin_share`` is set; its ``full_margin`` does not change.
+        loss: The loss, of which the ramp sets the ``margin_share``.
         steps: The total number of calls of `step`: epochs or optimizer steps.
         begin: The share of the steps after which the margin starts to rise.
-        end: The share of the steps after which it reaches its full value.
+        end: The share of the steps after which the margin reaches its full value.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -207,11 +207,11 @@ class MarginRamp:
         self.load_state_dict({"step": 0})
 
     def step(self) -> None:
-        """Advance one step and set the margin."""
+        """Count one more step, and set the margin of the loss."""
         self.load_state_dict({"step": self._step + 1})
 
     def state_dict(self) -> dict[str, int]:
-        """Return the number of steps taken."""
+        """Return the number of steps so far."""
         return {"step": self._step}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
@@ -226,7 +226,7 @@ def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
 
 
 class ConcernLossScale:
-    """Multiply the loss of each batch by a score, as the paper did with the MPCS of the training set.
+    """Multiply the loss of each batch by a score. In the paper, this score is the MPCS of the training set.
 
     Use it only to reproduce the paper: over 20 seeds (`mpcs reproduce figure6`), training with it makes 1.7 % more
     dangerous errors than training without. `SoftmaxMarginLoss` reduces them (`python -m examples.benchmark`).
@@ -244,7 +244,7 @@ class ConcernLossScale:
         self.score = 1.0
 
     def update(self, score: float | Tensor) -> None:
-        """Set the score, a finite number >= 0; it starts at 1.
+        """Set the score, a finite number >= 0. Before the first update, the score is 1.
 
         Raises:
             ValueError: If the score is negative or not finite; the score is then unchanged.
@@ -267,10 +267,10 @@ class ConcernLossScale:
 
 
 class GeneralizedMeanLoss(_LossOfLogits):
-    """`functional.generalized_mean_loss` as a module: -log of the mean of a batch; in nats, lower is better.
+    """Compute `functional.generalized_mean_loss`, -log of a mean probability, as a module; in nats, lower is better.
 
     Args:
-        power: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness.
+        power: The power of the mean: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness.
         weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
         ignore_index: The label of ignored samples.
 
@@ -291,22 +291,22 @@ class GeneralizedMeanLoss(_LossOfLogits):
         self.power = power
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Compute the loss of logits (N, C, ...) or (C,) for labels (N, ...) or (), or for shares of classes."""
+        """Return the loss of logits (N, C, ...) or (C,) for class indices (N, ...) or (), or class probabilities."""
         return checked_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
 
 
 class SoftF1Loss(nn.Module):
-    """Compute 1 minus `functional.soft_f1` of a batch; in [0, 1], lower is better.
+    """Compute 1 minus the `functional.soft_f1` of a batch; in [0, 1], lower is better.
 
     F1 is a ratio of sums over the batch. ``"macro"`` is noisy on small batches, because some classes may be missing.
 
     Args:
         average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
-        from_logits: Whether scores are logits rather than probabilities; never guessed.
-        multilabel: Whether several classes may be true at once: probabilities are then the sigmoid of each logit, as
-            for scores ``(N,)``, instead of the softmax over classes.
-        weight: ``(C,)`` weights >= 0 of the classes in the sums (``"micro"``, ``"weighted"``) or in the mean
-            (``"macro"``).
+        from_logits: Whether the input is logits rather than probabilities; it is never guessed.
+        multilabel: Whether several classes may be true at once. If so, probabilities are the sigmoid of each logit, as
+            they always are for logits ``(N,)``, instead of the softmax over classes.
+        weight: ``(C,)`` weights >= 0 of the classes, in the sums over classes (``"micro"``, ``"weighted"``) or in the
+            mean over classes (``"macro"``).
         ignore_index: The label of ignored samples.
 
     Raises:
@@ -353,9 +353,9 @@ class SoftF1Loss(nn.Module):
 
         Args:
             logits: ``(N,)``, ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
-            target: Labels in [0, 1] of that shape; or integer class indices ``(N,)`` or ``(N, ...)``.
+            target: Labels in [0, 1] with the shape of ``logits``, or integer class indices ``(N,)`` or ``(N, ...)``.
             sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of samples. Default: 1.
-            ignore: Bool, of the shape of ``logits``: True for elements to ignore.
+            ignore: A bool tensor with the shape of ``logits``: True for elements to ignore.
         """
         if not logits.is_floating_point():
             raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
@@ -392,7 +392,7 @@ class SoftF1Loss(nn.Module):
         return scores.softmax(dim=1)
 
     def _indicators(self, scores: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Convert class indices (N, ...) to labels (N, C, ...), and return the ignored elements."""
+        """Return class indices (N, ...) as one-hot labels (N, C, ...), and the elements to ignore."""
         check_target(target, scores.shape[:1] + scores.shape[2:])
         labels = target.long().unsqueeze(1)
         check_labels(labels, scores.shape[1], self.ignore_index)

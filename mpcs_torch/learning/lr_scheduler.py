@@ -1,4 +1,4 @@
-"""A learning-rate scheduler driven by a score."""
+"""`MPCSLR`, a scheduler that scales the learning rate with an evaluation score."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -16,16 +16,16 @@ from mpcs_torch.errors import MpcsError, require
 
 
 class RepeatedStepError(MpcsError, RuntimeError):
-    """A scheduler would be stepped more than once with the same score."""
+    """A scheduler would be stepped more than once for one score."""
 
 
 SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "multiply", "min_lrs")
 PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
-"""The state besides the settings; the base rates are ``initial_lr`` in the optimizer's state."""
+"""The saved attributes besides the settings; the base rates (``initial_lr``) are in the optimizer's state."""
 
 
 class MPCSLR(ReduceLROnPlateau):
-    r"""Scale the learning rate with a score where lower is better, such as MPCS.
+    r"""Scale the learning rate with an evaluation score for which lower is better, such as MPCS.
 
     .. math::
         \eta = \max\bigl(\eta_0 \cdot f,\ \min(\eta_0, \eta_{\min})\bigr), \quad
@@ -35,30 +35,30 @@ class MPCSLR(ReduceLROnPlateau):
     steps so far and the number :math:`w` of warmup steps. Call ``scheduler.step(score)`` after each evaluation. In a
     distributed run, call it on every rank: all ranks use the score of rank 0.
 
-    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``, shared by all torch schedulers: the rate of
-    the group when its first scheduler was created, or when the group was added. With ``multiply=True``, it is the
-    current rate of the group at each optimizer step, so warmup, cosine and manually set rates stay in effect.
+    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``, which all torch schedulers share: the rate
+    of the group when its first scheduler was created, or when the group was added. With ``multiply=True``, the base
+    rate is instead the current rate of the group at each optimizer step, so other schedules stay in effect.
 
-    It subclasses `ReduceLROnPlateau` because frameworks pass a metric only to schedulers of that class. `SequentialLR`
-    and `ChainedScheduler` refuse any such scheduler: step it separately. Accelerate steps a prepared scheduler once for
-    each process: do not prepare it, but call ``accelerator.register_for_checkpointing``, or pass
+    This class is a subclass of `ReduceLROnPlateau` because frameworks pass a metric only to such schedulers.
+    `SequentialLR` and `ChainedScheduler` refuse them: call `step` separately. Accelerate steps a prepared scheduler
+    once for each process. So do not prepare it, but call ``accelerator.register_for_checkpointing``, or pass
     ``step_scheduler_with_optimizer=False`` to the `Accelerator`.
 
     Args:
         optimizer: The optimizer.
-        power: a >= 0; 1 is the paper's proposal, 0 disables everything except the warmup.
+        power: a >= 0. The paper proposes 1; 0 disables everything except the warmup.
         reference: :math:`s_0 > 0`. Default: the first score.
         lowest: l >= 0, the lower bound of the factor.
         highest: h, the upper bound of the factor.
-        smoothing: The weight of past scores in the exponential moving average, from 0 (no smoothing) to below 1.
-        warmup_steps: w; the warmup starts before the first step.
-        min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or one for each parameter
-            group, as in `ReduceLROnPlateau`. It never raises a rate above its base, and is 0 for groups added later
-            than a list.
-        multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Then
-            ``optimizer.param_groups`` has the rates of the others, and ``get_last_lr()`` returns the product.
-        last_epoch: The number of steps of an earlier scheduler of the same optimizer, minus 1, as in torch's
-            schedulers; skorch passes it.
+        smoothing: The weight of past scores in an exponential moving average, at least 0 (no smoothing) and below 1.
+        warmup_steps: w; the warmup starts when the scheduler is created, before its first step.
+        min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
+            parameter group, as in `ReduceLROnPlateau`. It never raises a rate above its base rate. With a list, it is 0
+            for groups added later.
+        multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Between
+            steps, ``optimizer.param_groups`` has the rates of the others; ``get_last_lr()`` returns the products.
+        last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1, as in torch's
+            schedulers; skorch passes this argument.
 
     Attributes:
         factor: The current factor f.
@@ -67,8 +67,8 @@ class MPCSLR(ReduceLROnPlateau):
 
     Raises:
         ValueError: If a setting is outside its range.
-        RepeatedStepError: From ``step`` if Accelerate prepared the scheduler and would repeat the step in each of
-            several processes.
+        RepeatedStepError: From ``step``, if Accelerate prepared the scheduler and would repeat the step once for each
+            of several processes.
 
     In our trials on MNIST, no variant made fewer dangerous errors than a cosine schedule with warmup. Use it if the
     number of steps is not known in advance; ``examples/benchmark`` compares plateau rules by MPCS, loss and accuracy.
@@ -120,12 +120,12 @@ class MPCSLR(ReduceLROnPlateau):
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
         self._has_set, self._warned = False, set[str]()
         self._unscaled_rates: list[float] = []
-        """The rates set by other schedulers, saved during an optimizer step."""
+        """The rates that other schedulers set, saved while an optimizer step uses scaled rates."""
         self._attach()
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
-        """Set the learning rate from the score of an evaluation; a score that is not finite leaves it unchanged."""
+        """Set the learning rate by the score ``metrics`` of an evaluation, unless the score is not finite."""
         score = self._score_of_first_rank(float(metrics))
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
@@ -152,16 +152,16 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
-        """The ``initial_lr`` of each parameter group; a group without one gets its current rate as such."""
+        """The ``initial_lr`` of each parameter group; in a group that has none, it is set to the current rate."""
         return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
     @property
     def total_steps(self) -> int:
-        """Refuse repeated steps: only Accelerate reads this attribute, before it steps once for each process.
+        """Raise to prevent repeated steps: Accelerate reads this attribute before it steps once per process.
 
         Raises:
             RepeatedStepError: If there are several processes.
-            AttributeError: Otherwise, because a metric-driven scheduler has no total.
+            AttributeError: Otherwise, because a scheduler driven by a metric has no total number of steps.
         """
         if _has_other_ranks():
             raise RepeatedStepError(
@@ -171,17 +171,17 @@ class MPCSLR(ReduceLROnPlateau):
         raise AttributeError("total_steps")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return settings and progress as plain values."""
+        """Return the settings and the progress as plain values."""
         return {name: getattr(self, name) for name in (*SETTINGS, *PROGRESS)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a saved state; groups added since keep their rates until the next step.
+        """Restore a saved state. Parameter groups added after it was saved keep their rates until the next step.
 
-        If this is the first scheduler of an optimizer whose state was not loaded, also set the saved rates; the base
-        rates are part of the optimizer's state.
+        If this is the first scheduler of the optimizer, and the optimizer's state was not loaded, also set the saved
+        rates. The base rates are part of the optimizer's state.
 
         Raises:
-            ValueError: If it is not the state of an `MPCSLR`, or has more parameter groups than the optimizer.
+            ValueError: If the state is not from an `MPCSLR`, or has more parameter groups than the optimizer.
         """
         names, groups = (*SETTINGS, *PROGRESS), self.optimizer.param_groups
         missing = [name for name in names if name not in state_dict]
@@ -208,7 +208,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._attach()  # a copied optimizer has no hooks
 
     def _set_factor(self, factor: float) -> None:
-        """Apply a factor of the score, multiplied by that of the warmup."""
+        """Scale the rates by ``factor``, which comes from the score, times the factor of the warmup."""
         if self.last_epoch < self.warmup_steps:
             warmup = (self.last_epoch + 1) / (self.warmup_steps + 1)
             factor *= warmup
@@ -219,18 +219,18 @@ class MPCSLR(ReduceLROnPlateau):
             self._last_lr = [*self._products(map(_rate, groups))]
             return
         bases = self.base_lrs
-        if factor != 1 or self.score is not None:  # a new scheduler does not touch the warmup of another
+        if factor != 1 or self.score is not None:  # a new scheduler leaves the warmup of another one alone
             for group, lr in zip(groups, self._products(bases), strict=True):
                 _set_rate(group, lr)
         self._last_lr = [_rate(group) for group in groups]
 
     def _products(self, bases: Iterable[float]) -> list[float]:
-        """Return the scaled rate of each group, bounded below."""
+        """Return ``factor`` times the base rate of each group, bounded below by ``min_lr``."""
         limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """Hook into the optimizer's steps, replacing an earlier scheduler of this class, or detach from them."""
+        """With ``multiply``, hook into the optimizer's steps and replace an earlier `MPCSLR`; else detach."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
             optimizer.register_step_pre_hook(_before_step)
@@ -252,7 +252,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._unscaled_rates = []
 
     def _warn_of_overwritten_rates(self) -> None:
-        """Warn once if a rate that was set elsewhere since the last step is overwritten."""
+        """Warn once if this step overwrites a rate that other code has set since the last step."""
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
             if self._has_set and not self.multiply and _rate(group) != lr:
                 changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
@@ -277,7 +277,7 @@ class MPCSLR(ReduceLROnPlateau):
 
 
 SCHEDULER = "_mpcs_lr"
-"""The optimizer attribute that refers to the scheduler that multiplies its rates."""
+"""The name of an optimizer's attribute for the scheduler that multiplies the optimizer's rates."""
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:
@@ -297,7 +297,7 @@ def _after_step(optimizer: Optimizer, *_: Any) -> None:
 
 
 def _with_restore(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a step to restore the unscaled rates if it raises, for which torch has no hook."""
+    """Wrap ``step`` to restore the unscaled rates if it raises; torch has no hook for this case."""
 
     @wraps(step)
     def with_restore(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
-"""The manifest of a checkpoint folder: a first line with rule, settings and epochs, then one line for each update.
+"""The manifest of a checkpoint folder: a line with rule, settings and epochs, then one line for each update.
 
-A process that dies while it appends a line leaves it without a newline; such a line is ignored.
+If a process dies while it appends a line, the line has no newline at its end; such a line is ignored.
 """
 
 import json
@@ -23,20 +23,20 @@ class FolderNotEmptyError(MpcsError, FileExistsError):
 
 
 class ManifestError(MpcsError, ValueError):
-    """A manifest that cannot be read, or that was written for another rule."""
+    """A manifest cannot be read, or was written for another rule."""
 
 
 NAME = "manifest.json"
 MAX_BYTES = 200_000_000
-"""Enough for a million epochs; the file is read into memory."""
+"""The maximum size of a manifest, enough for a million epochs; the file is read into memory."""
 NAMES = r"(-[1-9][0-9]*)?\.pt"
-"""The part of a checkpoint's file name after the number."""
+"""A pattern of the part of a checkpoint's file name after the epoch number."""
 TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
 class SavedEpoch(Epoch):
-    """An epoch in the manifest, with its checkpoint file if it is kept."""
+    """An epoch in the manifest, with the name and hash of its checkpoint file if the file is kept."""
 
     file: str | None = None
     sha256: str = ""
@@ -57,13 +57,13 @@ class Manifest:
 
     rule: Mapping[str, Any]
     settings: Mapping[str, Any]
-    """The other settings of the selector."""
+    """The settings of the selector other than the rule."""
     epochs: Sequence[SavedEpoch]
-    """All epochs, in the order of the updates."""
+    """All epochs of the run, in the order of the updates."""
     dropped: Sequence[SavedEpoch] = ()
-    """Epochs whose files are no longer kept but may still exist."""
+    """The epochs whose files are no longer kept, but may still exist on disk."""
     size: int = 0
-    """Bytes of the complete lines."""
+    """The size of all complete lines, in bytes."""
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -94,23 +94,23 @@ class Manifest:
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
 
     def write(self, folder: Path, *, flush: bool) -> None:
-        """Replace the manifest of a folder atomically; the first line lists all epochs."""
+        """Replace the manifest of a folder atomically by one line with the rule, the settings and all epochs."""
         plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
         replace_text(folder / NAME, json.dumps(plain, default=vars) + "\n", flush=flush)
 
 
 class Update(NamedTuple):
-    """A line of the manifest."""
+    """A line of the manifest: one update of the selector."""
 
     epoch: SavedEpoch
     dropped: Sequence[str] = ()
-    """The files that are no longer kept."""
+    """The names of the checkpoint files that this update no longer keeps."""
     again: int | None = None
-    """The place of the same epoch, if its lost checkpoint is saved again; None for a new epoch."""
+    """The index of this epoch if it was recorded before and its lost checkpoint is saved again; None if it is new."""
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
-    """Append an update to a manifest of a size in bytes, and return the new size; a failed line may be incomplete."""
+    """Append an update at byte ``size`` of the manifest; return the new size. A failure may leave part of a line."""
     epoch, dropped, again = update
     plain = {"number": epoch.number, "values": epoch.values}
     plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
@@ -120,12 +120,12 @@ def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
 
 
 def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
-    """Return the temporary file of a checkpoint, before it is renamed."""
+    """Return the path of the temporary file to which a checkpoint is written before it is renamed."""
     return folder / f".{epoch.file}.tmp"
 
 
 def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
-    """Return whether the process died before it renamed the checkpoint of an update."""
+    """Return whether the process died after it recorded an update, but before it renamed the checkpoint."""
     return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
 
 
@@ -138,7 +138,7 @@ def _update(line: bytes) -> "Update":
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
-    """Parse an epoch of the manifest; refuse a file name that no selector writes, so that no other file is touched."""
+    """Parse an epoch of the manifest; raise for file names that no selector writes, to touch no other files."""
     epoch = SavedEpoch(**plain)
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
@@ -156,7 +156,7 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
 
 
 def delete_checkpoints(folder: Path) -> None:
-    """Delete the manifest of a folder and the checkpoints it lists, and no other files."""
+    """Delete the manifest of a folder and the intact checkpoints that it lists, but no other files."""
     if not (folder / NAME).exists():
         return
     saved = Manifest.read(folder)
@@ -167,7 +167,7 @@ def delete_checkpoints(folder: Path) -> None:
 
 
 def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
-    """Delete the checkpoints of epochs; return those that could not be deleted, for another attempt."""
+    """Delete the checkpoints of ``epochs``; return the epochs whose files could not be deleted, to try again."""
     for epoch in epochs:
         with suppress(OSError):
             (folder / str(epoch.file)).unlink()

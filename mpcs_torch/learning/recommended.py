@@ -1,4 +1,4 @@
-"""The recommended recipe: the losses to train with, and the choice of a model and a decision factor."""
+"""The recommended recipe: losses to train models with, and the choice of one model and its decision factor."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
-"""The accuracy that the recipe may cost, a share of samples. Up to it, each lost correct decision saves about one
-dangerous error, beyond it 0.4 (``python -m tests.benchmarks.allowances``)."""
+"""The accuracy that the recipe may cost, as a share of samples. Up to this loss, each lost correct decision saves about
+one dangerous error; beyond it, only 0.4 (``python -m tests.benchmarks.allowances``)."""
 PLAIN = "plain"
 LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
-"""The candidate losses: the margin in nats for the errors that matter most, and the label smoothing. Smoothing helps if
-a model fits its training samples without errors."""
+"""The candidate losses: the margin in nats for the errors that matter most, and the label smoothing. Smoothing helps
+models that make no errors on their training samples."""
 REFERRAL_LIMIT = Limit(0.005)
 """The default limit if samples may be referred."""
 HEADER = ("model", "decided by", "points of accuracy", "dangerous errors", "more in 10 000", "cost", "referred", "")
@@ -47,7 +47,7 @@ COSTS, NOTHING_ELSE = "the costs of the concern", "no other option is expected t
 
 
 class Way(NamedTuple):
-    """The effect of an option as text: a row of the table of options."""
+    """The effect of an option (a model and a factor) as text: a row of the table of options."""
 
     model: str
     by: str
@@ -61,20 +61,20 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The model and the rule chosen on validation samples."""
+    """The model that was chosen on validation samples, and its decision rule."""
 
     name: str
-    """The name of the model: a key of `Recipe.losses`, or another candidate."""
+    """The name of the model: a key of `Recipe.losses`, or the name of another candidate."""
     rule: DecisionRule
-    """The fitted rule for the logits of that model."""
+    """The fitted rule, which takes the logits of that model."""
     factor: float | None
-    """The cost of a harmless error in decisions, where the worst one costs 1; None for the costs of the concern."""
+    """The cost of a harmless error in decisions, if the worst error costs 1; None for the costs of the concern."""
     summary: str
-    """The trade-off between accuracy and danger in the first line, and the choice in the second. The 95 % intervals are
-    of the validation samples on which the choice was made."""
+    """The trade-off between accuracy and danger (first line), and the choice (second line). The 95 % intervals are
+    computed on the validation samples on which the choice was made."""
     options: Table
     """The accuracy, dangerous errors, cost and referrals of the plain model, of the chosen model with all factors, and
-    of all models with the chosen factor. Under limits, they are estimates from the calibration samples."""
+    of all models with the chosen factor. With limits: of all options tried, estimated on calibration samples."""
 
     def __str__(self) -> str:
         """Return the summary and the table of the options."""
@@ -83,13 +83,13 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The losses to train one model each with, and the choice among the models."""
+    """The losses, each of which trains one model, and the choice among these models."""
 
     concern: ConcernSpec
     losses: dict[str, SoftmaxMarginLoss]
-    """By name. The first is ``"plain"``: cross entropy, with a margin of 0."""
+    """The losses by name. The first is ``"plain"``: cross entropy, with a margin of 0."""
     limits: tuple[Limit, ...]
-    """The limits that the rule guarantees by referring samples; empty if none may be referred."""
+    """The limits that the rule guarantees by referring samples; empty if samples are not referred to meet limits."""
     max_accuracy_loss: float
 
     @torch.no_grad()
@@ -103,32 +103,32 @@ class Recipe:
     ) -> Recommendation:
         """Choose a model and fit its rule on validation samples unseen in training.
 
-        The chosen model has the best log score of calibrated probabilities, for the true class and for no harm; it may
-        be the plain model. Counts of rare errors are too noisy to choose by.
+        The chosen model has the best sum of two log scores of its calibrated probabilities: of the true class, and of
+        no harm. It may be the plain model. Counts of rare errors are too noisy to choose by.
 
-        Probabilities are calibrated by a temperature or, without limits and if the harm of confusions is asymmetric, by
-        a scale and a bias for each class, because margins then shift the class odds.
+        Probabilities are calibrated by a temperature. If there are no limits and the harm of confusions is asymmetric,
+        they are calibrated by a scale and a bias for each class, because margins then shift the class odds.
 
-        Without limits, the decision factor minimizes the expected harm within the allowed expected loss of accuracy;
-        with a cost of referral, the costs of the concern decide. A choice is skipped if counts show it to be worse than
-        the calibrated plain model: if its 95 % interval excludes the allowed loss of accuracy, or lies above 0 in harm.
+        Without limits, the decision factor minimizes the expected harm within the allowed loss of accuracy; if a
+        referral has a cost, the costs of the concern decide. A choice is skipped if counts show it to be worse than the
+        calibrated plain model: its 95 % interval is beyond the allowed loss of accuracy, or above 0 change in harm.
 
-        With limits, the model and the factor decide most samples within the allowed loss of correct decisions. The
-        choice is made on the fifth of the samples that also calibrates the rule. The rest guarantees the limits, which
-        therefore hold for the choice.
+        With limits, the model and the factor that refer the fewest samples within the allowed loss of correct decisions
+        are chosen, on the fifth of the samples that also calibrates the rule. The rest of the samples guarantees the
+        limits, which therefore hold for the choice.
 
         Args:
-            logits: ``(N, C)`` of the trained models, by the names of their losses, including ``"plain"``; and of other
-                candidates by other names, those of `with_averages` for example.
+            logits: ``(N, C)`` logits of each trained model, by the name of its loss, including ``"plain"``. Other
+                candidates, such as those of `with_averages`, have other names.
             target: As in `DecisionRule.fit`.
-            clusters: As in `DecisionRule.fit`; intervals are also over clusters.
+            clusters: As in `DecisionRule.fit`; the 95 % intervals account for them, too.
             groups: As in `DecisionRule.fit`.
 
         Returns:
             The choice. Its rule is on the CPU.
 
         Raises:
-            ValueError: If the plain model is missing, or as from `DecisionRule.fit`.
+            ValueError: If the plain model is missing, and in the cases of `DecisionRule.fit`.
         """
         require(PLAIN in logits, f"logits must include those of the model {PLAIN!r}", quoted(list(logits)))
         names = [PLAIN, *(name for name in logits if name != PLAIN)]
@@ -143,7 +143,7 @@ class Recipe:
 
     @property
     def _default_factor(self) -> float:
-        """The factor equivalent to the costs of the concern."""
+        """The factor that stands for the costs of the concern."""
         has_costs = self.concern.weights is not None or self.concern.refer is not None
         return 0.0 if has_costs else self.concern.factor
 
@@ -156,7 +156,7 @@ class Recipe:
     ) -> Recommendation:
         harm, factors = harm_of(self.concern), {*FACTORS, self._default_factor}
         method = calibration_for(harm)
-        if self.concern.refer is not None:  # its price is on the scale of the concern: try no factor
+        if self.concern.refer is not None:  # the price of a referral is on the scale of the concern: try no factor
             harm, factors = self.concern.costs() / self.concern.costs().max(), {self._default_factor}
         probs = [calibrated(logits[name], target, method) for name in names]
         options = Options.of_probs(probs, target, harm, sorted(factors, reverse=True))
@@ -207,7 +207,7 @@ class Recipe:
         size: int,
         is_chosen: bool,
     ) -> Way:
-        """Format mean losses (4,), their changes against the plain model, and whether the option is admissible."""
+        """Format an option's mean losses (4,), their changes from the plain model, and if it is admissible."""
         by = COSTS if factor in (None, self._default_factor) else f"a factor of {factor:g}"
         _, dangerous, cost, referred = losses
         verdict = "" if expected >= -self.max_accuracy_loss else "expected to cost too much accuracy"
@@ -231,7 +231,7 @@ class Recipe:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
-            fitted(self.concern, PLAIN)  # raise for too few samples before the choice
+            fitted(self.concern, PLAIN)  # if samples are too few, raise before the choice
         every, allowed = [logits[name] for name in names], self.max_accuracy_loss
         chosen, options = choose_referring(
             every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups
@@ -255,20 +255,20 @@ class Recipe:
 def recommended(
     concern: ConcernSpec, *, max_accuracy_loss: float = MAX_ACCURACY_LOSS, refer: bool | Limit | Sequence[Limit] = False
 ) -> Recipe:
-    """Make the recipe for fewer dangerous errors within an allowed loss of accuracy (see ``examples/benchmark``).
+    """Return the recipe for fewer dangerous errors within an allowed loss of accuracy (see ``examples/benchmark``).
 
-    Train a plain model and three with margins for dangerous errors that grow during training (`MarginRamp`), then
-    choose a model and a decision factor on validation samples. With weights, margins are proportional to them. Any
-    optimizer and schedule will do; the benchmark used Adam with warmup and cosine decay. If training is expensive,
-    train only the plain model and one with a margin.
+    Train one plain model, and three models with margins for dangerous errors; `MarginRamp` lets the margins grow during
+    training. Then choose a model and a decision factor on validation samples. If the concern has weights, margins are
+    proportional to the weights. Any optimizer and schedule will do; the benchmark used Adam with warmup and cosine
+    decay. If training is expensive, train only the plain model and one with a margin.
 
     Args:
         concern: The costs of errors, and which errors are dangerous.
         max_accuracy_loss: The accuracy that the choice may cost, as a share of samples, in [0, 1]. The expected loss is
-            no more, and no choice has a 95 % interval that lies beyond it. If samples are referred, it is the allowed
-            loss of correct decisions.
-        refer: Whether samples may be referred under limits that the rule guarantees; True is a `Limit` of 0.005. With a
-            cost of referral in the concern, samples are referred in any case, by its costs alone.
+            at most this, and no option is chosen whose 95 % interval is entirely above it. If samples are referred, it
+            is the allowed loss in the share of correct decisions.
+        refer: Whether samples may be referred to guarantee limits, or the limits themselves; True stands for
+            ``Limit(0.005)``. If the concern has a cost of referral, samples may be referred even without limits.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -305,13 +305,13 @@ def recommended(
 
 
 def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add averages to the models of a recipe: ``"average"`` of all, ``"average of margins"`` without the plain one.
+    """Add the ``"average"`` of all models of a recipe, and the ``"average of margins"``, without the plain model.
 
-    `Recipe.choose` may then choose an average, which needs no further training, but a forward pass of each of its
+    `Recipe.choose` may then choose an average. An average needs no further training, but a forward pass of each of its
     models. The logits of an average are the logarithms of the mean probabilities.
 
     Args:
-        logits: ``(N, C)`` of each model on the same samples, by the names of their losses.
+        logits: ``(N, C)`` logits of each model on the same samples, by the name of its loss.
 
     Raises:
         ValueError: If the shapes differ.
@@ -335,7 +335,7 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
 
 
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
-    """Make the loss whose margin, in nats, applies to the errors that matter most; released pairs have none."""
+    """Return the loss with ``margin`` nats for the errors that matter most; errors without harm have no margin."""
     return SoftmaxMarginLoss(harm_of(concern).float(), margin=margin, label_smoothing=label_smoothing)
 
 

@@ -1,4 +1,4 @@
-"""The samples of the fit of a decision rule, and the choice of thresholds that guarantee its limits."""
+"""The samples that fit a decision rule, and the choice of thresholds that guarantee the limits of the rule."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 
 CALIBRATION_SHARE = 0.2
 MAX_STEPS = 500
-"""Of a path fixed by the calibration samples."""
+"""The maximum number of steps of a threshold path that the calibration samples fix."""
 
 
 class FitSamples(NamedTuple):
-    """N samples with their K candidate answers, on the CPU."""
+    """N samples, each with K candidate answers, on the CPU."""
 
     target: Tensor
     """(N,), int64."""
@@ -31,7 +31,7 @@ class FitSamples(NamedTuple):
     risk: Tensor
     """(N, K, J), float64: the estimated loss under each limit, at most 1; infinite where a referral costs less."""
     groups: Mapping[str, Groups]
-    """By column."""
+    """The groups of the samples, by column."""
     clusters: Tensor | None
     """(N,), int64 codes; None if samples are independent."""
     weights: Tensor | None = None
@@ -39,23 +39,23 @@ class FitSamples(NamedTuple):
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the threshold path needs separate data."""
+    """Return whether the path, a sequence of thresholds to test, must be fixed on data not used in the tests."""
     return len(limits) > 1 or _needs_steps(limits, concern)
 
 
 def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the steps of the path also need separate data, because a rate may fall along the path."""
-    is_budget = any(limit.is_budget for limit in limits)  # referrals decrease whatever the answers are
+    """Return whether the steps of the path also need separate data: an error rate may fall along the path."""
+    is_budget = any(limit.is_budget for limit in limits)  # referrals only decrease, whichever answers are chosen
     return any(limit.is_of_decided for limit in limits) or (bool(concern.answers) and not is_budget)
 
 
 def choose_thresholds(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, calibration_rows: Tensor, threshold_rows: Tensor
 ) -> Tensor:
-    """Choose the threshold of each limit that decides as many samples as the tests of all limits allow.
+    """Choose the threshold of each limit, to decide as many samples as the tests of all limits allow.
 
-    Thresholds (J,), float64, apply to estimated losses divided by the highest loss of the limit. The calibration
-    samples fix the path, and the threshold samples choose a step on it.
+    The thresholds (J,), float64, apply to estimated losses, each divided by the highest loss of its limit. The
+    calibration samples fix a path of thresholds, and the threshold samples choose a step of this path.
     """
     counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
     all_rates, highest = _rates(limits, concern, samples, counted)
@@ -67,9 +67,9 @@ def choose_thresholds(
     fixes_steps = _needs_steps(limits, concern)
     step_rows, most = (calibration_rows, MAX_STEPS) if fixes_steps else (threshold_rows, None)
     ends = ends_of_steps(places[step_rows], rounding=1e-5, most=most)
-    decided_at = torch.bucketize(places, ends, right=True)  # never, for answers at infinity
+    decided_at = torch.bucketize(places, ends, right=True)  # an answer at infinity is decided at no step
     steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
-    if limits[0].is_budget:  # walk back from deciding all samples; those never decided are referred at once
+    if limits[0].is_budget:  # start from all samples decided; samples without an allowed answer are referred at once
         decided_at = steps - decided_at.amin(dim=1, keepdim=True)
     times = len(set(clusters[threshold_rows].tolist())) / len(set(clusters[calibration_rows].tolist()))
     calibration_rates, rates = [rate.at(calibration_rows) for rate in all_rates], list[LimitedRate]()
@@ -90,7 +90,7 @@ def choose_thresholds(
 
 
 def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referred_at: Tensor) -> Tensor:
-    """Choose the lowest threshold whose referrals are within the budget, walking back from deciding all samples."""
+    """Choose the threshold with the most referrals in the budget; the search begins with all samples decided."""
     steps = len(ends)
     last = last_step(rates, referred_at, steps)
     if last < 0:
@@ -104,7 +104,7 @@ def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referre
 def _rates(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
 ) -> tuple[list[LimitedRate], list[float]]:
-    """Return the limited rate of each limit, or of each of its groups, and the highest loss of each limit."""
+    """Return one rate to test per limit, or per group of a limit ``by`` a column; and each limit's highest loss."""
     rates, highest_losses = list[LimitedRate](), list[float]()
     for limit, is_counted in zip(limits, counted.unbind(dim=2), strict=True):
         losses, answers = limit.losses(concern), samples.answers
@@ -144,7 +144,7 @@ def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor
 
 
 def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: bool) -> None:
-    """Raise if too few samples choose a threshold; the number in the error includes calibration samples."""
+    """Raise if there are too few threshold samples; the number needed in the error includes calibration samples."""
     try:
         rate.check_attainable(all_rows)
     except UnattainableLimitError as error:
@@ -154,7 +154,7 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate logits (N, C), which must be finite to calibrate, and labels (N,); upcast half types."""
+    """Validate logits (N, C), finite if ``calibrates``, and labels (N,), and return both; half types are upcast."""
     require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
@@ -173,12 +173,12 @@ def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
 
 
 def calibration_units(total: int) -> int:
-    """Return the number of samples or clusters, out of the total, that fit the calibration of a rule with limits."""
+    """Return how many of ``total`` samples or clusters are used to fit the calibration of a rule with limits."""
     return max(1, round(CALIBRATION_SHARE * total))
 
 
 def draw_calibration_units(total: int, seed: int) -> Tensor:
-    """Draw the samples or clusters that fit the calibration: (N,), bool."""
+    """Draw the samples or clusters that fit the calibration: bool, (total,), True if drawn."""
     is_calibration = torch.zeros(total, dtype=torch.bool)
     order = torch.randperm(total, generator=torch.Generator().manual_seed(seed))
     is_calibration[order[: calibration_units(total)]] = True
@@ -186,7 +186,7 @@ def draw_calibration_units(total: int, seed: int) -> Tensor:
 
 
 def total_units(judging: int) -> int:
-    """Return the total number of samples or clusters that leaves the wanted number to choose thresholds."""
+    """Return the total number of samples or clusters that leaves ``judging`` of them to choose the thresholds."""
     total = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)
     while total - calibration_units(total) < judging:
         total += 1

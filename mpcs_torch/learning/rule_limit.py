@@ -1,4 +1,4 @@
-"""The limits that a decision rule guarantees, and the report of its effect on samples."""
+"""The limits that a decision rule guarantees, and the report that measures the rule on samples."""
 
 import re
 from collections.abc import Mapping
@@ -29,24 +29,24 @@ RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 @dataclass(frozen=True)
 class Limit:
-    """An upper bound on an error rate: of which errors, among which samples, and at what confidence.
+    """An upper bound on an error rate: which errors, among which samples, and with which confidence.
 
-    A referred sample is not an error. Only limits on true classes still hold if class frequencies change.
+    A referred sample is not an error. If class frequencies change, only limits on true classes still hold.
 
     Args:
         at_most: The upper bound of the error rate, above 0 and below 1; for ``"cost"``, of the mean cost.
         errors: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs of class names, each a
-            true class and the class that it must not be mistaken for. ``"referrals"`` is a budget instead: an upper
-            bound of the share of referred samples, those with the highest risk of a dangerous error.
-        of: ``"samples"`` for all samples, the name of a class or of a group of classes (`ConcernSpec.class_groups`) for
-            its true samples, ``"decided"`` for samples that are not referred, or ``"decided NAME"`` for samples decided
-            as that class or one of that group.
-        by: A column of groups, ``"site"`` for example: the limit holds for each group. Default: all samples together.
-        confidence: The probability, over the validation samples of the fit, that the limit holds for new samples. None:
-            it holds in expectation over them, which is not possible for limits on decided samples.
-        per: For samples in clusters (of a patient, for example): ``"sample"`` for the rate over all samples of new
-            clusters, or ``"cluster"`` for the mean over new clusters of the rate in each, which needs no more clusters
-            if a few are large. They differ if large clusters have more errors.
+            true class and the class that it must not be mistaken for. ``"referrals"`` is a budget of referrals instead:
+            an upper bound on the share of samples that are referred, those with the highest risk first.
+        of: The samples that count. ``"samples"``: all. The name of a class, or of a group of classes
+            (`ConcernSpec.class_groups`): samples whose true class it is. ``"decided"``: samples that are not referred.
+            ``"decided NAME"``: samples decided as the class or group NAME.
+        by: The name of a column of groups, for example ``"site"``: the limit holds in each group. Default: no groups.
+        confidence: The probability, over random validation samples, that the limit holds for new samples. None: the
+            error rate is at most the limit on average over validation samples; not for limits on decided samples.
+        per: For samples in clusters (patients, for example). ``"sample"``: the limit is on the rate over all samples of
+            new clusters. ``"cluster"``: it is on the mean of the rates in each new cluster; then a few large clusters
+            do not raise the number of clusters needed. The two differ if large clusters have more errors.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -70,7 +70,7 @@ class Limit:
             value = getattr(self, name)
             if name == "at_most" or value is not None:
                 require(isinstance(value, Real), f"{name} must be a number", quoted(value))
-                object.__setattr__(self, name, float(value))  # a NumPy number would not load from a file
+                object.__setattr__(self, name, float(value))  # a rule with a NumPy number could be saved but not loaded
         at_most, errors, confidence = self.at_most, self.errors, self.confidence
         require(0 < at_most < float("inf"), "at_most must be finite and above 0", at_most)
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
@@ -133,12 +133,12 @@ class Limit:
 
     @property
     def is_budget(self) -> bool:
-        """Whether the limit is on referrals instead of errors."""
+        """Whether the limit is a budget of referrals instead of an upper bound on errors."""
         return self.errors == REFERRALS
 
     @property
     def is_of_decided(self) -> bool:
-        """Whether only decided samples count."""
+        """Whether only decided samples count in the rate."""
         return self.of == DECIDED or self.of.startswith(f"{DECIDED} ")
 
     @property
@@ -172,9 +172,9 @@ class Limit:
         return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
-        """Return the loss of each class or coarse answer (column) by true class (row): (C, C + A), float64.
+        """Return the loss of each answer (column) for each true class (row): (C, C + A), float64.
 
-        Losses of samples that do not count are 0. A budget of referrals has the losses of dangerous errors.
+        The loss is 0 where the limit does not count a sample. A budget of referrals has the losses of dangerous errors.
         """
         classes = list(concern.classes)
         if self.errors == "cost":
@@ -197,7 +197,7 @@ class Limit:
         return loss
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
-        """Return whether samples with true classes (N,) count under each candidate answer (N, K): (N, K), bool."""
+        """Return whether the limit counts each sample, given each of K candidate ``answers`` (N, K): (N, K), bool."""
         labels = self.classes_of(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
@@ -211,7 +211,7 @@ class ClassErrors(NamedTuple):
     errors: int
     samples: int
     has_interval: bool = True
-    """Whether the samples are independent, so that the interval is valid."""
+    """Whether the samples are independent; only then is the interval valid."""
 
     def __str__(self) -> str:
         """Return the counts with the rate and its 95 % interval."""
@@ -223,10 +223,10 @@ class ClassErrors(NamedTuple):
 
 
 class RuleReport(NamedTuple):
-    """The effect of a rule on samples; after a fit with limits, on the samples that choose the thresholds."""
+    """The results of a rule on samples; after a fit with limits, these are the samples that chose the thresholds."""
 
     calibrated_by: int
-    """The number of samples that fit the calibration."""
+    """The number of samples used to fit the calibration."""
     judged_by: int
     """The number of samples on which the other values are measured."""
     coverage: float
@@ -236,15 +236,15 @@ class RuleReport(NamedTuple):
     cost: float
     """The mean cost per sample of decisions and referrals; a referral without a price costs 0."""
     by_class: Mapping[str, ClassErrors]
-    """The dangerous errors of each class, and group of classes, that is dangerous to miss."""
+    """The dangerous errors by name, for each class or group of classes that is dangerous to miss."""
     coarse: float = 0.0
     """The share of samples that get a coarse answer."""
     at_priors: Mapping[str, float] = MappingProxyType({})
-    """Coverage, dangerous_rate and cost at the priors of the deployment, if the rule has any: the rate of each class
-    here, weighted by its frequency there."""
+    """The coverage, dangerous_rate and cost expected at the rule's ``priors``, by name; empty without priors. Each is
+    the mean within each class, weighted by the prior of the class."""
     seed: int | None = None
-    """The seed that split calibration from threshold samples; None without a split. The guarantee holds only for a seed
-    that was fixed in advance."""
+    """The seed that split the samples for calibration from those for thresholds; None without a split. The guarantee
+    holds only for a seed that was fixed in advance."""
 
     @property
     def is_clustered(self) -> bool:
@@ -300,10 +300,10 @@ def report_on(
     is_clustered: bool = False,
     weights: Tensor | None = None,
 ) -> RuleReport:
-    """Measure decisions (N,), -1 for referrals and from C on for coarse answers, against labels (N,).
+    """Return the report on ``decisions`` (N,) against labels (N,). -1 is a referral, C or higher a coarse answer.
 
-    With priors (C,), also report values at these class frequencies. Clustered samples have no intervals, which would be
-    invalid. Weights (N,) apply to means, not to the error counts of classes.
+    With ``priors`` (C,), also report the values at these class frequencies. With ``is_clustered``, classes get no
+    interval, because it would be invalid. ``weights`` (N,) apply to the means, not to the error counts of classes.
     """
     classes = len(concern.classes)
     severity = severity_of(concern, classes).to(target.device)[target, decisions]  # -1 is the last column

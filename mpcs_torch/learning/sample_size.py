@@ -1,4 +1,4 @@
-"""Plan how many samples to collect for a limit."""
+"""Plan how many samples to collect so that a `DecisionRule` can meet a limit."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ from mpcs_torch.tables import in_percent
 
 Array = NDArray[np.float64]
 START, MAX_SAMPLES = 2**10, 2**17
-"""The search range of the number of counted samples."""
+"""The start and the upper bound of the search for a number of counted samples."""
 SEARCH_FITS, FINAL_FITS, MAX_PILOTS = 100, 400, 64
-"""The number of fits to search for a number of samples and to estimate its chance, and the upper bound in pilots."""
+"""The numbers of fits for the search and for the final chance, and the search's upper bound in pilot sizes."""
 SIMULATIONS, BATCH, TINY = 2000, 100, 1e-6
-"""The number of simulations of clusters, in all and in memory at once, and the lower bound of parameters of a Beta."""
+"""The numbers of cluster simulations, in all and at once in memory, and a lower bound for Beta parameters."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,23 @@ class LimitPlan:
     given: int
     """The number to collect, including the fifth that fits the calibration."""
     counted: tuple[int, ...]
-    """The expected number of them that counts in each group, for example the samples of the class."""
+    """The expected number of these that count in each group, for example the samples of the limit's class."""
     judging: int
-    """The number of them that chooses the threshold."""
+    """The number of samples or clusters that choose the threshold: the rest of ``given``."""
     fewest: int
-    """With fewer counted threshold samples (of a group), the limit cannot be guaranteed even without an error."""
+    """The minimum number of counted threshold samples (of a group) that can guarantee the limit, without any error."""
     cluster_sizes: tuple[int, ...]
     shares: tuple[float, ...] = field(repr=False)
-    """The share of samples that counts in each group."""
+    """The share of samples that count, for each group."""
     chances: Array = field(repr=False, compare=False)
-    """The chance that a group meets the limit with 0, 1, 2, ... counted threshold samples."""
+    """The chances that a group meets the limit with 0, 1, 2, ... counted threshold samples."""
 
     def chance_with(self, given: int) -> float:
-        """Return the chance to decide all samples under the limit if another number is collected."""
+        """Return the chance to decide all samples under the limit if ``given`` samples or clusters are collected."""
         return _chance(self.chances, given - calibration_units(given), self.shares) if given > 1 else 0.0
 
     def __str__(self) -> str:
-        """Return a sentence that says what to collect."""
+        """Return a sentence that says how many samples to collect."""
         low, high, of = min(self.cluster_sizes), max(self.cluster_sizes), self.limit.of
         is_single, sizes = high == 1, f"{high}" if low == high else f"{low} to {high}"
         parts = [f"{self.given:_} " + ("samples" if is_single else f"clusters of {sizes} samples")]
@@ -62,7 +62,7 @@ class LimitPlan:
             parts.append(f"{sum(self.counted):_} of them {of if is_single else f'with {of} samples'}")
         if self.limit.by is not None:
             parts.append(f"{min(self.counted):_} of these of the rarest {self.limit.by}")
-        least = "at least " if self.limit.is_of_decided else ""  # tests with few decided samples must pass, too
+        least = "at least " if self.limit.is_of_decided else ""  # the tests with few decided samples must pass, too
         return f"Collect {least}{', '.join(parts)}.".replace("_", " ")
 
 
@@ -76,24 +76,24 @@ def plan_limit(
     cluster_size: int | Sequence[int] = 1,
     shared: float = 0.0,
 ) -> LimitPlan:
-    r"""Compute how many validation samples a `DecisionRule` needs to meet a limit without referring any.
+    r"""Compute how many validation samples a `DecisionRule` needs to meet a limit without referring any sample.
 
-    Among n counted samples, the test of the limit passes with at most :math:`k_n` errors. If each is an error with
-    probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`, a sawtooth in n: the plan is the
-    smallest n from which on this chance is always sufficient. Tests of clusters are simulated with Beta-distributed
-    error rates of clusters. The plan accounts for the random number of samples that count.
+    With n counted samples, the test of the limit passes if there are at most :math:`k_n` errors. If each sample is an
+    error with probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. This is a sawtooth in n, so
+    the plan is the smallest n from which on the chance is always sufficient. For clusters, tests are simulated with
+    error rates of clusters from a Beta distribution. The plan accounts for the random number of samples that count.
 
-    The chance is that of the test with all samples decided. A limit on decided samples, or one of several limits, must
-    pass earlier tests, too, and is met less often: `plan_like` plans by fits to resampled pilot data.
+    The chance is that of one test, with all samples decided. A limit on decided samples, or one of several limits, must
+    pass further tests before, so it is met less often: `plan_like` plans for them by fits to resampled pilot data.
 
     Args:
-        limit: The limit; not on costs.
+        limit: The limit. It must not be on costs or referrals.
         expected: p, the error rate of the model among the counted samples, at least 0 and below the limit. If some
-            samples may be referred: the rate among the rest.
+            samples may be referred, p is the rate among the other samples.
         chance: The required chance, above 0 and below 1.
-        share: The share of samples that count: of the class, or decided. With clusters, the share of clusters with any.
-        group_shares: The share of each group, for a limit ``by`` a column, which must hold for all groups.
-        cluster_size: The number of counted samples in a cluster, or a list of equally frequent numbers.
+        share: The share of samples that count: of the class, or decided. With clusters, the share of those with any.
+        group_shares: The share of each group, if the limit is ``by`` a column; it must then hold in all groups.
+        cluster_size: The number of counted samples in each cluster, or a list of numbers that are equally frequent.
         shared: :math:`\rho`, from 0 to 1: the intracluster correlation of errors.
 
     Raises:
@@ -115,7 +115,7 @@ def plan_limit(
         str(limit), limit.at_most, limit.confidence, empty, empty, per_cluster=limit.per == CLUSTER, largest=largest
     )
     fewest = ceil(len(sizes) / rate.attained(limit.at_most, rate.rates(sizes, sizes)[1]) - 1e-9)
-    # Larger numbers are treated as the highest one, which must hardly ever fail.
+    # Numbers above the highest one get the chance of the highest one, which must be nearly 1.
     enough, most = 1 - 0.1 * (1 - chance) / len(shares), max(4, START if is_single else 2 * fewest)
     while (chances := _chances(rate, expected, most, sizes, shared))[-(most // 4) :].min() < enough:
         most *= 2
@@ -134,21 +134,21 @@ def plan_limit(
 
 
 class PilotPlan(NamedTuple):
-    """The number of samples or clusters like those of a pilot that limits need: the result of `plan_like`."""
+    """The number of samples or clusters that limits need, by pilot data: the result of `plan_like`."""
 
     given: int
     """The number to collect, including the fifth that fits the calibration."""
     chance: float
-    """The share of fits to this number that reach the coverage, estimated on fits independent of the search."""
+    """The share of fits to ``given`` samples or clusters that reach the coverage, estimated after the search."""
     pilot: int
     """The number of samples or clusters of the pilot."""
     errors: int
-    """The errors in the pilot that a limit counts, without referrals; the minimum over several limits."""
+    """The number of pilot errors that a limit counts if no sample is referred; the minimum over several limits."""
     coverage: float
     unit: str
 
     def __str__(self) -> str:
-        """Return a sentence that says what to collect, and what the plan relies on."""
+        """Return text that says how many samples to collect, and which assumptions the plan makes."""
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then {many} can be decided under the "
@@ -169,10 +169,10 @@ def plan_like(
     chance: float = 0.9,
     coverage: float = 1.0,
 ) -> PilotPlan:
-    """Compute how many samples or clusters like those of a pilot a rule needs, by fits to bootstrap samples of it.
+    """Compute how many samples or clusters a rule needs, by fits to bootstrap samples of a pilot.
 
-    The plan covers limits on decided samples, several limits, groups and clusters of any size. Each fit uses samples or
-    clusters drawn from the pilot with replacement.
+    The plan supports limits on decided samples, several limits, groups, and clusters of any size. Each fit uses samples
+    or clusters of the pilot, drawn with replacement.
 
     Args:
         rule: A rule with limits; it is not changed.
@@ -184,7 +184,7 @@ def plan_like(
         coverage: The share of the pilot that must be decided under the limits, above 0 and at most 1.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if even 64 times the pilot is not enough.
+        ValueError: If an argument breaks its rule, or if 64 times the size of the pilot is still not enough.
     """
     require(bool(rule.limits), "rule must have limits", quoted(list(map(str, rule.limits))))
     check_confidence(chance, "chance")
@@ -236,7 +236,7 @@ def plan_like(
 
 
 def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float) -> Array:
-    """Return the chance to pass the test with 0, 1, 2, ... counted clusters or samples: (most + 1,)."""
+    """Return the chance to pass the test with 0, 1, ..., ``most`` counted samples or clusters: (most + 1,)."""
     from scipy.stats import binom
 
     numbers = np.arange(1, most + 1)
@@ -252,7 +252,7 @@ def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, share
 
 
 def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float) -> Array:
-    """Return the share of simulations that pass the test with 1, 2, ... clusters with Beta-distributed rates."""
+    """Return the share of simulations that pass with each of ``numbers`` clusters; their rates follow a Beta."""
     random, alike, bets = np.random.default_rng(0), max(TINY, 1 / max(shared, TINY) - 1), torch.ones(len(numbers))
     if rate.confidence is None:
         wanted = (1 - rate.at_most) * rate.largest
@@ -274,7 +274,7 @@ def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tenso
 
 
 def _chance(chances: Array, judging: int, shares: Sequence[float]) -> float:
-    """Return the chance that all groups pass, if a binomial number of the threshold samples counts in each."""
+    """Return the chance that all groups pass, if each group counts a binomial number of ``judging`` samples."""
     from scipy.stats import binom
 
     def group_chance(share: float) -> float:

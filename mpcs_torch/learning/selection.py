@@ -1,4 +1,4 @@
-"""Rank epochs by one metric, subject to limits on others."""
+"""Rank epochs by one metric, within limits on other metrics."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Ties = Literal["first", "last"]
 INDISTINGUISHABLE = "epochs not significantly different"
-"""The header of the last column, if metrics are counts."""
+"""The header of the last column of the table of `explain`, which exists if a metric counts errors."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ E = TypeVar("E", bound=Epoch)
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """Rank the epochs within limits by one metric.
+    """Rank epochs by one metric, and leave out epochs that exceed limits on other metrics.
 
     Args:
         by: The metric that ranks the epochs.
         directions: For each metric, ``"min"`` or ``"max"``, or a torchmetrics `Metric` (or its class) whose
             ``higher_is_better`` is set. A direction is never guessed from a name.
-        within: The maximum distance of a metric from its best value over all epochs, ``{"accuracy": 0.001}`` for
-            example. All limits have a relative tolerance of 1e-6 for rounding.
-        at_most: Upper bounds of metrics, ``{"dangerous_rate": 0.02}`` for example.
+        within: The maximum distance of each metric from its best value over all epochs, for example
+            ``{"accuracy": 0.001}``. All limits of a rule have a relative tolerance of 1e-6 for rounding.
+        at_most: Upper bounds of metrics, for example ``{"dangerous_rate": 0.02}``.
         at_least: Lower bounds of metrics.
         ties: Whether the ``"first"`` or the ``"last"`` of equally good epochs ranks higher.
 
     Raises:
-        ValueError: If ``by`` or a metric in ``within`` has no direction, a distance is negative or ``ties`` unknown.
+        ValueError: If ``by`` or a metric in ``within`` has no direction, a distance is < 0, or ``ties`` is unknown.
     """
 
     by: str
@@ -89,25 +89,25 @@ class SelectionRule:
         return sorted(ordered, key=lambda epoch: self.loss(epoch, self.by))  # stable, so ties stay in order
 
     def alone(self, name: str) -> "SelectionRule":
-        """Return the rule that ranks by one metric alone, without limits."""
+        """Return the rule that ranks by the metric ``name`` alone, without limits."""
         return SelectionRule(name, self.directions, ties=self.ties)
 
     def picked_by_each(self, epochs: Sequence[E]) -> dict[str, E]:
-        """Return the epoch that each metric with a direction would pick alone."""
+        """Return, by metric, the epoch that each metric with a direction would pick without limits."""
         return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
 
     def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
-        """Update the best values of the metrics in ``within`` with an epoch; negated if higher is better."""
+        """Return the best losses of the metrics in ``within``, up to and including ``epoch``; NaN is left out."""
         losses = {name: self.loss(epoch, name) for name in self.within}
         return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
 
     def loss(self, epoch: Epoch, name: str) -> float:
-        """Return the value of a metric, negated if higher is better."""
+        """Return the loss of a metric in an epoch: its value, negated if higher is better."""
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
-        """Return whether an epoch is within the limits; those in ``within`` are relative to the best losses."""
-        # Comparisons with NaN are false, so NaN is outside every limit.
+        """Return whether an epoch is within all limits; ``within`` is relative to the losses ``best``."""
+        # Comparisons with NaN are false, so a NaN exceeds every limit.
         near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
         return (
             epoch.values[self.by] == epoch.values[self.by]
@@ -124,23 +124,23 @@ def _is_at_most(value: float, limit: float) -> bool:
 
 @dataclass(frozen=True)
 class Contender:
-    """An epoch that is, or could still become, one of the best."""
+    """An epoch that is, or could still become, one of the best as more epochs follow."""
 
     place: int
-    """Index among all epochs."""
+    """The index among all epochs."""
     rank: tuple[float, int]
-    """Sort key of contenders, best first."""
+    """The sort key of contenders, lowest first: the loss, then the order of ties."""
     losses: tuple[float, ...]
-    """The metrics in ``within``, negated if higher is better: the lower, the longer it stays within its limit."""
+    """The losses of the metrics in ``within``. The lower a loss, the longer the epoch stays within its limit."""
     outranked_by: int = 0
-    """The number of better contenders that will stay within the limits at least as long."""
+    """The number of better contenders that stay within the limits at least as long as this one."""
 
     def outranks(self, other: "Contender") -> bool:
-        """Return whether this contender is better than another for as long as the other is within the limits."""
+        """Return whether this contender beats ``other`` for as long as ``other`` is within the limits."""
         return self.rank < other.rank and all(map(le, self.losses, other.losses))
 
     def compared_with(self, other: "Contender") -> "Contender":
-        """Count the other contender if it outranks this one."""
+        """Return this contender, with ``outranked_by`` increased if ``other`` outranks it."""
         return replace(self, outranked_by=self.outranked_by + 1) if other.outranks(self) else self
 
 
@@ -148,23 +148,23 @@ class Contender:
 class Contenders:
     """The epochs that are, or could still become, among the best ``places`` as more epochs follow.
 
-    A later best value can push epochs outside ``within``, and they never come back. So an epoch is dropped once it is
-    outside, or once ``places`` others outrank it.
+    A new best value of a metric can put earlier epochs outside ``within``, and they never come back. So an epoch is
+    dropped once it is outside, or once ``places`` other epochs outrank it.
     """
 
     rule: SelectionRule
     places: int
     max_count: int | None = None
-    """The maximum number of contenders; beyond it, the one that is easiest to replace is dropped."""
+    """The maximum number of contenders; if there are more, the one that is easiest to replace is dropped."""
     epochs: tuple[tuple[Epoch, Contender], ...] = ()
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
     """The number of epochs added so far."""
     picked_at: int = 0
-    """The count when the current pick became the best."""
+    """The value of ``count`` when the current pick became the best."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
-        """Return the contenders after one more epoch, which may tighten limits even if it does not compete."""
+        """Return the contenders after one more epoch. It may tighten limits even if it does not compete."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
         order = self.count if rule.ties == "first" else -self.count
         new = Contender(self.count, (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, n) for n in rule.within))
@@ -179,18 +179,18 @@ class Contenders:
         return added if added.pick == self.pick else replace(added, picked_at=added.count)
 
     def _most_replaceable(self, ranked: list[tuple[Epoch, Contender]]) -> tuple[Epoch, Contender]:
-        """Return the contender whose successor is closest in rank, but never one of the best ``places``."""
+        """Return the contender whose successor has the closest value, but never one of the best ``places``."""
         gaps = [after[1].rank[0] - each[1].rank[0] for each, after in pairwise(ranked)]
         later = range(self.places, len(gaps))
         return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
 
     def among(self, places: Container[int]) -> "Contenders":
-        """Return only the contenders at some places."""
+        """Return only those contenders whose index is in ``places``."""
         return replace(self, epochs=tuple(pair for pair in self.epochs if pair[1].place in places))
 
     @property
     def pick(self) -> int | None:
-        """Return the place of the best contender; None if no epoch is within the limits."""
+        """Return the index of the best contender among all epochs; None if no epoch is within the limits."""
         return min((each for _, each in self.epochs), key=lambda each: each.rank).place if self.epochs else None
 
     @property
@@ -200,7 +200,7 @@ class Contenders:
 
     @property
     def places_kept(self) -> set[int]:
-        """Return the places of all contenders."""
+        """Return the indices of all contenders among all epochs."""
         return {each.place for _, each in self.epochs}
 
 
@@ -215,7 +215,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Convert an integer of any library, at most 2^53 in magnitude, to an int; raise a ValueError for anything else."""
+    """Convert an integer of any library to an int; raise a ValueError for other values, and above 2^53 in magnitude."""
     result = number(name, value)
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     is_exact = result.is_integer() and abs(result) <= 2**53
@@ -224,7 +224,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
-    """Return the metrics that count errors: lower is better, integers in all epochs, and above 1 in some."""
+    """Return the metrics that seem to count errors: lower is better, all values whole numbers, and some above 1."""
     columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
     finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
     are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
@@ -236,7 +236,7 @@ def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
 
 
 def count_interval(count: float) -> tuple[float, float]:
-    """Return the exact 95 % interval of the mean of a Poisson count of independent errors (Garwood)."""
+    """Return the exact 95 % interval (Garwood) of the mean of a Poisson distribution, from one ``count`` of errors."""
     from scipy.special import gammainccinv, gammaincinv
 
     if not isfinite(count):
@@ -245,9 +245,9 @@ def count_interval(count: float) -> tuple[float, float]:
 
 
 def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
-    """Return the other epochs whose count does not differ significantly from the pick's, by an exact test at 5 %.
+    """Return the epochs whose count does not differ significantly from that of ``pick``, by an exact test at 5 %.
 
-    The test treats the errors of two epochs as independent; a paired test, which counts do not allow, has more power.
+    The test treats the errors of two epochs as independent. A paired test has more power, but needs more than counts.
     """
     from scipy.special import bdtr
 
@@ -258,11 +258,11 @@ def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
-    """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule.
+    """Return a table of the epochs that the rule and each metric alone pick, with differences from the rule's pick.
 
-    Counts of errors have an exact 95 % interval, assuming independent samples, and the last column lists the epochs
-    whose count does not differ significantly from that of the pick. The best epoch with a checkpoint is listed
-    separately if the rule picks another one.
+    Counts of errors have an exact 95 % interval for independent samples. The last column then lists the epochs whose
+    count does not differ significantly from that of the pick. If the rule picks an epoch other than ``best``, the best
+    epoch with a checkpoint, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}
@@ -287,14 +287,14 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
 
 
 def _as_ranges(numbers: Sequence[int]) -> str:
-    """Format numbers in ascending order, consecutive ones as a range: ``1, 4 to 9``."""
+    """Format numbers in ascending order, and runs of three or more as a range: ``1, 4 to 9``."""
     by_run = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in run] for _, run in by_run]
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
-    """Warn that the values of a picked epoch are optimistic on the data it was picked on."""
+    """Return a warning that a picked epoch's values are optimistic where it was picked; none for one epoch."""
     message = f"the epoch was picked from {epochs} by {by} on {where}, so its values there are optimistic"
     return [EvaluationWarning("E5", message)] if epochs > 1 else []
 

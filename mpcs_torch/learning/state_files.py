@@ -1,4 +1,4 @@
-"""Save states to files that are sure to load again; a state that would not is refused, and its entry named."""
+"""Save states to files that are sure to load again; for other states, raise an error that names the bad entry."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
     """Write a state to a file, verify that it loads, and return the hash of the file.
 
     Raises:
-        StateError: If it would not load; no file remains.
+        StateError: If the state could not be loaded again; no file remains.
         OSError: If the file cannot be written.
     """
     try:
@@ -44,7 +44,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         sha256 = write_whole(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # pickle and torch raise many kinds
+    except Exception as error:  # pickle and torch raise many kinds of errors
         raise StateError(f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}") from error
     load = partial(torch.load, map_location="cpu", weights_only=weights_only)
     try:
@@ -85,7 +85,7 @@ class Sink:
 
 
 def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
-    """Yield the path and value of each leaf of nested containers."""
+    """Yield the path, such as ``state['model']``, and the value of each leaf of nested containers."""
     if type(state) not in CONTAINERS:
         yield path, state
         return
@@ -94,7 +94,7 @@ def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
 
 
 def _blame(leaves: list[tuple[str, Any]], fails: Callable[[object, Any], None]) -> str:
-    """Return the path and type of the first leaf for which a function raises."""
+    """Return the path and type of the first leaf for which ``fails`` raises, as text for an error message."""
     for path, value in leaves:
         try:
             fails({"": value} if isinstance(value, Tensor) else value, BytesIO())

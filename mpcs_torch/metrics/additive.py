@@ -1,4 +1,4 @@
-"""AdditiveMetric, the base of Metrics that are functions of sums, and ProbabilityMetric, its form for probabilities."""
+"""AdditiveMetric, the base of Metrics that are functions of sums, and its subclass ProbabilityMetric."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,34 +14,34 @@ from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatte
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
-"""The method for the interval of a value. See `mpcs_torch.evaluation.intervals`.
+"""The method that computes the interval of a value. See `mpcs_torch.evaluation.intervals`.
 
-``"bounded"``: a rate or a cost, whose row-wise terms are bounded by `AdditiveMetric.row_ratios`.
-``"mean"``: a mean that rare rows can dominate, so intervals allow for one unseen row at the bound of `row_ratios`.
-``"smooth"``: any other smooth function of sums.
+``"bounded"``: for a rate or a cost, each row of which is bounded by `AdditiveMetric.row_ratios`.
+``"mean"``: for a mean that rare rows can dominate: the interval allows for an unseen row at the `row_ratios` bound.
+``"smooth"``: for any other smooth function of sums.
 """
 Scale = Literal["plain", "log", "logit", "atanh"]
-"""The scale on which a value is nearly normal: ``"log"`` for positive means, ``"logit"`` for values in [0, 1]."""
+"""The scale on which a value is nearly normally distributed: ``"log"`` for positive means, ``"logit"`` for [0, 1]."""
 
 
 class AdditiveMetric(SumMetric):
     """A metric whose value is a function of sums over samples.
 
-    A subclass flattens a batch to samples (`samples_of`), sums them (`sums_of`), and computes the value of sums
-    (`value_of`). The states are these sums, named by the fields of ``sums_type``. Intervals come from sums over bins of
-    samples, for which `value_of` is vectorized.
+    A subclass flattens a batch to samples (`samples_of`), sums the samples (`sums_of`), and computes the value from the
+    sums (`value_of`). The states are these sums, named by the fields of ``sums_type``. For intervals, samples are
+    summed in bins, and `value_of` is computed for all bins at once.
     """
 
     sums_type: ClassVar[Any]
-    """The NamedTuple of the sums, whose fields document the states."""
+    """The NamedTuple class of the sums; its fields document the states."""
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
     row_bounds: Sequence[float] = ()
-    """The lowest and the highest numerator of a row whose denominator is 1; empty if rows are unbounded."""
+    """The lowest and the highest numerator of a row, if its denominator is 1; empty if rows are unbounded."""
     takes_referrals = False
-    """Whether decisions may be referrals (-1) or coarse answers."""
+    """Whether decisions may be referrals (-1) or coarse answers (sets of classes)."""
     needs_referral_cost = False
-    """Whether referrals need a cost in the concern."""
+    """Whether referrals are only possible if the concern has a cost of referral."""
 
     def __init__(
         self,
@@ -51,39 +51,39 @@ class AdditiveMetric(SumMetric):
         state_settings: Sequence[str] | None = None,
         shape: tuple[int, ...] = (),
     ) -> None:
-        """Initialize as `SumMetric`, and declare the states, each of this shape."""
+        """Initialize as `SumMetric`, and declare the states, each with shape ``shape``."""
         super().__init__(arguments, value_rules=value_rules, state_settings=state_settings)
         for name in self.sums_type._fields:
             self.add_sum(name, shape=shape)
 
     @abstractmethod
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Any:
-        """Flatten a batch to samples with a ``find_faults`` method, without reading values on the host."""
+        """Return the samples of a batch, with a ``find_faults`` method, without copying values to the host."""
 
     @abstractmethod
     def sums_of(self, samples: Any, /) -> Any:
-        """Return the sums of flat samples: a ``sums_type`` of tensors (...), or (B, ...) for binned samples."""
+        """Return the sums of ``samples``: a ``sums_type`` of tensors (...), or (B, ...) for samples in B bins."""
 
     @abstractmethod
     def value_of(self, sums: Any, /) -> Tensor:
         """Return the value of sums (...), or the values (B,) of sums of bins (B, ...)."""
 
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
-        """Return the sums of each bin of a batch, without validation: tensors (B, ...)."""
+        """Return the sums of each of B bins of a batch, without validation: tensors (B, ...)."""
         return self.sums_of(in_bins(self.samples_of(preds, target, sample_weight), bins))
 
     def packed(self, sums: Any) -> Tensor:
-        """Flatten the sums of bins, (B, ...) each, to one matrix (B, K)."""
+        """Return the sums of bins, tensors (B, ...), as one matrix (B, K)."""
         return torch.cat([field.reshape(len(field), -1) for field in sums], dim=1)
 
     def unpacked(self, numbers: Tensor) -> Any:
-        """Return the sums of bins from a matrix (B, K) of `packed`."""
+        """Return the sums of bins from a matrix (B, K) that `packed` returned."""
         shapes = [field.shape for field in self.sums()]
         parts = numbers.split_with_sizes([shape.numel() for shape in shapes], dim=1)
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
     def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
-        """Return numerator and denominator, (B,) each, of the ratio behind the value: by default the first two sums.
+        """Return numerators and denominators, (B,) each, of the ratio behind the value; by default, the first two sums.
 
         Args:
             sums: The sums of bins.
@@ -93,19 +93,19 @@ class AdditiveMetric(SumMetric):
         return numerator, denominator
 
     def of_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
-        """Return the value as a monotonic function of the ratio, by default the identity."""
+        """Return the value, a monotonic function of ``ratio``; by default ``ratio`` itself."""
         return ratio
 
     def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
-        """Return pairs of numerator and denominator that bound those of any row; empty if rows are unbounded."""
+        """Return (numerator, denominator) pairs that bound those of all rows; empty if rows are unbounded."""
         return [(bound, 1) for bound in self.row_bounds]
 
     def bin_ratios(self, bins: Any, whole: Any, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs that bound those of any bin of weight up to ``size``, by default of identical rows."""
+        """Return such pairs for bins of weight up to ``size``; by default those of bins of identical rows."""
         return [(size * numerator, size * per) for numerator, per in self.row_ratios(whole)]
 
     def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
-        """Return the class weights (B, C) of bins if the value is an average over classes, else None."""
+        """Return the weight of each class in each bin, (B, C), if the value is an average over classes, else None."""
         return None
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
@@ -125,14 +125,14 @@ class AdditiveMetric(SumMetric):
 
 
 class ProbabilityMetric(AdditiveMetric):
-    """A metric of a mean over samples with class probabilities."""
+    """A metric that is a mean over samples with class probabilities."""
 
     sums_type = WeightedSum
 
     def __init__(
         self, arguments: Mapping[str, Any], state_settings: Sequence[str] | None = None, *, shape: tuple[int, ...] = ()
     ) -> None:
-        """Initialize from the ``locals()`` of a constructor, with ``num_classes`` and the ``scale`` of the scores."""
+        """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``scale``."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules = sample_rules(num_classes, scale=arguments["scale"])
@@ -140,17 +140,17 @@ class ProbabilityMetric(AdditiveMetric):
 
     @abstractmethod
     def term_of(self, samples: Samples, /) -> Tensor:
-        """Return the metric's term of each sample: (M,)."""
+        """Return the term of each sample, whose mean is the value: (M,)."""
 
     def sums_of(self, samples: RowTerms) -> WeightedSum:
         """Return the sums of samples."""
         return samples.summed()
 
     def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the weighted mean of the terms, NaN without weight."""
+        """Return the weighted mean of the terms; NaN if the sum of weights is 0."""
         return sums.total / sums.weight
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
-        """Flatten a batch to samples with their terms."""
+        """Return the samples of a batch with their terms."""
         settings = self.num_classes, self.scale, self.ignore_index
         return row_terms(flatten_samples(detached(preds), target, *settings, sample_weight), self.term_of)

@@ -1,4 +1,4 @@
-"""SumMetric, the base of all Metrics: states are sums over samples, or the samples, and change atomically."""
+"""SumMetric, the base of all Metrics: its states are sums over samples, or lists of samples, and change atomically."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,53 +17,53 @@ from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first
 from mpcs_torch.metrics.plottable import PlottableMetric
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
-"""Local variables of a constructor that are not settings."""
+"""The local variables of a constructor that are not settings."""
 
 
 class SumMetric(PlottableMetric):
-    """A metric whose states are sums over samples, added over batches, merged metrics and processes.
+    """A metric whose states are sums over samples; states of batches, merged metrics and processes are added.
 
-    `update`, `forward`, `reset`, `merge_state` and `load_state_dict` work on a shallow copy and swap in its states
-    atomically, so a batch is counted completely or not at all: after an error, after Ctrl-C, and for a signal handler
-    that saves a checkpoint. Mutations in place by a subclass (``self.x += 1``) are not atomic. During a distributed
-    `compute`, states are those of all processes. As in torchmetrics, a metric is not thread-safe.
+    `update`, `forward`, `reset`, `merge_state` and `load_state_dict` work on a shallow copy, and then replace the
+    states of the metric in one step. So a batch is counted completely or not at all, even after an error or Ctrl-C, or
+    if a signal handler saves a checkpoint. A subclass that changes states in place (``self.x += 1``) is not atomic.
+    During a distributed `compute`, states are those of all processes. As in torchmetrics, a metric is not thread-safe.
 
-    On the CPU, `update` rejects a batch with invalid values and changes nothing. On other devices, validation would
-    force a synchronization, so violations are counted and `compute`, which synchronizes anyway, raises the error.
+    On the CPU, `update` raises for a batch with invalid values, and changes nothing. On other devices, this would force
+    a synchronization: `update` only counts the invalid values, and `compute`, which synchronizes anyway, raises.
 
-    Sums are always float64 (float32 on MPS): `set_dtype` and module casts do not change them, because half precision
-    would lose counts. `dtype`, which torchmetrics uses for its own states, does not apply.
+    Sums are always float64 (float32 on MPS). `set_dtype` and module casts do not change them, because half precision
+    would lose counts. The attribute `dtype` of torchmetrics does not apply to them.
     """
 
     full_state_update = False
     is_differentiable = False
     higher_is_better: bool | None = False
     __jit_unused_properties__: ClassVar[list[str]] = [*Metric.__jit_unused_properties__, "update_count"]
-    """Names that `torch.jit.script` skips in a module with a metric."""
+    """The attributes that `torch.jit.script` skips in a module that has a metric."""
 
     batch_count: Tensor
     """Scalar, int64: the number of batches."""
     faults: Tensor
-    """(rules,), int64: the number of violations of each rule."""
+    """(rules,), int64: the number of violations of each rule in ``value_rules``."""
     settings: Tensor
     """(16,), int64: a fingerprint of the settings that the states depend on."""
 
     def __init__(
         self, arguments: Mapping[str, Any], *, value_rules: Sequence[str], state_settings: Sequence[str] | None = None
     ) -> None:
-        """Store the settings of a metric as attributes, so only the constructor's signature lists them.
+        """Store the settings of a metric as attributes; subclasses list them only in the constructor's signature.
 
         Args:
             arguments: The ``locals()`` of the constructor: the settings, values derived from them, ``validate_args``,
-                and in ``kwargs`` the arguments of `torchmetrics.Metric`. Tensors move with the metric, but are no
-                buffers, which DistributedDataParallel would broadcast at each step.
-            value_rules: The value rules of a batch, worded as the start of an error message.
+                and in ``kwargs`` the arguments of `torchmetrics.Metric`. Tensors move with the metric to other devices,
+                but they are not buffers, because DistributedDataParallel would broadcast these at each step.
+            value_rules: The rules for the values of a batch, each worded as the start of an error message.
             state_settings: The names of the attributes that the states depend on. Default: all settings.
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
         self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
-        """For each list state: the shape of a sample, and the dtype for gathering, None for the widest float."""
+        """For each list state: the shape of a sample, and the dtype for gathering (None: the widest float)."""
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
         for name, value in settings.items():
             setattr(self, name, value)
@@ -71,34 +71,34 @@ class SumMetric(PlottableMetric):
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
-        # A MetricCollection shares states that are equal after the first batch; the fingerprint avoids false sharing.
+        # A MetricCollection shares states that are equal after one batch; the fingerprint prevents accidental sharing.
         relevant = {name: getattr(self, name) for name in (settings if state_settings is None else state_settings)}
         self.add_state("settings", fingerprint(relevant), dist_reduce_fx="max")
 
     if TYPE_CHECKING:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
-            """Narrow the return type for type checkers; torchmetrics has Any."""
+            """Narrow the return type for type checkers; in torchmetrics, it is Any."""
 
         def __getattr__(self, name: str) -> Any:
-            """Declare settings for type checkers."""
+            """Declare to type checkers that settings are attributes."""
 
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
-        """Declare a state that starts at 0 and is summed over batches, merged metrics and processes."""
+        """Declare a state that starts at 0, and is summed over batches, merged metrics and processes."""
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
     def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
-        """Declare a list state of one tensor (M, *shape) per batch, gathered between processes in this dtype."""
+        """Declare a list state with a tensor (M, *shape) per batch, which processes gather in ``dtype``."""
         self.add_state(name, [], dist_reduce_fx="cat")
         self._kept[name] = shape, dtype
 
     def kept_samples(self, name: str) -> Tensor:
-        """Return a list state as one tensor."""
+        """Return the list state ``name`` as one tensor."""
         kept: list[Tensor] | Tensor = getattr(self, name)
-        return torch.cat(kept) if isinstance(kept, list) else kept  # a tensor after a sync
+        return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync, it is a tensor already
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
-        """Count a batch; with ``validate_args``, raise for invalid values on the CPU, and count them elsewhere."""
+        """Count a batch. With ``validate_args``, raise for invalid values on the CPU; elsewhere, count them."""
         if self.validate_args:
             faults = find_faults()
             if self.batch_count.is_cpu and not torch.compiler.is_compiling():
@@ -108,7 +108,7 @@ class SumMetric(PlottableMetric):
         self.__dict__["batch_count"] = self.batch_count + 1
 
     def add(self, **batch: Tensor) -> None:
-        """Add the sums of a batch to sum states, and append its samples to list states, by name."""
+        """Add a batch to the states, by their names: sums are added to sum states, samples appended to list states."""
         states = self.__dict__  # setattr of torchmetrics and PyTorch takes longer than a sum
         for name, value in batch.items():
             state = states[name]
@@ -116,30 +116,30 @@ class SumMetric(PlottableMetric):
 
     @property
     def update_count(self) -> int:
-        """Return the number of batches, including compiled updates and merged and loaded states."""
+        """Return the number of batches, including those of compiled updates, of merged and of loaded states."""
         return max(self._update_count, int(self.batch_count))
 
     def check_computable(self) -> None:
-        """Raise deferred validation errors, and a ValueError if there was no batch."""
+        """Raise the errors of invalid values counted by `admit`, or a ValueError if there was no batch."""
         raise_for_counts(self.faults, self.value_rules)
         if not self.batch_count:
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def _shallow_copy(self) -> Self:
-        """Return a shallow copy with its own lists, whose ``__dict__`` can replace that of the metric atomically."""
+        """Return a shallow copy with new lists; its ``__dict__`` can replace that of the metric in one step."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, default in self._defaults.items():
             if isinstance(default, list) and isinstance(kept := copy.__dict__[name], list):
                 copy.__dict__[name] = list(kept)
-        for name in ("update", "compute"):  # wrappers bound to the original
+        for name in ("update", "compute"):  # these wrappers are bound to the original
             copy.__dict__.pop(name, None)
         return copy
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
-        """Run `update` on a shallow copy, and commit its states if it succeeds.
+        """Wrap `update` to run on a shallow copy, whose states replace those of the metric if it succeeds.
 
-        The wrapper of torchmetrics counts rejected batches, and makes torch.compile recompile at each count.
+        The wrapper of torchmetrics would also count rejected batches, and make torch.compile recompile for each batch.
         """
 
         @wraps(update)
@@ -159,7 +159,7 @@ class SumMetric(PlottableMetric):
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Update with a batch and return its value, without the temporary reset of torchmetrics."""
+        """Update with a batch, and return the value of this batch, without the temporary reset of torchmetrics."""
         if self._is_synced:
             raise TorchMetricsUserError(
                 "The Metric shouldn't be synced when performing ``forward``. HINT: Did you forget to call ``unsync`` ?."
@@ -175,7 +175,7 @@ class SumMetric(PlottableMetric):
         return value
 
     def reset(self) -> None:
-        """Reset all states; list states get new lists, because `torchmetrics.wrappers.Running` keeps the old ones."""
+        """Reset all states. List states get new lists, because `torchmetrics.wrappers.Running` keeps the old lists."""
         copy = self._shallow_copy()
         for name, default in self._defaults.items():
             copy.__dict__[name] = [] if isinstance(default, list) else copy.__dict__[name]
@@ -183,13 +183,13 @@ class SumMetric(PlottableMetric):
         self.__dict__.update(copy.__dict__)
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Merge the states of another metric with the same settings, or of its `metric_state`."""
+        """Merge another metric with the same settings, or the `metric_state` of one, into this metric."""
         other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
         if isinstance(other, dict):
             self._check_settings(other.get("settings"))
         copy = self._shallow_copy()
         super(SumMetric, copy).merge_state(incoming_state)
-        # torchmetrics keeps the cached value from before the merge, and the number of updates.
+        # torchmetrics would keep the cached value and the number of updates from before the merge.
         self.__dict__.update(copy.__dict__, _computed=None, _update_count=int(copy.batch_count))
 
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ class SumMetric(PlottableMetric):
 
     @contextmanager
     def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:
-        """Sync within the context; unlike that of torchmetrics, it unsyncs after an error too."""
+        """Sync within the context, and unsync at its end; unlike in torchmetrics, also after an error."""
         self.sync(*args, **kwargs)
         try:
             yield
@@ -214,7 +214,7 @@ class SumMetric(PlottableMetric):
             self.unsync(should_unsync=self._is_synced and should_unsync)
 
     def gathered(self) -> AbstractContextManager[None]:
-        """Sync the states between processes, for methods other than `compute`."""
+        """Return a context in which states are those of all processes, for methods other than `compute`."""
         if self._is_synced:
             return nullcontext()
         gathered: AbstractContextManager[None] = self.sync_context(
@@ -223,14 +223,14 @@ class SumMetric(PlottableMetric):
         return gathered
 
     def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
-        """Gather list states with the right shape and dtype from ranks without batches; torchmetrics: float32 (0,)."""
+        """Gather list states; for ranks without batches, in the right shape and dtype (torchmetrics: float32 (0,))."""
         for name, (shape, dtype) in self._kept.items():
             empty = torch.zeros(0, *shape, dtype=dtype or widest_float(self.device), device=self.device)
             self.__dict__[name] = [torch.cat([empty, *getattr(self, name)])]
         super()._sync_dist(dist_sync_fn, process_group)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
-        """Move states and settings between devices, but ignore casts such as ``module.to(torch.bfloat16)``."""
+        """Move states and settings between devices, but ignore dtype casts such as ``module.to(torch.bfloat16)``."""
 
         def move(tensor: Tensor) -> Tensor:
             device = fn(tensor.new_empty(0, dtype=torch.float32)).device
@@ -243,7 +243,7 @@ class SumMetric(PlottableMetric):
         return super()._apply(move, exclude_state)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Load states with the same settings, converted to the device and dtype of the metric."""
+        """Load states, which must have the same settings, and convert them to the device and dtype of the metric."""
         saved = {name: state_dict[prefix + name] for name in self._defaults if prefix + name in state_dict}
         if saved:
             self._check_settings(saved.get("settings"))
@@ -259,7 +259,7 @@ class SumMetric(PlottableMetric):
 
 
 def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
-    """Append rows to a list and merge small tensors, because each tensor takes about 1 kB."""
+    """Return a list with ``rows`` appended and small tensors merged, because each tensor takes about 1 kB."""
     kept = [*kept, rows]
     while len(kept) > 1 and len(kept[-2]) <= len(kept[-1]):
         kept[-2:] = [torch.cat(kept[-2:])]
@@ -267,7 +267,7 @@ def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
 
 
 def fingerprint(settings: dict[str, Any]) -> Tensor:
-    """Return a hash of settings as 16 integers below 256, so comparisons with a tolerance tell hashes apart too."""
+    """Return a hash of settings as 16 integers below 256; different ones differ even in comparisons with tolerance."""
     plain = {key: _plain(value) for key, value in sorted(settings.items())}
     return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
 

@@ -1,4 +1,4 @@
-"""A set of metrics over the same samples, each updated with its own kind of input."""
+"""A set of metrics on the same samples, each updated with the kind of input that it takes."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,32 +13,32 @@ from mpcs_torch.metrics.register import MetricEntry, Takes
 
 
 class Group(NamedTuple):
-    """Metrics with equal states, of which only the first is updated."""
+    """Metrics with equal states; only the first one is updated."""
 
     takes: Takes
     metrics: dict[str, Metric]
-    """By name."""
+    """The metrics by name."""
 
     @property
     def first(self) -> Metric:
-        """The metric that is updated."""
+        """The metric that is updated, whose states all metrics of the group use."""
         return next(iter(self.metrics.values()))
 
 
 class MetricSet:
-    """The metrics of register entries, with shared states where these are equal.
+    """The metrics of several register entries; metrics with equal states share them.
 
-    Values are not validated: predictions come from a model, or have been validated before.
+    Values of a batch are not validated: they come from a model, or were validated before.
     """
 
     def __init__(self, entries: Sequence[MetricEntry], num_classes: int, device: torch.device, **settings: Any) -> None:
-        """Create the metrics.
+        """Create the metrics of all entries.
 
         Args:
-            entries: One for each value.
+            entries: The register entries, one for each value to compute.
             num_classes: C.
             device: The device of the predictions.
-            **settings: Shared settings, e.g. ``concern``, for the metrics that have them.
+            **settings: Settings for all metrics that have them, e.g. ``concern``.
 
         Raises:
             ValueError: If a setting breaks a rule of its metric.
@@ -48,21 +48,21 @@ class MetricSet:
         groups: dict[Hashable, Group] = {}
         keyed: list[tuple[MetricEntry, Metric]] = []
         for entry in entries:
-            # Entries that differ only by key read different values of one metric, computed once.
+            # Entries that differ only by key read different values of the same metric.
             twins = (made for other, made in keyed if (entry.metric, entry.settings) == (other.metric, other.settings))
             twin = None if entry.key is None else next(twins, None)
             metric = self._create(entry) if twin is None else twin
             keyed += [] if entry.key is None else [(entry, metric)]
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
-            if group.metrics:  # with many classes, separate states would take much memory
+            if group.metrics:  # share states, which take much memory if there are many classes
                 metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})
             group.metrics[entry.name] = metric
         self.groups = tuple(groups.values())
-        """Metrics with equal states."""
+        """The groups of metrics with equal states."""
 
     @property
     def takes(self) -> frozenset[Takes]:
-        """The kinds of input of the metrics."""
+        """The kinds of input that the metrics take."""
         return frozenset(group.takes for group in self.groups)
 
     def reset(self) -> None:
@@ -71,7 +71,7 @@ class MetricSet:
             group.first.reset()
 
     def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
-        """Add a batch: predictions by kind of input, the target, and optional sample weights."""
+        """Add a batch: predictions by kind of input, targets, and optional sample weights."""
         for group in self.groups:
             group.first.update(inputs[group.takes], target, *weights)
 
@@ -84,7 +84,7 @@ class MetricSet:
         """Return the metrics by name, with the states of this process."""
         for group in self.groups:
             first = group.first
-            # A process without samples computes from the gathered states, without a warning.
+            # A process without samples must compute from the gathered states without a warning.
             shared = {**first.metric_state, "_update_count": max(1, first._update_count), "_computed": None}
             for metric in group.metrics.values():
                 metric.__dict__.update(shared)
@@ -92,14 +92,14 @@ class MetricSet:
 
     @contextmanager
     def gathered(self) -> Iterator[dict[str, Metric]]:
-        """Yield the metrics by name, with the states of all processes in the group."""
+        """Yield the metrics by name, with the states of all processes in the process group."""
         with ExitStack() as stack:
             for group in self.groups:
                 stack.enter_context(group.first.sync_context())
             yield self.metrics()
 
     def values(self) -> dict[str, float]:
-        """Compute the value of each entry over the samples of all processes in the group."""
+        """Return the value of each entry by name, over the samples of all processes in the process group."""
         values = {}
         with self.gathered() as metrics:
             for entry in self.entries:
@@ -108,7 +108,7 @@ class MetricSet:
 
 
 def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
-    """Return a key that is equal for metrics with equal states; unique for a metric that is not a `SumMetric`."""
+    """Return a key, equal for metrics with equal states; a metric that is not a `SumMetric` has a unique key."""
     if not isinstance(metric, SumMetric):
         return id(metric)
     return entry.takes, type(metric).update, tuple(metric.settings.tolist())

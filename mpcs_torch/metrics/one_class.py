@@ -18,13 +18,13 @@ Rate = Literal["recall", "specificity", "precision"]
 class ClassRate(DecisionMetric):
     """Compute the recall, specificity or precision of a group of classes; in [0, 1], higher is better.
 
-    Any class of the group is a correct decision for all of its classes.
+    A decision for any class of the group is correct for samples of all classes of the group.
 
     Args:
         num_classes: C, at least 2.
-        classes: The indices of the classes.
+        classes: The indices of the classes in the group.
         rate: ``"recall"``, ``"specificity"`` or ``"precision"``.
-        ignore_index: Label of samples to leave out.
+        ignore_index: The label of samples to leave out.
         validate_args: Whether to check the values of each batch.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
@@ -53,23 +53,23 @@ class ClassRate(DecisionMetric):
         super().__init__(locals(), (), further=("classes", "rate"))
 
     def sums_of(self, samples: Decisions) -> WeightedSum:
-        """Return the correct decisions, and the samples in the group (recall), outside it, or predicted to be in it."""
+        """Return the numerator and the denominator of the rate; for recall, the latter counts samples of the group."""
         labels = samples.labels
         true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
         return WeightedSum(labels.sum(total & (true == predicted)), labels.sum(total))
 
     def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the rate, NaN if its denominator is 0."""
+        """Return the rate; NaN if its denominator is 0."""
         return sums.total / sums.weight
 
 
 class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
 
-    The score of a sample is the sum of the probabilities of its classes. The area is that of torchmetrics'
-    ``BinaryAUROC``, with weights that of scikit-learn's ``roc_auc_score``, and NaN without samples of the group or of
-    the rest.
+    The score of a sample is the sum of its probabilities for the classes of the group. The area is that of
+    torchmetrics' ``BinaryAUROC``; with weights, it is that of scikit-learn's ``roc_auc_score``. It is NaN if there are
+    no samples of the group or no others.
     """
 
     higher_is_better = True
@@ -94,9 +94,9 @@ class ClassAUROC(Metric):
         self.in_group.append(_is_in(target, self.classes))
 
     def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Return, for each sample of the group and of the rest, the share of the other kind misranked against it.
+        """Return, for each sample of the group and of the rest, the share of the other kind that is ranked wrongly.
 
-        Ties count 1/2. The second list holds the weights of these samples; None for weights of 1.
+        Ties count 1/2. The second value is a list of the weights of these samples; None if samples have no weights.
         """
         scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
         weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)
@@ -108,12 +108,12 @@ class ClassAUROC(Metric):
         return shares, self.by_kind(weights) if len(self.weights) else None
 
     def by_kind(self, values: Tensor) -> list[Tensor]:
-        """Split values of all samples, (N,), into those of the group and of the rest."""
+        """Return the ``values`` (N,) of the samples of the group, and those of all other samples."""
         in_group = dim_zero_cat(self.in_group)
         return [values[in_group], values[~in_group]]
 
     def compute(self) -> Tensor:
-        """Return the area."""
+        """Return the area: a float64 scalar."""
         (shares, _), weights = self.misranked()
         return 1 - (shares.mean() if weights is None else shares @ weights[0] / weights[0].sum())
 

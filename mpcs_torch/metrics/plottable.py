@@ -10,18 +10,18 @@ from torchmetrics import Metric
 
 
 class PlottableMetric(Metric):
-    """A metric that draws a figure of its samples, or of passed values as torchmetrics does."""
+    """A metric that draws a figure of its samples, or of values that are passed, as torchmetrics does."""
 
     plot_lower_bound: float | None = 0.0
 
     @abstractmethod
     def gathered(self) -> AbstractContextManager[None]:
-        """Sync the states between processes."""
+        """Return a context in which the states are those of all processes."""
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Draw the metric's figure of all samples so far, or of passed values.
+        """Draw the figure of all samples so far, or of values that are passed.
 
-        Call it in all processes, because it gathers their states.
+        In a distributed run, call it in all processes, because it gathers their states.
 
         Args:
             val: A value that `compute` or `forward` returned, or a list of them, one for each step. Default: the
@@ -33,7 +33,7 @@ class PlottableMetric(Metric):
 
         Raises:
             ModuleNotFoundError: If matplotlib is missing.
-            ValueError: As `compute`.
+            ValueError: In the same cases as `compute`.
         """
         if val is not None:
             return self._plot(val, ax)
@@ -43,22 +43,22 @@ class PlottableMetric(Metric):
         return figure, figure.axes[0] if ax is None else ax
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
-        """Draw the figure of the samples so far and their value, on axes or an empty figure; return the figure."""
+        """Draw the samples so far and their value on ``on``, which is axes or an empty figure; return the figure."""
         from mpcs_torch.plots.bars import value_scale
 
         better = "higher is better" if self.higher_is_better else "lower is better"
         return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
 
     def _references(self) -> dict[str, float]:
-        """Return reference values by name."""
+        """Return values to compare with in the figure, by name."""
         return {"perfect": 1.0 if self.higher_is_better else 0.0}
 
 
 @contextmanager
 def drawing_on(ax: Any) -> Iterator[Any]:
-    """Yield the axes, or an empty figure of pyplot, which is closed if drawing fails."""
+    """Yield ``ax``, or if it is None a new figure of pyplot, which is closed if drawing fails."""
     try:
-        from matplotlib import pyplot  # notebooks show its figures
+        from matplotlib import pyplot  # notebooks show the figures of pyplot
     except ModuleNotFoundError:
         raise ModuleNotFoundError("plot needs matplotlib: pip install 'mpcs_torch[plot]'") from None
     if ax is not None:
@@ -73,9 +73,9 @@ def drawing_on(ax: Any) -> Iterator[Any]:
 
 
 def titled(name: str, value: Any) -> str:
-    """Return a title with the name and up to three numbers, or the mean of more."""
+    """Return a title with the name and the value: up to three numbers, or the mean if there are more."""
     if not isinstance(value, Tensor):
         return name
-    if value.numel() > 3:  # do not fit a title
+    if value.numel() > 3:  # they do not fit in a title
         return f"{name}, mean of {value.numel()} values {value.nanmean().item():.4g}"
     return f"{name} {', '.join(f'{number:.4g}' for number in value.flatten().tolist())}"

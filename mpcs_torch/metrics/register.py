@@ -1,6 +1,6 @@
 """The register of metrics: the class, settings, input and better direction of each name.
 
-The trainer, ``mpcs score``, ``mpcs select``, the laws and the documentation read it. A new metric is one line here.
+The trainer, ``mpcs score``, ``mpcs select``, tests and documentation read it. To add a metric, add one line here.
 """
 
 import ast
@@ -23,7 +23,7 @@ from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "costs", "trials"]
-"""The input of a metric: the arguments of ``update``.
+"""The kind of input of a metric: the arguments of its ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
 ``"log_probabilities"``: (N, C) and labels (N,). ``"positive"``: probabilities of class 1, (N,), and labels (N,).
@@ -32,15 +32,15 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Section = Literal["main", "concern", "other"]
-"""The place of a metric in reports: first, first if there is a concern, or after these."""
+"""The place of a metric in reports: first, first only if there is a concern, or after the first ones."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
-"""The cause of a value of NaN or infinity: a class is never predicted, is absent, or either; a constant decision costs
-nothing; or the probability of a label is 0."""
+"""The cause of a NaN or infinite value: a class is never predicted, is absent from the labels, or one of these; a
+constant decision costs nothing; or a label has probability 0."""
 _INPUT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "probabilities": {"from_logits": False},
     "log_probabilities": {"from_logits": True, "normalized": True},
 }
-"""The settings that each kind of input implies."""
+"""The settings of metrics that each kind of input implies."""
 
 
 @dataclass(frozen=True)
@@ -51,53 +51,53 @@ class MetricEntry:
     metric: type[Metric]
     takes: Takes
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Constructor arguments other than those that data and input determine."""
+    """The constructor arguments, without those that the data and the kind of input determine."""
     key: str | None = None
-    """The key of the value if the metric computes a dictionary."""
+    """The key of the value, if the metric computes a dictionary."""
     is_count: bool = False
     """Whether the value is a whole number."""
     given_direction: Direction | None = None
-    """The better direction, if the class does not define it."""
+    """The direction that is better (``"min"`` or ``"max"``), if the class does not define it."""
     section: Section = "other"
     is_default: bool = True
-    """Whether it is measured by default: False if it is redundant."""
+    """Whether the metric is measured by default; False if it is redundant."""
     is_of_referrals: bool = False
-    """Whether it is informative only with referrals; then it is a default only with these."""
+    """Whether the metric is informative only if samples are referred; only then is it measured by default."""
     group_rank: int | None = None
-    """The sort priority for groups: they are sorted by the measured metric of lowest rank, ties by the next."""
+    """The sort priority for groups: the measured metric of lowest rank sorts them, and the next one breaks ties."""
     in_group_tables: bool = False
     compared_as: str = ""
-    """Its name in sentences; empty if models are not compared by it."""
+    """The name of the metric in sentences that compare models; empty if models are not compared by it."""
     repeats: str = ""
-    """The name of a metric with an equivalent difference between models."""
+    """The name of another metric, if the difference between models in that metric says the same."""
     undefined: Undefined | None = None
     no_interval: str = ""
-    """The reason why it has no interval; empty if its class or its states define one."""
+    """The reason why the metric has no interval; empty if its class or its states define an interval."""
     of: str = ""
-    """The class or group of classes of a one-vs-rest name such as ``recall[CLASS]``."""
+    """The class or group of classes in the brackets of a one-vs-rest name such as ``recall[CLASS]``."""
     made: Metric | None = None
-    """An instance passed in by the user, which is copied with its settings."""
+    """A metric instance that the user passed, to be copied with its settings; else None."""
 
     @property
     def direction(self) -> Direction | None:
-        """The better direction of the value; None if neither is better."""
+        """The direction of the value that is better, ``"min"`` or ``"max"``; None if neither is."""
         if self.given_direction is not None or self.metric.higher_is_better is None:
             return self.given_direction
         return "max" if self.metric.higher_is_better else "min"
 
     @property
     def is_registered(self) -> bool:
-        """Whether the metric is registered here, so its kind of input is known."""
+        """Whether the class of the metric is in this register, so that its kind of input is known."""
         return any(entry.metric is self.metric for entry in (*ENTRIES, *OF_CLASS.values()))
 
     @property
     def takes_classes(self) -> bool:
-        """Whether its labels are class indices."""
+        """Whether the labels of the metric are class indices."""
         return self.takes not in ("soft_labels", "costs")
 
     @property
     def counts_classes(self) -> bool:
-        """Whether it is a classification metric, of this package or torchmetrics, with class indices as labels."""
+        """Whether this is a classification metric of this package or torchmetrics whose labels are class indices."""
         is_classification = self.is_registered or self.metric.__module__.startswith("torchmetrics.classification")
         return is_classification and self.takes_classes
 
@@ -111,8 +111,8 @@ class MetricEntry:
 
         Args:
             num_classes: C.
-            **shared: Settings for all metrics, e.g. ``concern`` or ``k``. Settings that the metric lacks are ignored;
-                those of the entry take precedence.
+            **shared: Settings for all metrics, e.g. ``concern`` or ``k``. Settings that this metric does not have are
+                ignored, and ``settings`` of the entry take precedence.
 
         Raises:
             ValueError: If a setting breaks a rule of the metric.
@@ -125,7 +125,7 @@ class MetricEntry:
         return self.metric(**{**arguments, **self.settings})
 
     def value(self, metric: Metric) -> float:
-        """Return the value of a metric that `make` returned."""
+        """Compute the value of ``metric``, which `make` returned, as a number."""
         computed = metric.compute()
         number = computed[self.key] if self.key is not None else computed
         if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
@@ -135,10 +135,10 @@ class MetricEntry:
 
 
 def find_entry(text: str) -> MetricEntry:
-    """Return the entry of a registered name, or create one for the import path of a user's `Metric`.
+    """Return the entry of a registered name, or create an entry if ``text`` is the import path of a user's `Metric`.
 
     Raises:
-        ValueError: If the text is neither.
+        ValueError: If ``text`` is neither.
     """
     if text in BY_NAME:
         return BY_NAME[text]
@@ -155,13 +155,13 @@ def find_entry(text: str) -> MetricEntry:
 
 
 def entry_of_path(path: str) -> MetricEntry:
-    """Create an entry for ``package.module:Class`` or ``package.module:Class(setting=value)``, or ``name=`` before it.
+    """Create an entry for ``[name=]package.module:Class`` or ``[name=]package.module:Class(setting=value)``.
 
-    The default name is that of the class; the input is probabilities. Setting values are parsed as Python literals, and
-    otherwise taken as text.
+    The default name is the name of the class; the kind of input is probabilities. Values of settings are parsed as
+    Python literals if possible, and are text otherwise.
 
     Raises:
-        ValueError: If the path is not that of a torchmetrics `Metric`, or the syntax of the settings is invalid.
+        ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.
     """
     custom_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
     class_path, _, arguments = path.removesuffix(")").partition("(")
@@ -177,17 +177,17 @@ def entry_of_path(path: str) -> MetricEntry:
 
 
 def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
-    """Create an entry for a metric instance; the default name is that of its class."""
+    """Create an entry for a metric instance; the default name is the name of its class."""
     kind = type(metric)
     takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _takes_of(kind))
     if takes == "probabilities" and getattr(metric, "from_logits", False):
-        takes = "log_probabilities"  # log-probabilities are valid logits
+        takes = "log_probabilities"  # log-probabilities are also logits
     name = kind.__name__ if name is None else name
     return MetricEntry(name, kind, takes, made=metric, compared_as=name)
 
 
 def _takes_of(metric: type[Metric]) -> Takes:
-    """Return the input of an unregistered metric; torchmetrics names binary metrics ``Binary...``."""
+    """Guess the kind of input of an unregistered metric: torchmetrics names binary metrics ``Binary...``."""
     return "positive" if metric.__name__.startswith("Binary") else "probabilities"
 
 
@@ -343,4 +343,4 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         for name, rate in _RATES.items()
     },
 }
-"""One-vs-rest metrics of a class, or of a group that a concern names, by the name before the bracket."""
+"""The one-vs-rest metrics of a class, or of a group that a concern names, by the name before the bracket."""

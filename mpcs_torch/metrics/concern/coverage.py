@@ -56,7 +56,7 @@ class SelectiveAccuracy(Coverage):
     """
 
     def value_of(self, sums: DangerousErrorCounts) -> Tensor:
-        """Return the share of decided samples that are correct."""
+        """Return the share of decided samples whose decision is correct."""
         return 1 - sums.errors / sums.decided
 
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002

@@ -14,7 +14,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class SeverityMetric(AdditiveMetric):
-    """A metric of `DangerousErrorCounts`."""
+    """The base of metrics that are computed from `DangerousErrorCounts`."""
 
     sums_type = kernel.DangerousErrorCounts
     interval_rule = "bounded"
@@ -22,7 +22,7 @@ class SeverityMetric(AdditiveMetric):
     takes_referrals = True
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Initialize from the ``locals()`` of a constructor, with ``num_classes`` and ``concern``."""
+        """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``concern``."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         severity = kernel.severity_of(arguments["concern"], num_classes)
@@ -33,12 +33,12 @@ class SeverityMetric(AdditiveMetric):
         )
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Flatten decisions (N, ...), with -1 for a referral, or scores (N, C, ...)."""
+        """Flatten a batch of decisions (N, ...), with -1 for a referral, or of scores (N, C, ...)."""
         further = self.severity.shape[1] - self.num_classes
         return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, further)
 
     def sums_of(self, samples: Decisions) -> kernel.DangerousErrorCounts:
-        """Return the sums of decisions."""
+        """Return the counts of decisions by severity."""
         return kernel.count_dangerous(samples, self.severity)
 
 
@@ -73,16 +73,16 @@ class DangerousErrors(SeverityMetric):
         super().__init__(locals())
 
     def value_of(self, sums: kernel.DangerousErrorCounts) -> Tensor:
-        """Return the number of dangerous errors, or their rate."""
+        """Return the number of dangerous errors, or their rate if ``normalize`` is set."""
         return kernel.normalized_count(sums, self.normalize)
 
     def ratio_of(self, sums: kernel.DangerousErrorCounts, whole: kernel.DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the number of dangerous errors, and the denominator."""
+        """Return the number of dangerous errors, and the denominator of their rate."""
         per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
         return sums.dangerous, per
 
     def of_ratio(self, ratio: float, whole: kernel.DangerousErrorCounts) -> float:
-        """Return the rate, or the number of dangerous errors."""
+        """Return the rate of dangerous errors, or their number if ``normalize`` is None."""
         return ratio if self.normalize else ratio * whole.samples.item()
 
     def details(self) -> kernel.DangerousErrorCounts:
@@ -91,7 +91,7 @@ class DangerousErrors(SeverityMetric):
         counts: kernel.DangerousErrorCounts = self.sums()
         return counts
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the counts
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
         from mpcs_torch.plots.bars import decision_shares
 
         dangerous, errors, decided, samples = (count.item() for count in self.details())

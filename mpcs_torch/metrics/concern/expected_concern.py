@@ -62,30 +62,30 @@ class ExpectedConcern(AdditiveMetric):
         )
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.Decided:
-        """Flatten scores (N, C, ...) or decisions (N, ...)."""
+        """Return the samples of a batch with their decisions, from scores (N, C, ...) or decisions (N, ...)."""
         settings = self.concern, self.decision, self.from_logits, self.ratio, self.ignore_index
         return kernel.decide(preds, target, sample_weight, *settings)
 
     def sums_of(self, samples: kernel.Decided) -> kernel.CostSums:
-        """Return the sums of samples."""
+        """Return the costs and the numbers of samples, summed by true class."""
         return kernel.sum_costs(samples, self.concern)
 
     def value_of(self, sums: kernel.CostSums) -> Tensor:
-        """Return the (normalized) mean concern of decisions."""
+        """Return the mean cost of decisions, relative to the best constant one if ``normalize`` is set."""
         return kernel.mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
 
     def ratio_of(self, sums: kernel.CostSums, whole: kernel.CostSums) -> tuple[Tensor, Tensor]:
-        """Return the cost of the decisions, and that of the constant decision that is best over all samples."""
+        """Return the cost of the decisions, and the cost of the constant decision that is best over all samples."""
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
     def row_ratios(self, whole: kernel.CostSums) -> list[tuple[float, float]]:
-        """Return the lowest and the highest cost for each true class, with the cost of the constant decision."""
+        """Return the lowest and the highest cost of a sample of each class, with that of the constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
         return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
 
     def _baseline(self, whole: kernel.CostSums) -> Tensor:
-        """Return the denominator of a sample of each class: (C,)."""
+        """Return the cost of the best constant decision for a sample of each class: (C,); 1 without ``normalize``."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
         costs = kernel.constant_classes(self.concern).to(whole.samples)

@@ -64,15 +64,15 @@ class MetaPatternConcernScore(ProbabilityMetric):
         super().__init__(locals(), settings, shape=() if average == "micro" else (num_classes,))
 
     def term_of(self, samples: Samples) -> Tensor:
-        """Return the score of each sample."""
+        """Return the MPCS of each sample: (M,)."""
         return pattern_scores(samples, k=self.k, t=self.t, concern=self.concern, correct_concern=self.correct_concern)
 
     def sums_of(self, samples: RowTerms) -> WeightedSum:
-        """Return the sums of samples."""
+        """Return the sums of scores and weights, by class unless ``average`` is micro."""
         return kernel.sum_scores(samples, self.average)
 
     def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the lowest and the highest score of a sample, whose concern sums to 1."""
+        """Return the lowest and the highest score of a sample, each with 1 as the denominator."""
         return [(0, 1), (log((self.t - 1) / LOWEST_LEVEL), 1)]
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
@@ -84,7 +84,7 @@ class MetaPatternConcernScore(ProbabilityMetric):
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
 
     def _references(self) -> dict[str, float]:
-        if self.num_classes > 1000:  # uniform guesses need a (C, C) matrix
+        if self.num_classes > 1000:  # the reference of uniform guesses needs a (C, C) matrix
             return super()._references()
         classes = torch.arange(self.num_classes)
         guess = kernel.meta_pattern_concern_score(
@@ -101,9 +101,9 @@ class MetaPatternConcernScore(ProbabilityMetric):
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the validated weights, float64 (C, C): dense with a diagonal of ones, or sparse; None if all are 1.
+    """Return the validated weights (C, C), float64: dense with a diagonal of ones, or sparse; None if all are 1.
 
-    Equivalent settings must have equal fingerprints.
+    Equivalent concerns must give equal matrices, because metrics compare the fingerprints of their settings.
     """
     if concern is None:
         return None

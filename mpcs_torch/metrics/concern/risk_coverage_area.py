@@ -14,14 +14,14 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_r
 from mpcs_torch.metrics.base import SumMetric
 
 IGNORED = -1
-"""The loss of ignored samples."""
+"""The value of ``loss`` for ignored samples."""
 
 
 class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
     Arguments are those of `mpcs_torch.functional.risk_coverage_area`; for ``validate_args`` and errors see `Accuracy`.
-    The states keep the estimated risk and one byte per sample.
+    The states keep the estimated risk and one more byte for each sample.
 
     Example:
         >>> import torch
@@ -36,9 +36,9 @@ class RiskCoverageArea(SumMetric):
     plot_upper_bound = 1.0
 
     risk: list[Tensor]
-    """(M,) for each batch: the estimated risk of each decision."""
+    """A tensor (M,) for each batch: the estimated risk of each decision."""
     loss: list[Tensor]
-    """(M,) for each batch, int8: 1 for a dangerous error, 0 for another decision, -1 where ignored."""
+    """A tensor (M,) for each batch, int8: 1 for a dangerous error, 0 for another decision, -1 for an ignored sample."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class RiskCoverageArea(SumMetric):
         self.add(risk=risk, loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
 
     def compute(self) -> Tensor:
-        """Return the area: a float64 scalar, NaN if all samples are ignored."""
+        """Return the area: a float64 scalar; NaN if all samples are ignored."""
         return self.details().risk.mean()
 
     def details(self) -> RiskCoverage:
-        """Return the dangerous errors per decided sample at each coverage, for the samples of all processes."""
+        """Return the curve: dangerous errors per decided sample at each coverage, over the samples of all processes."""
         with self.gathered():
             self.check_computable()
             risk, loss = self.kept_samples("risk"), self.kept_samples("loss")

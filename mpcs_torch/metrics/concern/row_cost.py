@@ -32,19 +32,19 @@ class RowCost(AdditiveMetric):
         super().__init__(locals(), value_rules=kernel.row_cost_rules(num_classes), state_settings=("num_classes",))
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.CostedDecisions:
-        """Flatten a batch to decisions with the costs of all decisions."""
+        """Return the decisions of a batch, each with the costs of all possible decisions."""
         return kernel.flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
 
     def value_of(self, sums: kernel.RowCostSums) -> Tensor:
-        """Return the mean cost, or the mean regret."""
+        """Return the mean cost, or the mean regret (the cost above the cheapest decision) if ``regret`` is set."""
         return kernel.cost_of(sums, regret=self.regret)
 
     def ratio_of(self, sums: kernel.RowCostSums, whole: kernel.RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the costs, or the regrets, and the weights."""
+        """Return the sum of costs, or of regrets, and the sum of weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
     def bin_ratios(self, bins: kernel.RowCostSums, whole: kernel.RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return the minimum and the maximum cost of a bin, and the maximum regret, each with the maximum weight."""
+        """Return the lowest and highest cost and the highest regret of a bin, each with the highest weight."""
         per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
         costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
         return [(cost, per) for cost in (*costs, regret)]

@@ -11,7 +11,7 @@ from mpcs_torch.metrics.detection.base import PlainDetectionMetric, Rates, Scala
 
 
 def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-    """Draw the ROC of one detector with its hull, or one ROC per class."""
+    """Draw the ROC of one detector with its convex hull, or one ROC for each class."""
     from mpcs_torch.plots.detection import roc_curves
 
     return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
@@ -49,15 +49,15 @@ class PartialAUC(ScalarDetectionMetric):
         super().__init__(locals())
 
     def statistic(self, trials: BinaryTrials) -> Tensor:
-        """Return the area."""
+        """Return the area under the ROC of one detector."""
         return kernel.partial_auc_of(trials.errors(), self.max_p_fa)
 
 
 class MissAtFalseAlarm(ScalarDetectionMetric):
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
-    its method.
+    The threshold is chosen on the same scores. The other arguments and the errors are those of `EqualErrorRate`,
+    without ``method``.
 
     Example:
         >>> import torch
@@ -84,7 +84,7 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
         super().__init__(locals())
 
     def statistic(self, trials: BinaryTrials) -> Tensor:
-        """Return the miss rate."""
+        """Return the miss rate of one detector."""
         return kernel.miss_of(trials, self.p_fa)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
@@ -95,8 +95,8 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
 class FalseAlarmAtMiss(ScalarDetectionMetric):
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
-    its method.
+    The threshold is chosen on the same scores. The other arguments and the errors are those of `EqualErrorRate`,
+    without ``method``.
 
     Example:
         >>> import torch
@@ -123,7 +123,7 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
         super().__init__(locals())
 
     def statistic(self, trials: BinaryTrials) -> Tensor:
-        """Return the false-alarm rate."""
+        """Return the false-alarm rate of one detector."""
         return kernel.false_alarm_of(trials, self.p_miss)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
@@ -134,8 +134,8 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
 class PrecisionRecallBreakEven(PlainDetectionMetric):
     """Compute the number of misses at the threshold with as many false alarms; lower is better.
 
-    References are those of `mpcs_torch.functional.precision_recall_break_even`; arguments and errors those of
-    `EqualErrorRate`, without its method.
+    References are those of `mpcs_torch.functional.precision_recall_break_even`. Arguments and errors are those of
+    `EqualErrorRate`, without ``method``.
 
     Example:
         >>> import torch
@@ -161,8 +161,8 @@ def _rates_at(curve: ErrorRates, place: Tensor) -> Rates:
 class HMeasure(PlainDetectionMetric):
     """Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
 
-    Equation and references are those of `mpcs_torch.functional.h_measure`; arguments and errors those of
-    `EqualErrorRate`, without its method.
+    The equation and references are those of `mpcs_torch.functional.h_measure`. Arguments and errors are those of
+    `EqualErrorRate`, without ``method``.
 
     Example:
         >>> import torch

@@ -1,6 +1,6 @@
-"""DetectionMetric, the base of detection metrics: it keeps all scores and splits them into binary trials.
+"""DetectionMetric, the base of detection metrics, which keeps all scores and splits them into binary trials.
 
-Trials are counted in whole numbers, so ties and crossings are exact; there is no ``sample_weight``.
+Trials are counted in whole numbers, so ties and crossings of error rates are exact; there is no ``sample_weight``.
 """
 
 import warnings
@@ -28,23 +28,23 @@ from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
 from mpcs_torch.metrics.base import SumMetric
 
 Rates = tuple[float, float]
-"""The false-alarm rate and the miss rate."""
+"""A false-alarm rate and a miss rate."""
 MAX_CURVES = 7
-"""The number of curves with distinct colours."""
+"""The maximum number of curves in a figure, which all have distinct colours."""
 
 
 class DetectionMetric(SumMetric):
     """A metric that keeps all scores in their input dtype, and one byte for each label.
 
-    The detection metrics of a MetricCollection share these states. Trials are counted in whole numbers, so there is no
+    The detection metrics in a MetricCollection share these states. Trials are counted in whole numbers, so there is no
     ``sample_weight``.
     """
 
     scores: list[Tensor]
-    trial_labels: list[Tensor]  # torchmetrics' ClasswiseWrapper would overwrite `labels`
+    trial_labels: list[Tensor]  # the name `labels` would be overwritten by torchmetrics' ClasswiseWrapper
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Initialize from the ``locals()`` of a constructor, as `SumMetric`."""
+        """Initialize from the ``locals()`` of a constructor, as `SumMetric` does."""
         check_split(arguments["num_classes"], arguments["average"])
         super().__init__(
             arguments, value_rules=trial_rules(arguments["num_classes"]), state_settings=("num_classes", "ignore_index")
@@ -54,17 +54,17 @@ class DetectionMetric(SumMetric):
 
     @property
     def is_by_class(self) -> bool:
-        """Whether each class is evaluated against the rest."""
+        """Whether each class is evaluated against all other classes."""
         return self.num_classes is not None and self.average != "micro"
 
     def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""
+        """Add a batch: preds (N, ...), or (N, C, ...) if there are classes, and target (N, ...)."""
         batch = flatten_trials(detached(preds), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
         self.admit(lambda: batch.faults)
         self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # scores may share memory with the caller
 
     def binary_trials(self) -> list[BinaryTrials]:
-        """Return the trials of all batches and processes; warn where targets or non-targets are missing."""
+        """Return the trials of all batches and processes; warn about classes without targets or non-targets."""
         with self.gathered():
             self.check_computable()
             scores, labels = self.kept_samples("scores"), self.kept_samples("trial_labels")
@@ -77,11 +77,11 @@ class DetectionMetric(SumMetric):
         return by_class
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Average values over the classes if the average is ``"macro"``; on the metric's device, float32 on MPS."""
+        """Return ``values`` on the metric's device (float32 on MPS), averaged over classes if macro."""
         values = average_classes(values, self.num_classes, self.average)
         return values.to(self.device, widest_float(self.device))
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the curves
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows curves
         curves = [curve_of_trials(trials) for trials in self.binary_trials()]
         if not self.is_by_class:
             name = "detector" if self.num_classes is None else "all classes"
@@ -94,14 +94,14 @@ class DetectionMetric(SumMetric):
         return self._draw_curves({label: curves[label] for label in worst}, names, title, on)
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        """Draw curves by class; a single curve has the key 0."""
+        """Draw the curves, by class; a single curve has the key 0."""
         from mpcs_torch.plots.detection import det_curves
 
         systems = dict(zip(names, curves.values(), strict=True))
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for subclasses
-        """Return the points (false-alarm rate, miss rate) to mark on each curve, by their legend."""
+        """Return, by legend, the (false-alarm rate, miss rate) points to highlight on each curve."""
         return {}
 
 

@@ -15,23 +15,23 @@ from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
 
 class CostMetric(DetectionMetric):
-    """A metric of costs at one operating point, or at several."""
+    """The base of metrics that are costs at one or several operating points."""
 
     points: tuple[OperatingPoint, ...]
     __jit_ignored_attributes__: ClassVar[list[str]] = [*DetectionMetric.__jit_ignored_attributes__, "points"]
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Initialize from the ``locals()`` of a constructor, with ``points`` as a tuple."""
+        """Initialize from the ``locals()`` of a constructor, and store ``points`` as a tuple."""
         super().__init__({**arguments, "points": at_least_one_point(arguments["points"])})
 
     def compute(self) -> Tensor:
-        """Return the costs, float64: a scalar, or (P,) for P > 1 points; classes that are not averaged come last."""
+        """Return the costs, float64: a scalar, or (P,) for P > 1 points; with ``average="none"``, (C,) or (P, C)."""
         details = self.details()
         return self.averaged(details.normalized if self.normalize else details.cost)
 
     @abstractmethod
     def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
+        """Return costs, error rates and thresholds: scalars or (P,), or (C,) or (P, C) if evaluated by class."""
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         details = self.details()
@@ -45,7 +45,7 @@ class CostMetric(DetectionMetric):
         return f"at the threshold, {point.label()}"
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Draw as `SumMetric.plot` does; of given values, one line for each point and class."""
+        """Draw as `SumMetric.plot` does; values in ``val`` get one line for each point and class."""
         if val is not None:
             val = [_flat(costs) for costs in val] if isinstance(val, list | tuple) else _flat(val)
         return super().plot(val, ax)
@@ -58,9 +58,9 @@ def _flat(values: Tensor) -> Tensor:
 class MinDetectionCost(CostMetric):
     """Compute the minimum detection cost over all thresholds, at each operating point; lower is better.
 
-    The equation is that of `mpcs_torch.functional.min_detection_cost`, the choice of the threshold that of
-    `mpcs_torch.functional.min_detection_cost_details`. All scores are kept, with 5 bytes for each score of float32 and
-    9 for each of float64. The other arguments and errors are those of `EqualErrorRate`, without its method.
+    For the equation see `mpcs_torch.functional.min_detection_cost`, for the choice of the threshold
+    `mpcs_torch.functional.min_detection_cost_details`. All scores are kept: 5 bytes for each float32 score, 9 for each
+    float64 score. The other arguments and the errors are those of `EqualErrorRate`, without ``method``.
 
     Example:
         >>> import torch
@@ -88,35 +88,35 @@ class MinDetectionCost(CostMetric):
         super().__init__(locals())
 
     def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
+        """Return costs, error rates and thresholds: scalars or (P,), or (C,) or (P, C) if evaluated by class."""
         return kernel.min_cost_of_trials(self.binary_trials(), self.points)
 
     def _mark_label(self, point: OperatingPoint) -> str:
         return f"minimum cost, {point.label()}"
 
     def thresholds(self) -> Tensor:
-        """Return the thresholds of the minimum costs, for ``threshold_from`` of another metric."""
+        """Return the thresholds of the minimum costs, which ``threshold_from`` of another metric can use."""
         return self.details().threshold
 
 
 class _ThresholdCost(CostMetric):
-    """A metric of costs at thresholds that are independent of its scores."""
+    """The base of metrics that are costs at thresholds not chosen on their scores."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Initialize from the ``locals()`` of a constructor."""
         kernel.check_threshold(arguments["threshold"])
         super().__init__(arguments)
         self.thresholds_in_use = [kernel.thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
-        """Thresholds by class (one row for a single detector) and operating point."""
+        """The thresholds, by class (a single row without classes) and operating point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
-        """Use the thresholds of another metric on its batches so far, from all processes.
+        """Use the thresholds that another metric chooses on its batches so far, from all processes.
 
         Args:
-            source: A `MinDetectionCost` with the same operating points, or an `EqualErrorRate`; with the same classes.
+            source: An `EqualErrorRate`, or a `MinDetectionCost` with the same points. Its classes must be the same.
 
         Raises:
-            ValueError: If the source is another kind of metric, has other classes or points, or has seen no targets or
+            ValueError: If ``source`` is another kind of metric, has other classes or points, or has seen no targets or
                 no non-targets.
         """
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
@@ -134,7 +134,7 @@ class _ThresholdCost(CostMetric):
         self._computed = None
 
     def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
+        """Return costs, error rates and thresholds: scalars or (P,), or (C,) or (P, C) if evaluated by class."""
         return kernel.cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
 
     def _thresholds_per_point(self) -> int:
@@ -150,10 +150,10 @@ def _classes_of(metric: DetectionMetric) -> str:
 class ActualDetectionCost(_ThresholdCost):
     """Compute the detection cost of decisions at a threshold, at each operating point; lower is better.
 
-    The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or a given
-    threshold, or one learned by another metric from development data (`threshold_from`), for scores of any range.
-    Arguments are those of `mpcs_torch.functional.actual_detection_cost`; for ``validate_args`` and errors see
-    `EqualErrorRate`.
+    By default, the threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios.
+    For scores of any range, pass a ``threshold``, or use the one that another metric chose on development data
+    (`threshold_from`). Arguments are those of `mpcs_torch.functional.actual_detection_cost`; for ``validate_args`` and
+    errors see `EqualErrorRate`.
 
     Example:
         >>> import torch
@@ -186,11 +186,11 @@ class ActualDetectionCost(_ThresholdCost):
 class HalfTotalErrorRate(_ThresholdCost):
     """Compute the mean of the miss rate and the false-alarm rate at a threshold, in [0, 1]; lower is better.
 
-    The other arguments and errors are those of `MinDetectionCost`, without ``points`` and ``normalize``.
+    The other arguments and the errors are those of `MinDetectionCost`, without ``points`` and ``normalize``.
 
     Args:
-        threshold: Scores of at least this are accepted. None for 0, the Bayes threshold of natural-log likelihood
-            ratios at p_target = 0.5. `threshold_from` replaces it by the threshold of another metric.
+        threshold: Scores of at least this value are accepted. None stands for 0, the Bayes threshold of natural-log
+            likelihood ratios at p_target = 0.5. `threshold_from` replaces the threshold by that of another metric.
 
     Example:
         >>> import torch

@@ -14,13 +14,13 @@ Curves = ErrorRates | list[ErrorRates]
 
 
 class DetectionCurve(DetectionMetric):
-    """Compute the miss and false-alarm rates at every threshold, in [0, 1]; lower is better.
+    """Compute the miss rate and the false-alarm rate at every threshold, in [0, 1]; lower is better.
 
     Arguments are those of `mpcs_torch.functional.detection_curve`; for ``validate_args`` and errors see
     `EqualErrorRate`. `mpcs_torch.plots.det_curves` draws curves on probit axes, with operating points and intervals.
 
     Args:
-        average: With classes: ``"none"`` for a list of C curves, ``"micro"`` for one curve of all N x C scores.
+        average: If there are classes: ``"none"`` for a list of C curves, ``"micro"`` for one curve of all N x C scores.
 
     Example:
         >>> import torch
@@ -47,12 +47,12 @@ class DetectionCurve(DetectionMetric):
         super().__init__(locals())
 
     def compute(self) -> Curves:
-        """Return `ErrorRates`, or with classes and ``average="none"`` a list of them."""
+        """Return the `ErrorRates` at all thresholds, or a list of those of each class if evaluated by class."""
         curves = [curve_of_trials(trials) for trials in self.binary_trials()]
         return curves if self.is_by_class else curves[0]
 
     def plot(self, val: Curves | None = None, ax: Any = None) -> Any:
-        """Draw a DET curve as `SumMetric.plot` does, or misses over false alarms of `val` as torchmetrics does."""
+        """Draw a DET curve as `SumMetric.plot` does, or misses over false alarms of ``val`` as torchmetrics does."""
         if val is None:
             return super().plot(ax=ax)
         fields = val if isinstance(val, ErrorRates) else zip(*val, strict=True)

@@ -15,10 +15,10 @@ class EqualErrorRate(DetectionMetric):
     """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
     Methods, references and the other arguments are those of `mpcs_torch.functional.equal_error_rate`. All scores are
-    kept, with 5 bytes for each score of float32 and 9 for each of float64, whatever their range.
+    kept, whatever their range: 5 bytes for each float32 score, 9 bytes for each float64 score.
 
     Args:
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without it, bad values silently give wrong results.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -57,13 +57,13 @@ class EqualErrorRate(DetectionMetric):
         return self.averaged(self.details().rate)
 
     def details(self) -> EqualError:
-        """Return the rate and the thresholds on both sides of it: scalars, or (C,) with classes unless micro."""
+        """Return the rate and the thresholds on both sides of it: scalars, or (C,) if evaluated by class."""
         return equal_error_of_trials(self.binary_trials(), self.method)
 
     def thresholds(self) -> Tensor:
         """Return the middle of the interval of thresholds where the two rates differ least, for any method.
 
-        Hull vertices are not used, because the two around the equal error rate can be far apart.
+        Thresholds of ROC hull vertices are not used, because those next to the equal error rate can be far apart.
         """
         nearest = equal_error_of_trials(self.binary_trials(), "nearest")
         return middle_of(nearest.low, nearest.high)

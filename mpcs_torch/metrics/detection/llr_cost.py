@@ -8,7 +8,7 @@ from mpcs_torch.metrics.detection.base import PlainDetectionMetric
 
 
 class _LikelihoodRatioCost(PlainDetectionMetric):
-    """A cost that averages over operating points, which the figure shows."""
+    """The base of costs that are averages over operating points; the figure shows the cost at each point."""
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         from mpcs_torch.plots.detection import bayes_error_curves
@@ -19,8 +19,8 @@ class _LikelihoodRatioCost(PlainDetectionMetric):
 class Cllr(_LikelihoodRatioCost):
     """Compute the cost of natural-log likelihood ratios in bits; lower is better, 0 is perfect, 1 is uninformative.
 
-    Equation and references are those of `mpcs_torch.functional.cllr`; arguments and errors those of `EqualErrorRate`,
-    without its method.
+    The equation and references are those of `mpcs_torch.functional.cllr`. Arguments and errors are those of
+    `EqualErrorRate`, without ``method``.
 
     Example:
         >>> import torch
@@ -37,8 +37,8 @@ class Cllr(_LikelihoodRatioCost):
 class MinCllr(_LikelihoodRatioCost):
     """Compute the minimum `Cllr` over all rising transforms of the scores, in bits; lower is better, in [0, 1].
 
-    `Cllr` minus this is the loss due to calibration. References are those of `mpcs_torch.functional.min_cllr`;
-    arguments and errors those of `EqualErrorRate`, without its method.
+    `Cllr` minus this value is the loss due to calibration. References are those of `mpcs_torch.functional.min_cllr`.
+    Arguments and errors are those of `EqualErrorRate`, without ``method``.
 
     Example:
         >>> import torch

@@ -45,21 +45,21 @@ class GeometricAccuracy(ProbabilityMetric):
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
     def term_of(self, samples: Samples) -> Tensor:
-        """Return the power of the probability of the true class."""
+        """Return the power of each sample's probability of the true class; its logarithm for the geometric mean."""
         return kernel.power_of_true_class(samples, self.power, self.epsilon)
 
     def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the mean over samples, NaN without samples."""
+        """Return the generalized mean over samples; NaN if there are no samples."""
         return kernel.mean_of(*sums, self.power)
 
     def of_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the generalized mean of a mean of powers."""
+        """Return the generalized mean that belongs to ``ratio``, a mean of powers."""
         if self.power == kernel.GEOMETRIC:
             return min(1.0, exp(ratio))
         return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
 
     def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the terms of the lowest and the highest probability."""
+        """Return the terms of the lowest and the highest probability, each with the denominator 1."""
         if self.epsilon == 0 and self.power != kernel.DECISIVE:
             return []
         if self.power == kernel.GEOMETRIC:
@@ -73,7 +73,7 @@ class GeometricAccuracy(ProbabilityMetric):
 class Decisiveness(GeometricAccuracy):
     """Compute the arithmetic mean of the probability of the true class; in [0, 1], higher is better.
 
-    Arguments and errors are those of `GeometricAccuracy`, the equation that of `mpcs_torch.functional.decisiveness`.
+    Arguments and errors are those of `GeometricAccuracy`; for the equation see `mpcs_torch.functional.decisiveness`.
 
     Example:
         >>> import torch
@@ -89,7 +89,7 @@ class Decisiveness(GeometricAccuracy):
 class Robustness(GeometricAccuracy):
     """Compute the mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
 
-    Arguments and errors are those of `GeometricAccuracy`, the equation that of `mpcs_torch.functional.robustness`.
+    Arguments and errors are those of `GeometricAccuracy`; for the equation see `mpcs_torch.functional.robustness`.
 
     Example:
         >>> import torch

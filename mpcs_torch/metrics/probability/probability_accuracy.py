@@ -19,15 +19,15 @@ class ProbabilityAccuracy(SumMetric):
     """Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
 
     `compute` returns a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
-    ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``: above 1 the classifier is
-    underconfident, below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`. Equations, rules
-    and arguments are those of `mpcs_torch.functional.probability_accuracy`; ``validate_args`` and errors those of
-    `Accuracy`.
+    ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``. With a slope above 1, the
+    classifier is underconfident, and below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`.
+    Equations, rules and arguments are those of `mpcs_torch.functional.probability_accuracy`; ``validate_args`` and
+    errors are those of `Accuracy`.
 
-    All N x C probabilities are kept, unless ``cells`` is set: then they are counted in a histogram of constant size (16
-    bytes a cell). Reported means are exact in both cases. On three kinds of 10^6 x 10 probabilities, the error of
-    measured means was at most 1.2e-4 with 2 000 cells and 7.0e-5 with 20 000, and that of slopes 2.7e-4 and 1.3e-4
-    (``python -m tests.benchmarks.histogram_error``); with few samples or many classes it can be larger.
+    All N x C probabilities are kept; but if ``cells`` is set, they are only counted in a histogram of constant size (16
+    bytes a cell). Reported means are exact in both cases. On three kinds of 10^6 x 10 probabilities, measured means had
+    an error of at most 1.2e-4 with 2 000 cells and 7.0e-5 with 20 000, and slopes 2.7e-4 and 1.3e-4
+    (``python -m tests.benchmarks.histogram_error``). With few samples or many classes, errors can be larger.
 
     Example:
         >>> import torch
@@ -43,17 +43,17 @@ class ProbabilityAccuracy(SumMetric):
     higher_is_better = None
 
     probs: list[Tensor]
-    """(M, C) for each batch, without ``cells``."""
+    """A tensor (M, C) for each batch, unless ``cells`` is set."""
     true_labels: list[Tensor]
-    """(M,) for each batch, without ``cells``; -1 where ignored."""
+    """A tensor (M,) for each batch, unless ``cells`` is set; -1 for ignored samples."""
     powers: Tensor
-    """(3,): the powers of the floored probabilities of true classes for each of `POWERS`, summed over samples."""
+    """(3,): for each of `POWERS`, the sum of this power of the true classes' probabilities (at least ``epsilon``)."""
     samples: Tensor
     """Scalar: the number of samples."""
     correct: Tensor
-    """(grid_size,), int64, with ``cells``: the number of probabilities of true classes in each cell."""
+    """(grid_size,), int64, if ``cells`` is set: the number of probabilities of true classes in each cell."""
     incorrect: Tensor
-    """(grid_size,), int64, with ``cells``: the number of probabilities of other classes in each cell."""
+    """(grid_size,), int64, if ``cells`` is set: the number of probabilities of other classes in each cell."""
 
     def __init__(
         self,
@@ -95,14 +95,14 @@ class ProbabilityAccuracy(SumMetric):
         true_probs = samples.of_true_class(probs)
         self.add(powers=power_sums(true_probs, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
-            kept = probs if self.from_logits else probs.clone()  # may share memory with the caller
+            kept = probs if self.from_logits else probs.clone()  # they may share memory with the caller's
             self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
         else:
             correct, incorrect = kernel.count_probabilities(probs, labels.target, labels.counted, self.cells)
             self.add(correct=correct, incorrect=incorrect)
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the reported and the measured means, and the slope, by name: float64 scalars."""
+        """Return the reported means, the measured means and the slope by name: float64 scalars."""
         return compare_means(self.reported(), self.bins().means)
 
     def reported(self) -> ProbabilityMeans:
@@ -123,7 +123,7 @@ class ProbabilityAccuracy(SumMetric):
         samples = flatten_samples(probs, labels, self.num_classes, "probs")
         return kernel.measure(samples.of_true_class(probs), samples, *settings)
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the bins
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the bins
         from mpcs_torch.plots.reliability import reliability
 
         return reliability(self.bins(), self.reported(), title, on=on)

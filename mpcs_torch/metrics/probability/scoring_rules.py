@@ -46,11 +46,11 @@ class BrierScore(ProbabilityMetric):
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
     def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the mean over samples, NaN without samples."""
+        """Return the mean over samples; NaN if there are no samples."""
         return kernel.brier_of(sums, self.num_classes, self.over_classes)
 
     def of_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
-        """Divide by the number of classes with ``over_classes="mean"``."""
+        """Return ``ratio``, divided by the number of classes if ``over_classes`` is ``"mean"``."""
         return ratio if self.over_classes == "sum" else ratio / self.num_classes
 
     def _references(self) -> dict[str, float]:
@@ -60,7 +60,7 @@ class BrierScore(ProbabilityMetric):
 
 
 UNSEEN_LOSS = -log(1e-12)
-"""The loss of the unseen row that intervals of the cross entropy allow for: samples often lack a saturated row."""
+"""The loss of one unseen row, for which intervals allow: samples often lack a confident wrong row."""
 
 
 class CrossEntropy(ProbabilityMetric):
@@ -95,7 +95,7 @@ class CrossEntropy(ProbabilityMetric):
         super().__init__(locals())
 
     def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return the bounds with the loss of the unseen row, or the largest mean loss of a bin if that is higher."""
+        """Return the bounds with `UNSEEN_LOSS`, or with the largest mean loss of a bin if that is higher."""
         largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 

@@ -1,4 +1,4 @@
-"""ClassCountMetric, the base of Metrics of per-class counts, and ConfusionMatrix."""
+"""ClassCountMetric, the base of Metrics that use counts of each class, and ConfusionMatrix."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,19 +12,19 @@ from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 
 class DecisionMetric(AdditiveMetric):
-    """A metric of decision counts."""
+    """The base of metrics that count decisions."""
 
     plot_upper_bound = 1.0
 
     def __init__(self, arguments: Mapping[str, Any], shape: tuple[int, ...], *, further: Sequence[str] = ()) -> None:
-        """Initialize from the ``locals()`` of a constructor, the shape of the counts, and settings that affect them."""
+        """Initialize from a constructor's ``locals()``, the shape of the counts, and names of ``further`` settings."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules, settings = decision_rules(num_classes), ("num_classes", "ignore_index", *further)
         super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Flatten classes (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
+        """Flatten a batch of classes (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
         return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight)
 
 
@@ -45,14 +45,14 @@ class ClassCountMetric(DecisionMetric):
         super().__init__(locals(), (3, num_classes))
 
     def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the numbers of correct decisions and of samples, which determine some metrics of this family."""
+        """Return the number of correct decisions and of samples, from which some of these metrics follow."""
         return sums.right.sum(-1), sums.true.sum(-1)
 
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
-        """Return the samples of each class, because most metrics of this family are averages over classes."""
+        """Return the number of samples of each class, because most of these metrics are averages over classes."""
         return sums.true
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # draws the counts
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
         from mpcs_torch.plots.bars import class_bars
 
         counts = self.sums()
@@ -61,7 +61,7 @@ class ClassCountMetric(DecisionMetric):
 
 
 class PairCounts(NamedTuple):
-    """Weighted numbers of samples."""
+    """The number of samples, or sum of their weights, of each pair of true class and decision."""
 
     confusion: Tensor
     """(..., C, C), rows true classes."""
@@ -71,7 +71,7 @@ class ConfusionMatrix(DecisionMetric):
     """Compute the confusion matrix of decisions: ``(C, C)``, float64, rows true classes, columns decisions.
 
     Entries are numbers of samples, or sums of their weights. Shapes and rules are those of
-    `mpcs_torch.functional.confusion_matrix`; arguments and errors those of `Accuracy`. The matrix is limited to 2 GiB.
+    `mpcs_torch.functional.confusion_matrix`. For arguments and errors see `Accuracy`. The matrix is limited to 2 GiB.
 
     Example:
         >>> import torch
@@ -91,14 +91,14 @@ class ConfusionMatrix(DecisionMetric):
         super().__init__(locals(), (num_classes, num_classes))
 
     def sums_of(self, samples: Decisions) -> PairCounts:
-        """Return the counts of all pairs."""
+        """Return the counts of all pairs of true class and decision."""
         return PairCounts(count_pairs(samples))
 
     def value_of(self, sums: PairCounts) -> Tensor:
         """Return the matrix: (..., C, C)."""
         return sums.confusion
 
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the title has one value
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # a title cannot show a matrix
         from mpcs_torch.plots.confusion import confusion_matrix
 
         names = [str(label) for label in range(self.num_classes)]

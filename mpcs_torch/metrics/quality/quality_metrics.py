@@ -1,4 +1,4 @@
-"""Quality metrics by oneDAL's definitions: the Metrics of `functional.multiclass_quality_metrics`."""
+"""Quality metrics as oneDAL defines them: the Metrics of `functional.multiclass_quality_metrics`."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ class MulticlassQualityMetrics(ClassCountMetric):
     """Compute all quality metrics of a multi-class classifier at once, from the same counts.
 
     `compute` returns a dictionary of float64 scalars, named and defined as in
-    `mpcs_torch.functional.multiclass_quality_metrics`; some names mean something else in other libraries. To monitor a
-    single value, use the class of that name (`MacroFScore`, ...), and for the confusion matrix add a `ConfusionMatrix`.
-    ``validate_args`` and errors are those of `Accuracy`.
+    `mpcs_torch.functional.multiclass_quality_metrics`. In other libraries, some of the names mean something else. To
+    monitor a single value, use the class of that name (`MacroFScore`, ...); for the confusion matrix, use
+    `ConfusionMatrix`. ``validate_args`` and errors are those of `Accuracy`.
 
     Example:
         >>> import torch
@@ -44,12 +44,12 @@ class MulticlassQualityMetrics(ClassCountMetric):
         self.beta, self.zero_division = beta, zero_division
 
     def value_of(self, sums: ClassCounts) -> Any:
-        """Return all values of counts (..., C) by name: (...) each."""
+        """Return all values by name, each (...), for counts (..., C)."""
         return quality_of(sums, beta=self.beta, zero_division=self.zero_division)
 
 
 class _OneQuality(MulticlassQualityMetrics):
-    """Compute one of the values.
+    """The base of metrics that compute only one of these values.
 
     Arguments and errors are those of `MulticlassQualityMetrics`.
     """
@@ -63,12 +63,12 @@ class _OneQuality(MulticlassQualityMetrics):
 
 
 class _OfAccuracy(_OneQuality):
-    """Compute a value that is a function of the accuracy."""
+    """The base of metrics that are a function of the accuracy."""
 
     interval_rule = "bounded"
 
     def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the value for an accuracy."""
+        """Return the value if the accuracy is ``ratio``."""
         counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
         return self.value_of(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
 
@@ -76,7 +76,7 @@ class _OfAccuracy(_OneQuality):
 class AverageAccuracy(_OfAccuracy):
     """Compute 1 minus the Hamming loss of the one-hot labels; in [0, 1], higher is better.
 
-    It is far above the share of right decisions (`Accuracy`), and it is not the mean of the classes' recalls, which
+    This value is far above the share of right decisions (`Accuracy`). It is not the mean recall of all classes, which
     torchmetrics calls macro accuracy.
 
     Example:
@@ -127,7 +127,7 @@ class MicroRecall(_OfAccuracy):
 class MicroFScore(_OfAccuracy):
     """Compute the F of micro precision and micro recall; higher is better.
 
-    As in torchmetrics, but NaN (0 with another zero_division) where all decisions are wrong.
+    It is the same as in torchmetrics, but NaN if all decisions are wrong (0 with another ``zero_division``).
 
     Example:
         >>> import torch
@@ -141,7 +141,7 @@ class MicroFScore(_OfAccuracy):
 class MacroPrecision(_OneQuality):
     """Compute the mean precision of all C classes; higher is better.
 
-    NaN if a class is never predicted; torchmetrics counts such a class as 0, or leaves it out.
+    The value is NaN if a class is never predicted; torchmetrics counts such a class as 0, or leaves it out.
 
     Example:
         >>> import torch
@@ -155,7 +155,7 @@ class MacroPrecision(_OneQuality):
 class MacroRecall(_OneQuality):
     """Compute the mean recall of all C classes; higher is better.
 
-    NaN if a class never occurs; torchmetrics leaves such a class out.
+    The value is NaN if a class never occurs; torchmetrics leaves such a class out.
 
     Example:
         >>> import torch
@@ -169,7 +169,7 @@ class MacroRecall(_OneQuality):
 class MacroFScore(_OneQuality):
     """Compute the F of macro precision and macro recall; higher is better.
 
-    Not the mean of the classes' F, which torchmetrics and scikit-learn call macro F (`MacroF1`).
+    It is not the mean F of all classes, which torchmetrics and scikit-learn call macro F (`MacroF1`).
 
     Example:
         >>> import torch

@@ -12,8 +12,8 @@ class Accuracy(ClassCountMetric):
 
     Args:
         num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        ignore_index: The label of samples to leave out.
+        validate_args: Whether to check the values of each batch. Without it, bad values silently give wrong results.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -33,9 +33,9 @@ class Accuracy(ClassCountMetric):
 
 
 class ClassErrorRates(ClassCountMetric):
-    """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
+    """Compute, for each class, the share of its samples that are misclassified; in [0, 1], lower is better.
 
-    Shapes and rules are those of `mpcs_torch.functional.class_error_rates`; arguments and errors those of `Accuracy`.
+    Shapes and rules are those of `mpcs_torch.functional.class_error_rates`. For arguments and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -51,8 +51,8 @@ class ClassErrorRates(ClassCountMetric):
 class MacroF1(ClassCountMetric):
     """Compute the mean F1 over classes with true or predicted samples; in [0, 1], higher is better.
 
-    The same as torchmetrics' and scikit-learn's macro F1; oneDAL's macro F is `MacroFScore`. Equation, shapes and rules
-    are those of `mpcs_torch.functional.macro_f1`; arguments and errors those of `Accuracy`.
+    It is the same as macro F1 in torchmetrics and scikit-learn; `MacroFScore` is oneDAL's macro F. The equation, shapes
+    and rules are those of `mpcs_torch.functional.macro_f1`. For arguments and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -68,8 +68,8 @@ class MacroF1(ClassCountMetric):
 class MatthewsCorrelation(ClassCountMetric):
     """Compute the multi-class Matthews correlation of decisions and labels; in [-1, 1], higher is better.
 
-    Equation, shapes and rules are those of `mpcs_torch.functional.matthews_correlation`; arguments and errors those of
-    `Accuracy`.
+    The equation, shapes and rules are those of `mpcs_torch.functional.matthews_correlation`. For arguments and errors
+    see `Accuracy`.
 
     Example:
         >>> import torch
@@ -84,4 +84,4 @@ class MatthewsCorrelation(ClassCountMetric):
     interval_scale = "atanh"
 
     def averaged_classes(self, sums: ClassCounts) -> None:
-        """Return None, because the value is no average over classes."""
+        """Return None, because the value is not an average over classes."""

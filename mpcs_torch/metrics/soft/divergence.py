@@ -14,7 +14,7 @@ class SoftKLDivergence(SoftMetric):
     """Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
     Arguments are those of `mpcs_torch.functional.soft_kl_divergence`; for ``validate_args`` and errors see `Accuracy`.
-    The elements of all classes are pooled.
+    The mean is over the elements of all classes together.
 
     Example:
         >>> import torch
@@ -32,9 +32,9 @@ class SoftKLDivergence(SoftMetric):
         super().__init__(locals(), value_rules=SOFT_RULES)
 
     def sums_of(self, samples: SoftSamples) -> WeightedSum:
-        """Return the sums of samples."""
+        """Return the sum of divergences and the sum of weights."""
         return divergence_sums(samples, self.epsilon)
 
     def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the mean over elements, NaN if every element was ignored."""
+        """Return the mean over elements; NaN if all elements were ignored."""
         return sums.total / sums.weight

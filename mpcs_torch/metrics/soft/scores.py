@@ -21,15 +21,15 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class SoftMetric(AdditiveMetric):
-    """A metric of sums over elements whose labels are degrees of truth."""
+    """The base of metrics that are sums over elements whose labels are degrees of truth, from 0 to 1."""
 
     num_classes: int | None = None
-    """None for any number of classes."""
+    """The required number of classes; None for any number."""
 
     def samples_of(
         self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
     ) -> SoftSamples:
-        """Flatten a batch to samples."""
+        """Return the samples of a batch, flattened."""
         preds, target = detached(preds), detached(target, "target")
         return flatten_soft(preds, target, num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore)
 
@@ -43,7 +43,7 @@ class SoftMetric(AdditiveMetric):
 
 
 class SoftScore(SoftMetric):
-    """Sum degrees of truth, and compute an F score."""
+    """The base of metrics that sum degrees of truth, and compute an F score from the sums."""
 
     higher_is_better = True
     plot_upper_bound = 1.0
@@ -52,7 +52,7 @@ class SoftScore(SoftMetric):
     interval_scale = "logit"
 
     beta: float
-    """The weight of recall in F: 0 gives precision, infinity recall."""
+    """The weight of recall in F: with 0, F is the precision; with infinity, it is the recall."""
 
     def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
         check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
@@ -60,11 +60,11 @@ class SoftScore(SoftMetric):
         super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
 
     def value_of(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
-        """Return the value of sums, by default with the average of the metric."""
+        """Return the value of ``sums``, by default with the ``average`` of the metric."""
         return score_of(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
-        """Return the sum of labels of each class, for an average over classes."""
+        """Return the sum of labels of each class if the value is a macro average, else None."""
         return sums.actual if self.average == "macro" else None
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
@@ -77,19 +77,19 @@ class SoftScore(SoftMetric):
 
 
 class _TNormScore(SoftScore):
-    """Sum degrees of truth with a T-norm as intersection."""
+    """The base of scores whose intersection of labels and predictions is a T-norm, such as the minimum."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         check_choice("t_norm", arguments["t_norm"], TNorm)
         super().__init__(arguments, ("num_classes", "t_norm"))
 
     def sums_of(self, samples: SoftSamples) -> SoftSums:
-        """Return the sums of a batch."""
+        """Return the sums of a batch, by class."""
         return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
 
 
 class SoftFBeta(_TNormScore):
-    """Compute the F of soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
+    """Compute F-beta from soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
 
     Arguments are those of `mpcs_torch.functional.soft_fbeta`; for ``validate_args`` and errors see `Accuracy`.
 
@@ -116,7 +116,7 @@ class SoftFBeta(_TNormScore):
 
 
 class _FixedBeta(_TNormScore):
-    """Compute F for a fixed beta."""
+    """The base of scores with a fixed ``beta``."""
 
     def __init__(
         self,
@@ -205,5 +205,5 @@ class HardF1(SoftScore):
         super().__init__(locals(), ("num_classes", "threshold"))
 
     def sums_of(self, samples: SoftSamples) -> SoftSums:
-        """Return the sums of a batch."""
+        """Return the sums of a batch, by class."""
         return hard_sums(samples, self.threshold)
