@@ -176,7 +176,7 @@ def read_columns(
     table: FileTable, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
     """Read the scores as numbers, and the label, ``coded`` and ``naming`` columns as texts, for all rows."""
-    names = [name for name in dict.fromkeys([roles.label, *coded, *chain(*naming)]) if name is not None]
+    names = [*dict.fromkeys([*filter(None, [roles.label]), *coded, *chain(*naming)])]
     columns = table.read([*filter(None, [roles.score]), *names], numbers=[roles.score])
     scores = columns.numbers(roles.score) if roles.score else np.empty(0)
     advance(columns.rows)
