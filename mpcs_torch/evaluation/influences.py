@@ -35,7 +35,7 @@ the jackknife are too narrow."""
 
 
 class Influences(NamedTuple):
-    """A value and the influence of each trial. To first order, the value is the sum of the kinds' mean influences."""
+    """A value and the influence of each trial. To first order, it is the sum of the mean influence of each kind."""
 
     value: float
     kinds: Sequence[Tensor]

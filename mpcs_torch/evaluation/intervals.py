@@ -342,7 +342,7 @@ def _from_class_rates(
 
 @lru_cache(maxsize=1)  # tensors are compared by identity: averages over classes share their sums
 def _class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return the intervals of recall, false-alarm rate and share of each class: (C, 3, 2), NaN if it has no rows."""
+    """Return intervals of the recall, false-alarm rate and share of each class: (C, 3, 2); NaN without rows."""
     of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
     parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
     return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)

@@ -271,7 +271,7 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Fit a rule; return its mean `losses_of` (4,) on all samples under the class probabilities ``truth`` (N, C)."""
+    """Fit a rule; return the expected losses of `losses_of`, (4,), if ``truth`` (N, C) are the class probabilities."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:

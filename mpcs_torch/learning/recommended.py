@@ -305,7 +305,7 @@ def recommended(
 
 
 def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add the ``"average"`` of all models of a recipe, and the ``"average of margins"``, without the plain model.
+    """Add two averages: ``"average"`` of all models of a recipe, ``"average of margins"`` of all but the plain model.
 
     `Recipe.choose` may then choose an average. An average needs no further training, but a forward pass of each of its
     models. The logits of an average are the logarithms of the mean probabilities.

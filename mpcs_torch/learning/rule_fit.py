@@ -90,7 +90,7 @@ def choose_thresholds(
 
 
 def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referred_at: Tensor) -> Tensor:
-    """Choose the threshold with the most referrals in the budget; the search begins with all samples decided."""
+    """Choose the threshold that refers the most samples within the budget of ``limit``; the search begins with none."""
     steps = len(ends)
     last = last_step(rates, referred_at, steps)
     if last < 0:

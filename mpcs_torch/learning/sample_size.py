@@ -252,7 +252,7 @@ def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, share
 
 
 def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float) -> Array:
-    """Return the share of simulations that pass with each of ``numbers`` clusters; their rates follow a Beta."""
+    """For each number of clusters in ``numbers``, return the share of simulations that pass; rates are Beta."""
     random, alike, bets = np.random.default_rng(0), max(TINY, 1 / max(shared, TINY) - 1), torch.ones(len(numbers))
     if rate.confidence is None:
         wanted = (1 - rate.at_most) * rate.largest

@@ -280,7 +280,7 @@ class ChangeMonitor(RiskMonitor):
         self.follow(values, torch.empty(0, dtype=torch.int64))
 
     def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
-        """Add samples in their order, and return the evidence after some of them; see `Monitor.follow`."""
+        """Add samples in order, and return the evidence after each sample number in ``at``; see `Monitor.follow`."""
         at = torch.arange(len(values[0].loss)) if at is None else at
         evidence = self.evidence_now().repeat(len(at), 1)
         starts, block = self.starts.clone(), self.block.clone()

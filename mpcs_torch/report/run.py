@@ -274,7 +274,7 @@ def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPre
 
 def _shown(value: float) -> str:
     """Format a number with 4 digits, trailing zeros included, to align a column; whole numbers get no zeros."""
-    return f"{value:.4g}" if value.is_integer() else f"{value:#.4g}"
+    return f"{value:.0f}" if value.is_integer() else f"{value:#.4g}"
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
