@@ -201,7 +201,7 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
             raise pyarrow.ArrowInvalid("white space in quotes separates no fields")
         content, delimiter = re.sub(rb"[ \t\r]+", b"\t", OUTER_SPACE.sub(b"", content)), "\t"
     types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
-    reader = arrow_csv.open_csv(
+    opened = arrow_csv.open_csv(
         pyarrow.BufferReader(content),
         arrow_csv.ReadOptions(
             block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
@@ -215,7 +215,8 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
             column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
         ),
     )
-    return reader.read_all() if rows is None else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
+    with opened as reader:  # which closes its threads
+        return reader.read_all() if rows is None else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
 
 
 def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
