@@ -160,7 +160,7 @@ def score_models(
     with naming_file(first.path):
         result = evaluation.result()
     notes = [*([] if matched.units is None else [matched.units.note(names)]), *result.notes]
-    if not is_alone and not any(entry.compared_as for entry in evaluation.chosen.entries):
+    if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
     if development is not None and any(development.path.samefile(each.path) for each in opened.values()):

@@ -194,6 +194,9 @@ def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Pa
     none = measured(plain(tmp_path), None, metrics=["calibration_slope"])
     assert not none.comparisons
     assert none.notes[-1] == "None of the metrics is one that models are compared by."
+    named = measured(plain(tmp_path), None, metrics=["decisiveness"])
+    assert [row.measure for row in named.comparisons] == ["decisiveness"]
+    assert none.notes[-1] not in named.notes
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
