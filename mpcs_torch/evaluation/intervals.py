@@ -11,7 +11,6 @@ Each metric declares one of three rules (`AdditiveMetric.interval_rule`):
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from math import inf, isclose, isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,6 +52,7 @@ ABOUT_DIFFERENCES = (
     " Intervals of rates and costs allow for a cluster worse than any of these; intervals of differences do not."
 )
 """Added to the note on clusters if models are compared."""
+ClassEnds = Callable[[ClassCounts, "Units"], Tensor]
 Reason = str
 """The type of a sentence on why there is no interval."""
 
@@ -90,13 +90,23 @@ class Units(NamedTuple):
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
-def metric_interval(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
+def class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
+    """Return intervals of the recall, false-alarm rate and share of each class: (C, 3, 2); NaN without rows."""
+    of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
+    parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
+    return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
+
+
+def metric_interval(
+    metric: "AdditiveMetric", bins: Any, units: Units, class_ends: ClassEnds = class_rate_ends
+) -> Interval | Reason:
     """Return the interval of a metric, or why it has none.
 
     Args:
         metric: The metric.
         bins: The sums of each bin: the metric's ``sums_type``, with tensors (B, ...).
         units: The sizes and errors of the bins.
+        class_ends: `class_rate_ends`, or a function that computes it once for all metrics with the same ``bins``.
     """
     whole = total_sums(bins, units)
     value = metric.value_of(whole).item()
@@ -105,7 +115,7 @@ def metric_interval(metric: "AdditiveMetric", bins: Any, units: Units) -> Interv
     if metric.interval_rule == "bounded":
         return _bounded(metric, bins, whole, units)
     if isinstance(bins, ClassCounts) and metric.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
-        return _from_class_rates(metric, bins, whole, units)
+        return _from_class_rates(metric, bins, whole, units, class_ends)
     fewest = MIN_WRONG[metric.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
     is_rare = is_hard and _effective_count(units.errors > 0, units) < fewest
@@ -302,7 +312,7 @@ def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
 
 
 def _from_class_rates(
-    metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units
+    metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units, class_ends: ClassEnds
 ) -> Interval | Reason:
     """Return the interval of a metric that depends on the share, the recall and the false-alarm rate of each class.
 
@@ -314,7 +324,7 @@ def _from_class_rates(
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
-    all_ends = _class_rate_ends(bins, units)
+    all_ends = class_ends(bins, units)
     value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
     known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
     step = max(1, 2**16 // classes)  # about 10 MiB
@@ -338,14 +348,6 @@ def _from_class_rates(
     least, most = metric.plot_lower_bound, metric.plot_upper_bound
     low, high = value.item() - below, value.item() + above
     return low if least is None else max(low, least), high if most is None else min(high, most)
-
-
-@lru_cache(maxsize=1)  # tensors are compared by identity: averages over classes share their sums
-def _class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return intervals of the recall, false-alarm rate and share of each class: (C, 3, 2); NaN without rows."""
-    of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
-    parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
-    return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
 
 
 def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:

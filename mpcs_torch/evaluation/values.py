@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import cache
 from itertools import combinations, product
 from math import isnan
 
@@ -17,6 +18,7 @@ from mpcs_torch.evaluation.intervals import (
     Reason,
     Units,
     adjusted,
+    class_rate_ends,
     metric_difference,
     metric_interval,
     rate_ends,
@@ -66,11 +68,12 @@ def binned_scores(
         summed = {**_outcomes_from(confusion, chosen), **summed}
     values = {name: value for name, (value, _) in without_sums.items()}
     ends = {name: interval for name, (_, interval) in without_sums.items()}
+    class_ends = cache(class_rate_ends)  # metrics of classes share their sums
     for name, metric, bins in layout.metric_sums(numbers):
         value = metric.value_of(total_sums(bins, units)).item()
         values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
-            ends[name] = metric_interval(metric, bins, units)
+            ends[name] = metric_interval(metric, bins, units, class_ends)
     if "destructive_rate" in values and chosen.concern is None:
         ends["destructive_rate"] = "without a concern, every error is dangerous"
     ends = {name: ends.get(name, entry.no_interval) for name, entry in entries.items() if intervals}
