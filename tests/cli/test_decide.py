@@ -347,7 +347,11 @@ def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.
     assert (found["expected"], found["given"], found["plan"]) == (0.01, planned[0].given, str(planned[0]))
 
 
-def test_a_plan_by_a_pilot_counts_its_clusters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_by_a_pilot_counts_its_clusters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, fits in (("SEARCH_FITS", 10), ("FINAL_FITS", 40)):
+        monkeypatch.setattr(f"mpcs_torch.learning.sample_size.{name}", fits)
     concern, pilot = tmp_path / "concern.yaml", tmp_path / "pilot.csv"
     concern.write_text("classes: [red, yellow, green, blue]\nclass_groups: {warm: [red, yellow]}\n")
     scores, target = logits(0)
