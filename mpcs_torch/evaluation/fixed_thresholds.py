@@ -54,7 +54,7 @@ def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
 
 
 def point_key(point: OperatingPoint) -> str:
-    """Format an operating point as in the names of metrics."""
+    """Return an operating point as text for the names of metrics, such as ``p=0.5``."""
     costs = "" if point.c_miss == point.c_fa == 1 else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
     return f"p={point.p_target:.15g}{costs}"
 
@@ -90,12 +90,12 @@ def learned_thresholds(
         preds: ``(N,)`` scores of development trials, which differ from the trials that are measured later.
         target: ``(N,)`` labels of these trials, 1 or True for targets.
         points: The operating points of the minimum costs.
-        p_fa: Limits on the false-alarm rate, each in [0, 1]: adds the threshold with the lowest miss rate under each.
-        p_miss: Limits on the miss rate, each in [0, 1]: adds the threshold with the lowest false-alarm rate under each.
+        p_fa: Limits on the false-alarm rate, each in [0, 1]; each adds the threshold with the lowest miss rate.
+        p_miss: Limits on the miss rate, each in [0, 1]; each adds the threshold with the lowest false-alarm rate.
         at_minimum: Whether to add the threshold of the minimum half total error rate.
 
     Raises:
-        ValueError: If the trials lack targets or non-targets, or a rate breaks its rule.
+        ValueError: If the trials lack targets or non-targets, or a limit is outside [0, 1].
     """
     counts = count_errors(*checked_scores(preds, target))
     vertices, thresholds = hull_vertices(counts), list[FixedThreshold]()
@@ -125,7 +125,7 @@ def limiting_thresholds(
         are_learned: Whether these are development trials, which names and titles then state.
 
     Raises:
-        ValueError: If a rate breaks its rule.
+        ValueError: If a limit is outside [0, 1].
     """
     key, where = ("development,", "the development threshold of ") if are_learned else ("", "")
     shown: tuple[Shown, Shown] = ("miss rate", "false-alarm rate")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 MIN_UNITS = 10
 """The minimum number of bins from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""By rule: the minimum number of bins with a wrong decision; with fewer, the jackknife's intervals are too narrow."""
+"""For each rule, the minimum number of bins with a wrong decision; the jackknife's intervals are else too narrow."""
 MIN_OF_CLASS = 5
 """The jackknife of an average over classes needs samples of each class in at least this number of bins."""
 MIN_OF_RATE = 10
@@ -84,14 +84,14 @@ class Units(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The maximum number of rows in a bin, or with weights the maximum weight; 1 if rows are independent."""
+        """The size of the largest bin: its weight if rows have weights, else its number of rows; 1 for single rows."""
         if self.weights is not None:
             return self.weights.max().item()
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
 def class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return intervals of the recall, false-alarm rate and share of each class: (C, 3, 2); NaN without rows."""
+    """Return intervals of recall, false-alarm rate and share of each class: (C, 3, 2); NaN for a rate without rows."""
     of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
     parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
     return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
@@ -418,4 +418,4 @@ SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
     "logit": (torch.logit, torch.sigmoid),
     "atanh": (torch.atanh, torch.tanh),
 }
-"""By scale of the jackknife: the transformation to this scale, and the inverse transformation."""
+"""For each scale of the jackknife: the transformation to this scale, and the inverse transformation."""

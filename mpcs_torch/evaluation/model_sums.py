@@ -30,7 +30,7 @@ BUDGET_OF_GROUPS = 8 * BUDGET
 MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 LEADING = 4
-"""The number of columns before the sums of metrics: numbers of rows and errors, and sums of labels and weights.
+"""The number of columns before the sums of metrics: the numbers of rows and errors, and the sums of labels and weights.
 
 The sum of labels shows whether two models have the same rows.
 """

@@ -34,7 +34,7 @@ class OverCosts:
 
     costs: ConcernRange
     models: Mapping[str, Mapping[str, Tensor]]
-    """By model and way to decide: the number of rows with each pair of true class and decision, (C, K), int64.
+    """For each model and way to decide: the number of rows with each pair of true class and decision, (C, K), int64.
 
     All other metrics use the first way to decide.
     """

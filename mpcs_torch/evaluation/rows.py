@@ -54,7 +54,7 @@ class Rows(NamedTuple):
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
         """Yield each row as often as its frequency says, in parts of `REPEATED` scores.
 
-        The repeats of a row are independent, so they get successive identifiers, unless these identify clusters.
+        The repeats of a row are independent, so they get successive identifiers, unless identifiers are of clusters.
         """
         if self.frequencies is None:
             yield self

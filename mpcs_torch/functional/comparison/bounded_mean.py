@@ -29,7 +29,7 @@ def bounded_mean_interval(
     weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the coverage is too low;
     if large values are rare, the interval is conservative.
 
-    For a ratio of the mean of x to that of y, the upper end is the v at which the bound on the mean of x - v y is 0.
+    For a ratio of means of x and y (``per``), the upper end is the v at which the bound on the mean of x - v y is 0.
 
     Args:
         values: ``(K,)`` the values that occur, and the smallest and the largest possible value.
@@ -73,7 +73,7 @@ def bounded_mean_bound(
 
 
 def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
-    r"""Test whether the mean of bounded values is 0: the p-value, two-sided, in (0, 1].
+    r"""Return the two-sided p-value, in (0, 1], of the test whether the mean of bounded values is 0.
 
     It is at most :math:`\alpha` exactly where `bounded_mean_interval` with confidence :math:`1 - \alpha` excludes 0.
     For differences -1, 0 or 1 of two systems' errors, it is the p-value of `mcnemar_test`.
@@ -128,7 +128,7 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
 
 
 def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the values that occur, with their counts, and a pseudo-sample at the largest possible value."""
+    """Return the values that occur and their counts, with a pseudo-sample at the largest possible value added."""
     occurs = n > 0
     return np.append(x[occurs], x.max()), np.append(n[occurs], 1.0)
 

@@ -34,7 +34,7 @@ class AnytimeInterval(NamedTuple):
 
 
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
-    r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit with error 1 / 20.
+    r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit at the level 1 / 20.
 
     It is the mean of the module's products over 25 rates q, whose odds are log-spaced from 1.2 to 40 times those of the
     limit. If the conditional mean loss of each sample is at most the limit, the evidence ever reaches

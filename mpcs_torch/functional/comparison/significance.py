@@ -17,8 +17,8 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
 
     .. math:: \tilde p_i = \min\left(1, \max_{j \le i} \, (m - j + 1) \, p_j\right)
 
-    Rejecting all comparisons with an adjusted p-value of at most 0.05 keeps the family-wise error rate at 0.05 under
-    any dependence.
+    If all comparisons with an adjusted p-value of at most 0.05 are rejected, the family-wise error rate is at most 0.05
+    under any dependence.
 
     Args:
         p_values: ``(M,)`` floating point, in [0, 1].
