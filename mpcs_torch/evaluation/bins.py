@@ -13,9 +13,9 @@ from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 BUDGET = 2**21
 """The maximum number of values in the bins of all rows (16 MiB)."""
 BITS = 62
-"""The number of bits of a hashed identifier. If bits are dropped, bins are folded together."""
+"""The number of bits of a hashed identifier. With fewer bits, some identifiers become equal: bins are joined."""
 MIN_BITS = 5
-"""The minimum number of bits that number bins: fewer than 32 bins would give a poor estimate of the variance."""
+"""The minimum number of bits of an identifier: fewer than 32 bins would give a poor estimate of the variance."""
 MIN_PENDING = 2**17
 """The minimum number of values to collect before they are added to the bins."""
 
@@ -24,7 +24,7 @@ class BinnedSums:
     """The sums of the rows in each bin of each group.
 
     A bin is a row, or a cluster of rows that are not independent. If there are more than ``budget`` values, bins are
-    joined (folded) by the hashes of their identifiers, so that all models have the same bins.
+    joined (folded) by the hashes of their identifiers, in the same way for all models.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
@@ -55,7 +55,7 @@ class BinnedSums:
         return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
-        """Add sums (n, K) to bins (n,), numbered by `bits` bits, of groups (n,); pairs of bin and group may repeat."""
+        """Add ``sums`` (n, K) to the ``bins`` (n,) of ``groups`` (n,), which may repeat; bins are of `bits` bits."""
         if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
             places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(bins):  # true for most batches after folding
@@ -63,7 +63,7 @@ class BinnedSums:
                 return
         self._pending.append((groups, bins, sums))
         self._pending_values += sums.numel()
-        if self._pending_values > max(MIN_PENDING, self._sums.numel() // 4):  # joining few takes as long as many
+        if self._pending_values > max(MIN_PENDING, self._sums.numel() // 4):  # joining few values takes as long as many
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
@@ -93,10 +93,10 @@ class BinnedSums:
 
         Args:
             other: The sums of the other rows.
-            groups: The code here of each group of ``other``, by its code there. Default: the same code.
+            groups: A tensor that maps each code of a group in ``other`` to the code here. Default: equal codes.
             first: The number to add to the identifiers of ``other``, if these are positions of rows.
         """
-        for each in (self, other):  # this may fold bins
+        for each in (self, other):  # may fold bins, which changes their bits
             each._join_pending()
         added = copy(other)
         if added.bits is None:
@@ -108,7 +108,7 @@ class BinnedSums:
         self.add(added.groups if groups is None else groups[added.groups], added.ids, added.sums)
 
     def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Yield each group's code, and the identifiers, (B,), ascending, and the sums, (B, K), of its bins."""
+        """Yield for each group: its code, the identifiers of its bins, (B,), ascending, and their sums, (B, K)."""
         order = self.groups.argsort(stable=True)
         codes, counts = self.groups[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
         for code, places in zip(codes.tolist(), order.tensor_split(counts.cumsum(0)[:-1]), strict=True):
@@ -135,6 +135,6 @@ def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
 
 
 def ids_of_names(names: Sequence[str]) -> Tensor:
-    """Return an identifier for each name, which is the same in every process: (n,), int64."""
+    """Return an identifier of each name, (n,), int64; equal names have equal identifiers in all processes."""
     digests = (hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest() for name in names)
     return torch.tensor([int.from_bytes(digest, "little") >> 2 for digest in digests], dtype=torch.int64)

@@ -25,12 +25,12 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
 MIN_UNITS, MIN_UNNAMED = 5, 10
-"""The minimum number of distinct values in a column whose name is that of units, and in any other column of text."""
+"""The minimum number of distinct values in a column whose name is like ``session_id``, and in other text columns."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
 below the second, they are categories."""
 MAX_EQUAL, MAX_COPIES = 0.05, 8
-"""The maximum share of rows that equal others by chance, and the maximum mean number of copies of a sample."""
+"""The minimum share of repeated rows for a warning, and the maximum mean number of copies of a distinct row."""
 BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
 """The probability of a false warning of miscalibration, and the smallest gap that matters."""
 
@@ -55,7 +55,7 @@ class Repeats:
         self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
 
     def add(self, scores: Tensor, target: Tensor) -> None:
-        """Add rows, given scores (N, C) and classes (N,); skip rows with a top score in 1/1000 steps, as of votes."""
+        """Add rows with ``scores`` (N, C) and ``target`` (N,); skip rows whose top score is a multiple of 1/1000."""
         largest = 1000 * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
@@ -67,7 +67,7 @@ class Repeats:
         self._join(other._hashes, other._counts)
 
     def warnings(self) -> list[EvaluationWarning]:
-        """Return a warning if many rows repeat others, unless they are many copies of few, as from a decision tree."""
+        """Return a warning if many rows repeat others, unless few rows are distinct, as those from a decision tree."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
         if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
@@ -114,7 +114,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 
 
 def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
-    """Return a warning if decisions by cost, due to miscalibration, cost more than the most probable class.
+    """Return a warning if decisions by cost are more expensive than the most probable class: a sign of miscalibration.
 
     Args:
         by_cost: The interval of the expected concern of decisions by cost.
@@ -128,7 +128,7 @@ def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) ->
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if the share of correct classes in a bin of probabilities is outside the bin, beyond chance.
+    """Return a warning if, by more than chance, a bin of probabilities does not contain its share of correct classes.
 
     Args:
         measured: The bins of probabilities, with the numbers of correct and incorrect classes.

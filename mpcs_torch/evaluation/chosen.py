@@ -59,7 +59,7 @@ class ChosenMetrics(NamedTuple):
     has_costs: bool
     """Whether each row has costs of decisions."""
     ranges: ConcernRange | None
-    """The ranges of costs, with the concern in the middle; None if costs are known, or if referrals have no cost."""
+    """The ranges of costs, whose middle is ``concern``; None if costs are not ranges, or if referrals have no cost."""
     class_names: Sequence[str]
 
     @property
@@ -75,11 +75,11 @@ class ChosenMetrics(NamedTuple):
 
     @property
     def weighs(self) -> bool:
-        """Whether metrics take weights, which are those of rows or the shares of annotators."""
+        """Whether metrics get weights: the weights of rows, or the shares of annotators."""
         return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Create the metrics that are functions of sums (``additive``), or all others; refuse invalid settings."""
+        """Create the metrics that are functions of sums if ``additive``, else all others; refuse invalid settings."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
@@ -102,13 +102,13 @@ class ChosenMetrics(NamedTuple):
                 return soft.predicted.double().cpu(), soft.actual.double().cpu()
             shares, fault = shares_of(soft.actual.double().cpu())
             raise_first([fault])
-            target = shares.argmax(1).to(preds.device)  # any class, to check probabilities as usual
+            target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
         samples = flatten_samples(
             preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
         )
         try:
             raise_first(samples.find_faults())
-        except ValueError as error:  # it names arguments that evaluate does not have
+        except ValueError as error:  # the message names arguments that evaluate does not have
             message = str(error).replace("pass from_logits=True", "take logits.softmax(1)")
             raise ValueError(message.replace(" (or ignore_index)", "")) from None
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
@@ -195,7 +195,7 @@ NO_REFERRALS = (
 
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None:
-    """Return why a metric is unsuitable: a property of the rows, and a need of the metric; None if it is suitable."""
+    """Return the property of the rows and the need of the metric that conflict; None if the metric is suitable."""
     takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
     cases = {
         ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
@@ -241,7 +241,7 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
 
 
 def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
-    """Add class indices to the settings of a metric that names a class, or a group of classes, in brackets."""
+    """Add class indices to the settings of a metric whose name has a class, or a group of classes, in brackets."""
     classes = {name: (label,) for label, name in enumerate(class_names)}
     known = {**classes, **dict(concern.class_groups if concern is not None else ())}
     if entry.of not in known:
@@ -267,7 +267,7 @@ def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[Metri
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:
-    """Return whether an error costs nothing: MPCS, which divides by costs, is then undefined."""
+    """Return whether any error costs nothing; MPCS, which divides by costs, is then undefined."""
     if concern is None or concern.weights is None:  # without weights, errors cost a factor above 0
         return False
     return bool((concern.matrix() == 0).any())
@@ -289,7 +289,7 @@ class MetricInputs:
         return self.rows.by_class()
 
     def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
-        """Return the places of rows (a split row repeats), and their predictions, labels and weights: (m, ...) each."""
+        """Return indices of rows, predictions, labels and weights, (m, ...); a row with two classes appears twice."""
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
             assert labels is not None
@@ -315,7 +315,7 @@ def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
 
 
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
-    """Return entries of the register for metrics, which may have any form that `Evaluation` takes."""
+    """Return the entries of the register for ``metrics``, in any form that `Evaluation` takes."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
 
 CLASS_RATES = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
-"""By rate of a class in tables without referrals: its title."""
+"""The title of each rate of a class in tables without referrals."""
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 NAMED = 3
 """The maximum number of classes that are named in the reason why a value is missing."""
@@ -48,21 +48,21 @@ class ClassifierScores(Scores):
     confusion: Tensor | None = None
     """The confusion matrix, (C, C), int64, with a row for each true class; None for soft labels and for groups.
 
-    If rows may be referred, (C, C + A + 1): the last columns are the A coarse answers, and the referrals.
+    If rows may be referred, it is (C, C + A + 1): the last columns are the A coarse answers, and then referrals.
     """
     decision_names: Sequence[str] = ()
     """The names of the columns of the confusion matrix."""
     refers: bool = False
     """Whether decisions may be referrals or coarse answers."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
-    """By class or group of classes, then by rate: the 95 % interval."""
+    """The 95 % intervals of rates, by class or group of classes, then by rate."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
-    """The outcomes by class, by group of classes, of all rows (`EVERY`), and of the classes that are dangerous to miss
-    (`AT_RISK`)."""
+    """The outcomes of each class and group of classes, of all rows (`EVERY`), and of all classes that are dangerous to
+    miss (`AT_RISK`)."""
     harmless: Collection[str] = ()
     """The classes and groups of classes for which no error is dangerous."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
-    """As ``outcomes``, but numbers of clusters with such rows; empty if there are no clusters, or too many."""
+    """Like ``outcomes``, but with numbers of clusters instead of rows; empty if there are no clusters, or too many."""
     cluster_name: str = ""
     """The word for clusters, such as "patients"."""
     weight: float = 0.0
@@ -90,7 +90,7 @@ class ClassifierScores(Scores):
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The better direction of the recall or error rate of each group of classes in tables, by name of the rate."""
+        """The rates of groups of classes that tables show: by name, "min" or "max" as the better direction."""
         rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
@@ -106,7 +106,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return remarks as sentences, among them one on the constant decision to which relative costs refer."""
+        """Return remarks as sentences; one of them states the constant decision to which relative costs refer."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -180,7 +180,7 @@ class ClassifierScores(Scores):
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def class_parts(self, title: str = "") -> list[Table | str]:
-        """Return tables and sentences by class; if there is a ``title``, return none unless rows may be referred.
+        """Return tables and sentences by class. With a ``title``, return these only if rows may be referred.
 
         The confusion matrix is among the tables only if rows may be referred.
         """
@@ -233,7 +233,7 @@ class ClassifierScores(Scores):
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:
-        """Return a sentence that names the classes with a count of 0; empty if no class has."""
+        """Return a sentence that names the classes with a count of 0; empty if there are none."""
         empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
         if not empty:
             return ""

@@ -50,7 +50,7 @@ def evaluate_confusion(
         class_names: The names of the C classes.
         model: The name of the model.
         concern: The cost of each kind of error.
-        metrics: Registered metrics that take decisions. Default: all of them.
+        metrics: Registered metrics that take decisions. Default: those that are measured by default.
         intervals: Whether to compute intervals.
     """
     if metrics is None:
@@ -83,14 +83,14 @@ def evaluate_confusion(
 
 
 CORNERS = frozenset(("", "class", "classes", "label", "labels", "index", "name"))
-"""Texts in the corner of a matrix, in lower case, that do not say what its rows and columns are."""
+"""Lower-case texts in the corner of a matrix that leave open whether its rows are true or predicted classes."""
 TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
-    """Read a confusion matrix, with class names in the header and first in each row; there may also be sums.
+    """Read a confusion matrix with class names in the header and at the start of each row; sums are left out.
 
-    Rows are true classes, unless the text in the corner, or the names, say that they are predicted classes.
+    Rows are true classes, unless the text in the corner, or the names, mark them as predicted classes.
 
     Returns:
         The class names; the counts, (C, C), int64, with a row for each true class; and a line on how the file was read.
@@ -194,7 +194,7 @@ def score_confusion(
     if concern is not None and {*concern.classes} != {*names}:
         problem = f"must have the classes of the concern, {listed(concern.classes)}, but has {listed(names)}"
         raise PredictionsError(path, problem)
-    if concern is not None:  # its order of classes is used
+    if concern is not None:  # sort the classes as the concern does
         order = torch.tensor([names.index(name) for name in concern.classes])
         names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]

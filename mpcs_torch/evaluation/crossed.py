@@ -1,9 +1,9 @@
 """Combine intervals for crossed clusters, such as cases that were all read by the same readers.
 
-Intervals by patient do not allow for other readers, and intervals by reader do not allow for other patients. For both,
-the variance is that by patient, plus that by reader, minus that by pair (Cameron, Gelbach and Miller: Robust inference
-with multiway clustering, Journal of Business and Economic Statistics 29, 2011). The squared distances from a value to
-the ends of its intervals are combined likewise; the result is at least as wide as the interval by either column.
+Intervals with patients as clusters do not allow for other readers, and the reverse. To allow for both, the variances by
+patient and by reader are added, and the variance by pair is subtracted (Cameron, Gelbach and Miller: Robust inference
+with multiway clustering, Journal of Business and Economic Statistics 29, 2011). Here, the same is done with the squared
+distances from a value to the ends of its intervals. The result is at least as wide as the interval by either column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
-    """Combine the results for clusters by each of two columns, and by both, into the result for crossed clusters."""
+    """Combine three results, with clusters by either column and by both, into the result for crossed clusters."""
     first, second, both = results
     models = {name: _crossed(first.models[name], second.models[name], both.models[name]) for name in first.models}
     groups = list[GroupScores]()
@@ -78,7 +78,7 @@ def _crossed(*scores: Scores) -> ClassifierScores:
 
 
 def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return the intervals of all values that have an interval by each of the two columns."""
+    """Return the combined interval of each value that has an interval by both the first and the second column."""
     first, second, both = intervals
     ends = dict[str, Interval]()
     for name in (name for name in first if name in second):
@@ -111,7 +111,7 @@ def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]
 
 
 def _difference(paired: PairedDifference, low: float, high: float) -> PairedDifference:
-    """Give a difference a new interval, and the matching p-value, at most 0.05 exactly if the interval excludes 0."""
+    """Return a difference with a new interval, and a p-value that is at most 0.05 exactly if this excludes 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
     change = paired.difference

@@ -40,7 +40,7 @@ CHOSEN_HERE = (
 UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
 FURTHER_BITS = -0.5 * log2(1e-12)
-"""The cost in Cllr of one further trial, whose kind has the probability 1e-12: the interval of Cllr allows for it."""
+"""The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
 BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
 
 
@@ -52,11 +52,11 @@ class ErrorsAt(NamedTuple):
     miss_rate: Interval | None = None
     """The interval of the miss rate; None without intervals, or if the threshold was chosen on these trials."""
     false_alarm_rate: Interval | None = None
-    """The interval of the false-alarm rate; None in the same cases."""
+    """The interval of the false-alarm rate; None in these cases, too."""
 
 
 MetricRow = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
-"""A metric, its value, a function for its interval or the reason for none, and the errors at its threshold or None."""
+"""A metric, its value, its interval as a function (or the reason for none), and the errors at its threshold, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class DetectorScores(Scores):
     is_llr: bool
     entries: Sequence[DetectorMetric]
     errors: Mapping[str, ErrorsAt] = field(default_factory=dict)
-    """By metric that has a threshold: the errors at this threshold."""
+    """The errors at the threshold of each metric that has one."""
 
     def headline(self) -> str:
         """Return the numbers of trials as text."""
@@ -217,12 +217,12 @@ class Detector:
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
-        """The interval of the equal error rate, and the derivatives of the equal error rate by both rates."""
+        """The interval of the equal error rate, and the derivatives of this rate by miss and false-alarm rate."""
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
     def bits(self) -> Influences:
-        """The cost of log-likelihood ratios in bits (Cllr), as influences; this cost has no upper bound."""
+        """Cllr, the cost of log-likelihood ratios in bits, with the influence of each trial; it has no upper bound."""
         nothing = self.scores.new_zeros(())
         costs = [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
         value = sum(of_kind.mean().item() for of_kind in costs)
@@ -236,18 +236,18 @@ class Detector:
 
     @cached_property
     def misranked(self) -> list[Tensor]:
-        """For each target, and each non-target: the share of trials of the other kind on the wrong side of it."""
+        """For each target, and each non-target: the share of trials of the other kind that are on its wrong side."""
         return misranked_shares(self.summary.counts, (self.scores, self.labels))
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return the weighted sum of the miss rate and the false-alarm rate at a threshold, as influences of trials."""
+        """Return ``value``, the weighted sum of both error rates at a threshold, with the influence of each trial."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
-        """Yield the measures by which detectors are compared, with values; ``costs`` are keys of ``fixed``."""
+        """Yield the measures that compare detectors, with this detector's values; ``costs`` are keys of ``fixed``."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
@@ -291,7 +291,7 @@ class Detector:
         return area_interval(self.misranked, clusters=self.clusters_by_kind)
 
     def _cllr_interval(self) -> Interval | Reason:
-        """Return the jackknife's interval, or the reason why there are too few trials with large costs."""
+        """Return the jackknife's interval of Cllr, or the reason for none, such as too few trials with large costs."""
         clusters, fewest = self.clusters_by_kind, MIN_WRONG["mean"]
         unit = "trials" if clusters is None else "clusters"
         targets, nontargets = self._wrong_ratios
@@ -314,7 +314,7 @@ class Detector:
 
 
 def det_points(detectors: Mapping[str, DetectorScores]) -> Table:
-    """Return a table of DET curves: the error rates of each detector at all of its thresholds, which ascend."""
+    """Return a table of DET curves: the error rates of each detector at all its thresholds, in ascending order."""
     rows = list[list[str]]()
     for name, scores in detectors.items():
         rates = scores.summary.counts.rates()

@@ -56,8 +56,8 @@ def evaluate_detectors(
     """Evaluate one or several detectors on the same trials.
 
     The equal error rate and the area under the ROC have intervals. So have error rates and costs at thresholds that
-    were not chosen on these trials. Each interval combines those of two bounded means, over targets and non-targets
-    (`mpcs_torch.functional.bounded_mean_interval`, which for rates equals `clopper_pearson`), as `cost_interval` does.
+    were not chosen on these trials. Each of these combines the intervals of a mean over targets and a mean over
+    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`), as `cost_interval` does.
     `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
     to the difference of two detectors in each trial. With clusters, the independent units are clusters.
 
@@ -169,7 +169,7 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    """Refuse names that no detector has, and a string in place of a list of names."""
+    """Refuse names of unknown detectors, and a single string in place of a list of names."""
     unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
     if unknown:
         rule = f"{argument} must hold names of detectors, {quoted(list(known))}"

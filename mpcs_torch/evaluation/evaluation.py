@@ -51,7 +51,7 @@ Predictions = Sequence[object] | Tensor
 class Evaluation:
     """Evaluate classifiers batch by batch, and merge the sums of several processes.
 
-    The arguments declare the kinds of labels and predictions in all batches; `mpcs_torch.evaluate` infers them instead.
+    The arguments must state the kinds of labels and predictions; `mpcs_torch.evaluate` infers these from the data.
     Memory is bounded, no matter how many rows there are: 16 MiB per model, 128 MiB per column of groups, and 8 bytes
     per group or cluster.
 
@@ -59,17 +59,17 @@ class Evaluation:
         class_names: The names of the C classes, or the number C.
         concern: The cost of each kind of error; see `evaluate`.
         metrics: Names, Metrics, or a dictionary of these; see `evaluate`.
-        settings: Further settings for the metrics that have them; see `evaluate`.
+        settings: Settings for the metrics that take them; see `evaluate`.
         is_soft: Whether labels are soft, (N, C).
         is_decided: Whether predictions are decisions, (N,).
-        refers: Whether decisions may be referrals or coarse answers; if so, metrics that need a class for each row are
-            left out.
+        refers: Whether decisions may be referrals (no class) or coarse answers (several classes); if so, metrics that
+            need a class for each row are left out.
         is_weighted: Whether rows have weights; if so, metrics that take no weights are left out.
         has_costs: Whether each row has costs of decisions; if so, ``mean_cost`` and ``regret`` are measured, too.
         intervals: Whether to compute intervals and compare models.
 
     Raises:
-        ValueError: If a metric does not fit the labels or the number of classes, or a setting breaks its rule.
+        ValueError: If a metric does not suit the labels or the number of classes, or if a setting is invalid.
 
     Example:
         >>> import torch
@@ -127,14 +127,14 @@ class Evaluation:
         self._intervals = intervals
         self._models = dict[str, ModelSums]()
         self._columns = dict[str, dict[str, int]]()
-        """By column of groups: the code of each group."""
+        """For each column of groups: the code of each group, by name of the group."""
         self._cluster: str | None = None
         self._clusters_of = defaultdict[int, set[int]](set)
-        """By class: identifiers of clusters with samples of it, only as many as the warning of rare classes needs."""
+        """For each class: identifiers of clusters that have it, only as many as the warning on rare classes needs."""
         self._is_numbered = True
         """Whether the identifiers of rows are their positions."""
         self._is_merged = False
-        """Whether rows of the same models were merged from several evaluations."""
+        """Whether `merge` has joined rows of the same model from several evaluations."""
         self._repeats = Repeats()
         self._layout = SumLayout(self.chosen)
 
@@ -151,11 +151,11 @@ class Evaluation:
     ) -> None:
         """Add a batch of rows.
 
-        The arguments are those of `evaluate`: predictions of one model, or a dictionary of those of several models for
-        the same rows. Crossed clusters and units of decision need all rows at once, so only `evaluate` takes them.
+        The arguments are as in `evaluate`; ``preds`` may be a dictionary of several models' predictions for the same
+        rows. Only `evaluate` takes crossed clusters and units of decision, because these need all rows at once.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule in `evaluate`, or columns differ between batches.
+            ValueError: If an argument is one that `evaluate` refuses, or if batches have different columns.
         """
         rows = self._rows_of(preds, target, groups, clusters, weights, costs, frequencies)
         self._add_all(rows, is_clustered=clusters is not None)
@@ -201,7 +201,7 @@ class Evaluation:
                 self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
 
     def count_repeats(self, rows: Rows) -> None:
-        """Count duplicate rows of one model; call it before rows are repeated by their frequencies."""
+        """Count the rows that duplicate another row. Call this before rows are repeated by their frequencies."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
@@ -212,10 +212,10 @@ class Evaluation:
             model: The name of the model.
             rows: The rows; their groups are codes that `codes_of` returned.
             cluster: The column of clusters; None if rows are independent.
-            are_numbered: Whether to replace the identifiers of rows by positions that continue from batch to batch.
+            are_numbered: Whether to replace the identifiers of rows by their positions, counted over all batches.
 
         Raises:
-            ValueError: If columns differ between batches, or there are too many groups.
+            ValueError: If batches or models have different columns, or if there are too many groups.
         """
         if model not in self._models:
             self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_bins=self._intervals)
@@ -239,7 +239,7 @@ class Evaluation:
             sums.add(rows.at(slice(start, start + step)))
 
     def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
-        """Return the code of each row's group, (n,), given the names of groups; new groups get new codes."""
+        """Return the code of each row's group, (n,). ``names`` are the groups of the rows; new groups get new codes."""
         known = self._columns.setdefault(column, {})
         return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
 
@@ -247,8 +247,8 @@ class Evaluation:
         """Add the sums of another evaluation that has the same arguments, but other rows or other models.
 
         Raises:
-            ValueError: If ``other`` has other classes, metrics or columns. Or if it has further models, rows have no
-                clusters, and parts were merged before: the rows of the models may then be in different orders.
+            ValueError: If ``other`` has different classes, metrics or columns. Also if it adds models after parts were
+                merged, unless there are clusters: the rows of the models may then be in different orders.
         """
         if self._arguments() != other._arguments():
             raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
@@ -274,10 +274,10 @@ class Evaluation:
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
 
     def result(self) -> Result[ClassifierScores]:
-        """Compute the values for all rows so far and for each group, with intervals, and compare the models.
+        """Compute the values, with intervals, for all rows so far and for each group of rows; and compare the models.
 
         Raises:
-            ValueError: If there are no rows, or models have different rows.
+            ValueError: If there are no rows, or if models have different rows.
         """
         if not any(sums.rows for sums in self._models.values()):
             raise ValueError("result needs at least one row: call update first.")
@@ -320,7 +320,7 @@ class Evaluation:
         return Result(models, groups, comparisons, has_concern, notes, cautions, over_costs, without=without)
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
-        """Return warnings that values may be misleading."""
+        """Return warnings about values that may be misleading."""
         sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, sums.rows) for name, known in self._columns.items()}
@@ -348,7 +348,7 @@ class Evaluation:
         return as_numbers("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
-        """Return the scores of a group of rows, given ``numbers`` (B, K), the sums of its bins."""
+        """Return the scores of the rows with group ``code`` in ``column``; ``numbers`` (B, K) are the sums in bins."""
         units = sums.layout.units(numbers, self._cluster)
         without_sums = sums.without_sums(column, code, self._cluster)
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
@@ -359,12 +359,12 @@ class Evaluation:
 
 
 def _clusters(column: str) -> str:
-    """Return the word for clusters, with the name of their column unless it is the same word."""
+    """Return the word "clusters", followed by the name of the column unless that is the same word."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
 
 
 def _miscalibrated(scores: ClassifierScores, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if probabilities are miscalibrated; if not, one if decisions by cost raise the mean cost."""
+    """Return at most one warning: of miscalibrated probabilities, or else of decisions by cost that cost too much."""
     cautions = [] if scores.measured is None else uncalibrated(scores.measured, independent, model)
     by_cost, by_probability = (scores.intervals.get(name) for name in ("least_concern_cost", "expected_concern"))
     if cautions or by_cost is None or by_probability is None:

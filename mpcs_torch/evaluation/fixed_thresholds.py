@@ -44,7 +44,7 @@ class FixedThreshold(NamedTuple):
 
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
-    """Return the Bayes thresholds of log-likelihood ratios, at which actual costs are measured, for each point."""
+    """Return the Bayes threshold of log-likelihood ratios for each operating point, to measure actual costs."""
     return [
         FixedThreshold(
             f"actual_cost[{point_key(point)}]", f"actual cost, {point.label()}", point.bayes_threshold, "cost", point
@@ -54,13 +54,13 @@ def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
 
 
 def point_key(point: OperatingPoint) -> str:
-    """Format an operating point as in the names of metrics."""
+    """Return an operating point as text for the names of metrics, such as ``p=0.5``."""
     costs = "" if point.c_miss == point.c_fa == 1 else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
     return f"p={point.p_target:.15g}{costs}"
 
 
 def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
-    """Return a threshold several times: with the cost at each operating point, and with the half total error rate."""
+    """Return an entry for each value measured at ``threshold``: costs at ``points``, and the half total error rate."""
     key = f"threshold={threshold:g}"
     costs = [
         FixedThreshold(
@@ -87,15 +87,15 @@ def learned_thresholds(
     be much worse on other trials.
 
     Args:
-        preds: ``(N,)`` scores of development trials by the same detector. Other trials are measured later.
+        preds: ``(N,)`` scores of development trials, which differ from the trials that are measured later.
         target: ``(N,)`` labels of these trials, 1 or True for targets.
         points: The operating points of the minimum costs.
-        p_fa: Limits on the false-alarm rate, each in [0, 1]: adds the threshold with the lowest miss rate under each.
-        p_miss: Limits on the miss rate, each in [0, 1]: adds the threshold with the lowest false-alarm rate under each.
+        p_fa: Limits on the false-alarm rate, each in [0, 1]; each adds the threshold with the lowest miss rate.
+        p_miss: Limits on the miss rate, each in [0, 1]; each adds the threshold with the lowest false-alarm rate.
         at_minimum: Whether to add the threshold of the minimum half total error rate.
 
     Raises:
-        ValueError: If the trials lack targets or non-targets, or a rate breaks its rule.
+        ValueError: If the trials lack targets or non-targets, or a limit is outside [0, 1].
     """
     counts = count_errors(*checked_scores(preds, target))
     vertices, thresholds = hull_vertices(counts), list[FixedThreshold]()
@@ -116,16 +116,16 @@ def learned_thresholds(
 def limiting_thresholds(
     counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], *, are_learned: bool = False
 ) -> list[FixedThreshold]:
-    """Return the thresholds with the lowest miss rates under limits on false alarms, and the reverse.
+    """Return the thresholds with the lowest miss rate, or false-alarm rate, under limits on the respective other rate.
 
     Args:
         counts: The errors at each threshold, of the trials on which thresholds are chosen.
         p_fa: Limits on the false-alarm rate, as in `learned_thresholds`.
         p_miss: Limits on the miss rate, as in `learned_thresholds`.
-        are_learned: Whether these are development trials; names and titles then say so.
+        are_learned: Whether these are development trials, which names and titles then state.
 
     Raises:
-        ValueError: If a rate breaks its rule.
+        ValueError: If a limit is outside [0, 1].
     """
     key, where = ("development,", "the development threshold of ") if are_learned else ("", "")
     shown: tuple[Shown, Shown] = ("miss rate", "false-alarm rate")

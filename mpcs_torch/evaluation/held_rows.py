@@ -11,26 +11,26 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.functional.inputs.groups import Groups
 
 MAX_VALUES = 10_000_000
-"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in a page."""
+"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in an HTML page."""
 
 
 class HeldRows(NamedTuple):
-    """The rows of files in memory: their labels and groups, and the probabilities by each model."""
+    """The rows of files in memory: their labels and groups, and the probabilities of each model."""
 
     class_names: list[str]
     probs: dict[str, Tensor]
-    """By model: the probabilities, (N, C), float32."""
+    """The probabilities of each model, (N, C), float32."""
     target: Tensor
     """(N,), int64: the labels."""
     groups: dict[str, Groups]
-    """By column: the groups of the rows."""
+    """The groups of the rows, by column."""
 
 
 def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
-    """Read files with the same rows, opened by `open_models`.
+    """Read all rows of files that `open_models` has opened; the files must have the same rows.
 
     Raises:
-        PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` values.
+        PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` probabilities.
     """
     first = next(iter(opened.values()))
     matched, probs = MatchedRows(first, identifier=first.reading.id_column if len(opened) > 1 else None), {}

@@ -30,16 +30,16 @@ INFINITE = "it is infinite"
 LEAST_P = 1e-12
 """The smallest p-value that is computed from combined bounds."""
 MIN_MISRANKED = 40
-"""The minimum effective sample size (`Influences.effective`) for the jackknife of an area: below it, the intervals of
-the jackknife are too narrow."""
+"""The minimum effective sample size (`Influences.effective`) for the jackknife of an area. With a smaller sample, its
+intervals are too narrow."""
 
 
 class Influences(NamedTuple):
-    """A value and the influence of each trial. To first order, it is the sum of the mean influence of each kind."""
+    """A value, and each trial's influence on it: to first order, the value is a constant plus the mean influences."""
 
     value: float
     kinds: Sequence[Tensor]
-    """For each kind of trial, such as targets and non-targets: the influence of each trial, (N_k,)."""
+    """For each kind of trial, such as targets and non-targets: the influence of each trial of this kind, (N_k,)."""
     possible: Sequence[Interval] | None = None
     """For each kind: the minimum and the maximum possible influence of a trial; None if unknown."""
     limits: Interval = (0.0, 1.0)
@@ -49,9 +49,9 @@ class Influences(NamedTuple):
     """
 
     def units(self, centres: Sequence[Tensor | float] = ()) -> list[Tensor]:
-        """Return the deviation of each independent unit from ``centres``, by default the means of the kinds.
+        """Return the deviation of each trial from the centre of its kind, divided by the number of trials of the kind.
 
-        Deviations of trials are divided by the size of their kind; with clusters, a unit sums those of its trials.
+        Default ``centres``: the means. With clusters, return the sum of these over the trials of each cluster instead.
         """
         centres = centres or [part.mean() for part in self.kinds]
         parts = [(part - centre) / len(part) for part, centre in zip(self.kinds, centres, strict=True)]
@@ -61,10 +61,10 @@ class Influences(NamedTuple):
         return [parts[0].new_zeros(int(codes.max()) + 1).index_add_(0, codes, torch.cat(parts))]
 
     def effective(self) -> float:
-        """Return the effective sample size: how many equally influential trials or clusters these correspond to.
+        """Return the effective sample size: the number of equally influential trials or clusters with the same spread.
 
-        This number is small if few influences differ from 0, or if few differ from the median; the frequency of rare
-        values is then unknown.
+        It is small if only few influences differ from 0, or if only few differ from the median. How often rare values
+        occur is then unknown.
         """
         numbers = []
         for centres in ([0.0] * len(self.kinds), [part.median() for part in self.kinds]):
@@ -86,7 +86,7 @@ class Influences(NamedTuple):
         return student_interval(on_scale.detach(), spread, self.freedom(), scale) if isfinite(spread) else INFINITE
 
     def only_kind(self, place: int) -> Self:
-        """Return only the influences of the trials of one kind."""
+        """Return this value with the influences of only one kind of trial, ``kinds[place]``."""
         clusters = None if self.clusters is None else [self.clusters[place]]
         return self._replace(kinds=[self.kinds[place]], clusters=clusters)
 
@@ -101,7 +101,7 @@ class Influences(NamedTuple):
         )
 
     def p_value(self) -> float:
-        """Return the p-value for a true value of 0: 1 minus the confidence at which an end of `bounds` is 0."""
+        """Return the p-value for a true value of 0: it is 1 minus the confidence at which an end of `bounds` is 0."""
         from scipy.optimize import brentq  # scipy.stats takes longer to import
 
         means = self._means()
@@ -155,9 +155,9 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
 def roc_area(
     misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
 ) -> Influences:
-    """Compute the area under the ROC from `misranked_shares`, with weights (N_k,) of the trials of each kind.
+    """Compute the area under the ROC from `misranked_shares`; ``weights`` has the trials' weights of each kind, (N_k,).
 
-    The influence of a trial on a weighted mean is its deviation from the mean, times its weight over the mean weight.
+    A trial's influence on a weighted mean is its deviation from the mean, times its weight divided by the mean weight.
     """
     kinds, possible = list[Tensor](), list[Interval]()
     for place, shares in enumerate(misranked):
@@ -173,16 +173,16 @@ def area_interval(
 ) -> Interval | Reason:
     """Return the interval of an area under the ROC; the arguments are those of `roc_area`.
 
-    For many independent trials, it is DeLong's interval on the logit scale; otherwise it is by Gaffke's bounds.
+    With many independent trials, it is DeLong's interval on the logit scale; otherwise, it is Gaffke's.
     """
     area = roc_area(misranked, weights, clusters)
     return area.jackknife("logit") if clusters is None and area.effective() >= MIN_MISRANKED else area.bounds()
 
 
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
-    """Return the second value minus the first, with interval and p-value, or why there is none.
+    """Return the second value minus the first, with interval and p-value, or the reason why there is none.
 
-    Both are by the jackknife; but if few trials differ, or for rates of independent trials, by Gaffke's bounds.
+    The jackknife gives both. Gaffke's bounds give them if few trials differ, or for rates of independent trials.
     """
     change = second.minus(first)
     if not isfinite(change.value) or not all(part.isfinite().all() for part in change.kinds):
@@ -199,9 +199,9 @@ def difference(first: Influences, second: Influences) -> PairedDifference | Reas
 def equal_error_ends(
     counts: ErrorCounts, rate: float, threshold: float, errors_at: Callable[[float], Sequence[Mean]]
 ) -> tuple[Interval, tuple[float, float]]:
-    """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
+    """Return the interval of the equal error rate, and the derivatives of this rate by miss and false-alarm rate.
 
-    Whole curves are shifted: at every threshold, one rate, or both, is moved to an end of its interval.
+    To compute both, the curve is shifted: at every threshold, one rate or both rates move to an end of their intervals.
 
     Args:
         counts: The errors at every threshold.

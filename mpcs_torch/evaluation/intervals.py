@@ -1,13 +1,13 @@
 """Compute confidence intervals of metrics, and of their differences, from binned sums.
 
-Each metric declares one of three rules (`AdditiveMetric.interval_rule`):
+A bin is a row or a cluster of rows. Each metric declares one of three rules (`AdditiveMetric.interval_rule`):
 
 - **bounded**, for rates and costs whose maximum per row is known: Gaffke's bound (`bounded_mean_interval`), which is
   valid no matter how rare expensive errors are. For rates it equals the Clopper-Pearson interval, and the test of a
   difference of rates is McNemar's.
-- **smooth**, for other functions of sums: the jackknife, which leaves out one bin at a time, if enough bins have a
-  wrong decision. It gives Student's t interval on the scale that the metric declares. With few, rare rows can dominate.
-- **mean**, for means over rows: also the jackknife; but if rare rows can dominate, Gaffke's bound if narrow enough.
+- **smooth**, for other functions of sums: the jackknife, which leaves out one bin at a time. It gives Student's t
+  interval on the scale that the metric declares. If few bins have a wrong decision, there is no interval.
+- **mean**, for means over rows: also the jackknife; if rare rows can dominate, Gaffke's bound, unless it is too wide.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,28 +30,28 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 MIN_UNITS = 10
 """The minimum number of bins from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""By rule: the minimum number of bins with a wrong decision; with fewer, the jackknife's intervals are too narrow."""
+"""For each rule, the minimum number of bins with a wrong decision; the jackknife's intervals are else too narrow."""
 MIN_OF_CLASS = 5
-"""The minimum number of bins with samples of each class that an average over classes needs."""
+"""The jackknife of an average over classes needs samples of each class in at least this number of bins."""
 MIN_OF_RATE = 10
-"""The minimum number of bins with correct decisions, and with misses, that the jackknife of an average needs by class.
+"""For each class, the minimum number of bins with correct decisions, and of bins with misses, for the jackknife.
 
-With fewer, the interval of the average is combined from the intervals of the rates of each class.
+With fewer, the interval of an average over classes is combined from the intervals of the rates of each class.
 """
 MIN_HEAVY = 5
-"""The minimum number of bins that make up half of the squared deviations from a mean; with fewer, no jackknife."""
+"""The jackknife of a mean needs this many bins, or 1 % if that is less, to make up half of the squared deviations."""
 MAX_BIAS = 0.1
-"""The maximum bias of an average over classes, as the jackknife estimates it, relative to the width of its interval."""
+"""The maximum bias of an average over classes by the jackknife's estimate, relative to the width of its interval."""
 MAX_CLASS_BOUNDS = 100
 """The maximum number of classes for which bounds of rates over clusters are computed: each takes milliseconds."""
 WIDEST = 0.1
-"""The maximum width of Gaffke's interval of a mean, relative to the range of possible values; wider is useless."""
+"""The maximum width of Gaffke's interval of a mean that is reported, relative to the range of possible values."""
 RATE = [(0, 1), (1, 1)]
 """The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
 ABOUT_DIFFERENCES = (
     " Intervals of rates and costs allow for a cluster worse than any of these; intervals of differences do not."
 )
-"""Added to the note on clusters if models are compared."""
+"""A sentence that is added to the note on clusters if models are compared."""
 ClassEnds = Callable[[ClassCounts, "Units"], Tensor]
 Reason = str
 """The type of a sentence on why there is no interval."""
@@ -66,7 +66,7 @@ class Units(NamedTuple):
     """(B,): the number of wrong decisions, or for soft labels the sum of the shares of annotators who disagree; NaN if
     soft labels are degrees of truth."""
     counts: Tensor
-    """(B,): the multiplicity of each bin: 1, except for the cells of a confusion matrix."""
+    """(B,): the number of equal units that each bin stands for: 1, except for the cells of a confusion matrix."""
     cluster: str | None
     """The column of clusters; None if rows are independent."""
     weights: Tensor | None = None
@@ -84,14 +84,14 @@ class Units(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The maximum number of rows in a bin, or with weights the maximum weight; 1 if rows are independent."""
+        """The size of the largest bin: its weight if rows have weights, else its number of rows; 1 for single rows."""
         if self.weights is not None:
             return self.weights.max().item()
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
 def class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return intervals of the recall, false-alarm rate and share of each class: (C, 3, 2); NaN without rows."""
+    """Return intervals of recall, false-alarm rate and share of each class: (C, 3, 2); NaN for a rate without rows."""
     of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
     parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
     return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
@@ -100,13 +100,13 @@ def class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
 def metric_interval(
     metric: "AdditiveMetric", bins: Any, units: Units, class_ends: ClassEnds = class_rate_ends
 ) -> Interval | Reason:
-    """Return the interval of a metric, or why it has none.
+    """Return the interval of a metric, or the reason why it has none.
 
     Args:
         metric: The metric.
         bins: The sums of each bin: the metric's ``sums_type``, with tensors (B, ...).
         units: The sizes and errors of the bins.
-        class_ends: `class_rate_ends`, or a function that computes it once for all metrics with the same ``bins``.
+        class_ends: `class_rate_ends`, or a cached version of it, because several metrics may share ``bins``.
     """
     whole = total_sums(bins, units)
     value = metric.value_of(whole).item()
@@ -138,11 +138,11 @@ def metric_interval(
 
 
 def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
-    """Return the value of the second model minus that of the first, with interval and p-value, or why there is none.
+    """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
     The p-value is at most 0.05 exactly when the interval excludes 0. Gaffke's bound is used for rates of independent
-    rows, for costs whose difference is dominated by few bins, and for metrics that differ in few bins; the jackknife of
-    the difference is used for all others. ``first`` and ``second`` are sums in the same bins, as in `metric_interval`.
+    rows, for costs whose difference is dominated by few bins, and for metrics that differ in few bins; all others have
+    the jackknife of the difference. ``first`` and ``second`` are sums in the same bins (see `metric_interval`).
     """
     whole = [total_sums(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_of(sums).item() for sums in whole)
@@ -212,7 +212,7 @@ def adjusted(
 
 
 def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
-    """Return the intervals of rates, given their numerators ``parts`` and denominators ``totals`` in bins: (B, ...).
+    """Return the intervals of rates with the numerators ``parts`` and the denominators ``totals`` in bins, (B, ...).
 
     Returns:
         ``(..., 2)``, float64: the lower and the upper end, NaN for a rate whose denominator is 0 in all bins.
@@ -237,7 +237,7 @@ def total_sums(bins: Any, units: Units) -> Any:
 
 
 def _effective_count(is_counted: Tensor, units: Units) -> float:
-    """Return the number of bins in a mask ``is_counted``; with weights, their effective sample size (Kish)."""
+    """Return the number of bins where ``is_counted`` is True; with weights, their effective sample size (Kish)."""
     if units.weights is None:
         return (is_counted * units.counts).sum().item()
     weights = is_counted * units.weights
@@ -260,9 +260,9 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
 
 
 def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
-    """Return the worse end of Gaffke's interval of a mean if one more row with the worst possible value were added.
+    """Return the worse end of Gaffke's interval of a mean that allows for a further row with the worst possible value.
 
-    This row is added to the worst bin.
+    The worst possible bin is then the worst bin here, with such a row added.
     """
     numerator, per = metric.ratio_of(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
@@ -280,10 +280,10 @@ def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Unit
 def _histogram(
     numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count the bins with equal numerators and denominators, (B,) each.
+    """Count the bins that have the same pair of ``numerator`` and denominator ``per``, (B,) each.
 
     Returns:
-        Distinct numerators, the number of bins with each (0 for pairs in ``possible``), and the denominators.
+        For each distinct pair: the numerator, the number of bins (0 for pairs in ``possible``), and the denominator.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
@@ -296,7 +296,7 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
 
 
 def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether fewer than 5 bins, or 1 %, make up half of the squared deviations, as for saturated losses."""
+    """Return whether fewer than 5 bins, and fewer than 1 % of all, make up half of the squared deviations."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
@@ -305,7 +305,7 @@ def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
-    """Return whether any class has few bins with correct decisions, or few with misses: the jackknife then fails."""
+    """Return whether any class has few bins with correct decisions or with misses, so that the jackknife fails."""
     numbers = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
     return bool(((torch.minimum(*numbers) < MIN_OF_RATE) & is_present).any())
@@ -317,9 +317,9 @@ def _from_class_rates(
     """Return the interval of a metric that depends on the share, the recall and the false-alarm rate of each class.
 
     The method is square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures,
-    Statistics in Medicine 27, 2008): each rate is moved to the ends of its interval, and the squares of the changes of
-    the metric are added. The changes by recall and by false alarms are added without squares, because each error is
-    both: a miss of one class and a false alarm of another.
+    Statistics in Medicine 27, 2008): each rate is moved to the ends of its interval, and the squared changes of the
+    metric are added. The changes by recall and by false alarms are added without squares, because each error is both a
+    miss of one class and a false alarm of another.
     """
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
@@ -381,7 +381,7 @@ def _without_each(bins: Any, whole: Any) -> Any:
 
 
 def _spread(without: Tensor, units: Units) -> float | None:
-    """Return the standard error of a value, given the values ``without`` each bin, (B,); None if one is not finite."""
+    """Return the standard error of a value from the values ``without`` each bin, (B,); None if any is not finite."""
     if not bool(without.isfinite().all()):
         return None
     number = units.counts.sum().item()
@@ -390,14 +390,14 @@ def _spread(without: Tensor, units: Units) -> float | None:
 
 
 def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
-    """Return Student's interval of a value, given the value and its standard error on a transformed scale."""
+    """Return Student's interval of a value. On ``scale``, it is ``on_scale`` and has the standard error ``spread``."""
     half = spread * quantile(freedom)
     low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
     return low, high
 
 
 def student_difference(first: float, second: float, spread: float, freedom: float) -> PairedDifference:
-    """Return the second value minus the first, with Student's interval and test, given its standard error."""
+    """Return ``second`` minus ``first``, with Student's interval and p-value; ``spread`` is its standard error."""
     from scipy.special import stdtr  # scipy.stats takes longer to import
 
     change, half = second - first, spread * quantile(freedom)
@@ -418,4 +418,4 @@ SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
     "logit": (torch.logit, torch.sigmoid),
     "atanh": (torch.atanh, torch.tanh),
 }
-"""By scale of the jackknife: the transformation to this scale, and the inverse transformation."""
+"""For each scale of the jackknife: the transformation to this scale, and the inverse transformation."""

@@ -1,4 +1,4 @@
-"""Keep the states of any Metric for parts of the rows, from which its value, interval and differences are computed.
+"""Keep the states of any Metric for each part of the rows, to compute its value, its interval and differences.
 
 The hash of each row, or of its cluster, decides to which part the row belongs. States that are sums, minima, maxima or
 collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows.
@@ -25,16 +25,16 @@ from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
-"""The number of parts, as powers of 2: at most 128, or 64 for collected samples, which are slow to join; and at least
-32, the number for groups of rows."""
+"""The number of parts as powers of 2: at most 128, or 64 if samples are collected, which are slow to join; and at least
+32, which is also the maximum for groups of rows."""
 MAX_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
 PACKED = 1000
-"""The size above which a state is stored as sparse if 3 of 4 values are 0, as for calibration bins of few samples."""
+"""The size above which a state is stored as sparse if over 3/4 of its values are 0, as for calibration bins."""
 IDS = "identifiers of rows"
 """The key under which the states of a metric contain the identifiers of rows."""
 PROBED = 1000
-"""The maximum number of rows on which it is tested whether the states of another package's metric merge."""
+"""The maximum number of rows for testing whether the states of another package's metric merge."""
 WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
 NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
@@ -43,10 +43,10 @@ class BinnedStates:
     """The states of a metric for each part of the rows.
 
     Args:
-        metric: The metric for updates and computation. It is reset each time, so several `BinnedStates` may share it.
-        bits: The maximum number of parts is 2 to this power. Up to this number, each row or cluster is a part; if there
-            are more, this number of bits of their hashes is the number of the part. With 0, there are no parts.
-        parts: The states of parts that already have rows.
+        metric: The metric that computes states and values. It is reset before use, so several objects may share it.
+        bits: The exponent of the maximum number of parts, a power of 2. Up to this number, each row or cluster is a
+            part; if there are more, the first bits of its hash number its part. With 0, all rows are one part.
+        parts: The states of parts to start with, by number of the part.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class BinnedStates:
         elif None in joins.values():
             self.reason = NOT_MERGEABLE
         self._whole: Metric | None = None
-        """The metric updated with all rows, if its states do not merge."""
+        """The metric after all rows, if its states do not merge; else None."""
         self._max_bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
         self._bits: int | None = None if self._max_bits else 0
-        """The number of bits of a hash that number the parts; None while each row or cluster is a part."""
+        """The number of bits of the hashes that number parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
-        """Whether to collect the identifiers of rows, because the interval needs all clusters."""
+        """Whether to collect the identifiers of rows: intervals of metrics of ranks need the cluster of each row."""
 
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
-        """Add rows, given their identifiers (n,), int64, the metric's inputs, (n, ...) each, and weights (n,)."""
+        """Add rows with identifiers ``ids``, (n,), int64, the metric's ``inputs``, (n, ...), and ``weights``, (n,)."""
         if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
             if isinstance(self.metric, OfRows):
                 self.metric.check_weights(inputs, weights)
@@ -93,7 +93,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of other rows; ``first`` is added to their identifiers if these are positions of rows."""
+        """Add the states of ``other``. If its identifiers are positions of rows, ``first`` is added to each."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
@@ -110,7 +110,7 @@ class BinnedStates:
 
     @property
     def numbers(self) -> int:
-        """The number of values in the states of all parts, collected samples excepted."""
+        """The number of values in the states of all parts, without collected samples."""
         states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
         return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
 
@@ -121,13 +121,13 @@ class BinnedStates:
         chosen = [self._parts[part] for part in (self._parts if parts is None else parts)]
         self.metric.reset()
         for name, join in state_joins(self.metric).items():
-            # Metrics of this package check the names of attributes, but not in __dict__.
+            # Metrics of this package check the name of an attribute that is set, unless it is set in __dict__.
             self.metric.__dict__[name] = join([_dense(states[name]) for states in chosen])
         self.metric._update_count, self.metric._computed = 1, None
         return self.metric
 
     def leave_out(self, value_of: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
-        """Compute, by ``value_of``, the values without parts of the rows; there are none if there are few parts."""
+        """Compute the values without parts of the rows, by ``value_of``; no values if there are too few parts."""
         parts = sorted(self._parts)
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
@@ -147,13 +147,13 @@ class BinnedStates:
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
-        """Return the interval of an area under the ROC; its metric has the methods ``misranked`` and ``by_kind``."""
+        """Return the interval of an area under the ROC; the metric must have ``misranked`` and ``by_kind``."""
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
             return "the metric has no value"
         ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
         codes = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # a row with shares becomes several
+        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # a row with shares is split into several
         shares, weights = metric.misranked()
         return area_interval(shares, weights, None if is_alone else metric.by_kind(codes))
 
@@ -165,7 +165,7 @@ class BinnedStates:
         self._parts[code] = {name: _stored(state) for name, state in states.items()}
 
     def _limit(self) -> None:
-        """Join parts until their states have at most ``MAX_NUMBERS`` values; if 32 parts have more, join all to one."""
+        """Join parts until their states have at most ``MAX_NUMBERS`` values; if 32 parts still have more, join all."""
         while self._bits != 0 and self.numbers > MAX_NUMBERS:
             bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
@@ -174,7 +174,7 @@ class BinnedStates:
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
-        """Number parts by at most ``bits`` bits of hashes, and join parts of equal number; None changes nothing."""
+        """Reduce the numbers of parts to ``bits`` bits of hashes, and join equal ones; None changes nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
             codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
@@ -224,9 +224,9 @@ class OfRows(Metric):
 
 
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Return the states of a metric for these rows alone, and reset it.
+    """Return the states of a metric for these rows alone, and reset the metric.
 
-    If the metric takes no ``sample_weight``, the sums over all rows of one weight are multiplied by this weight.
+    If it takes no ``sample_weight``, rows of equal weight are summed, and each sum is multiplied by its weight.
     """
 
     def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def takes_weights(metric: Metric) -> bool:
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
-    """Test whether the merged states of two parts of some rows give the same value as all these rows at once.
+    """Test whether a metric has the same value for all rows at once as for the merged states of two parts of the rows.
 
     Fewer than three rows cannot show a difference, so the result is then True.
     """
@@ -272,7 +272,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
 
 def _stored(state: Any) -> Any:
-    """Copy a list, which torchmetrics would empty in place; make a large tensor sparse if most values are 0."""
+    """Copy a list, because torchmetrics would empty it in place; make a large tensor with mostly zeros sparse."""
     if isinstance(state, list):
         return list(state)
     is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
@@ -290,7 +290,7 @@ def _collected(states: Sequence[Any]) -> Any:
 
 
 def state_joins(metric: Metric) -> dict[str, Any]:
-    """Return, by name of a state, the function that merges a list of such states as torchmetrics does, or None."""
+    """Return the function that merges a list of states, by name of the state; None if such states do not merge."""
     return {
         name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
         for name, join in metric._reductions.items()

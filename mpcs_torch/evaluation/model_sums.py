@@ -23,19 +23,19 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
 PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
-"""The number of scores, and of rows, that are collected and then summed together; and the number of scores (16 MiB) for
-one update of the states of other metrics. Smaller batches and parts of rows would be slow."""
+"""The number of scores, and the number of rows, that are collected before they are summed; and the number of scores (16
+MiB) that are collected before the states of other metrics are updated. Smaller batches would be slow."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of values in the bins of all groups of a column (128 MiB)."""
 MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 LEADING = 4
-"""The number of columns before the sums of metrics: numbers of rows and errors, and sums of labels and weights.
+"""The number of columns before the sums of metrics: the numbers of rows and errors, and the sums of labels and weights.
 
 The sum of labels shows whether two models have the same rows.
 """
 ALL = ""
-"""The key for the group of all rows, used where other groups have the name of a column."""
+"""The key for all rows, in dictionaries whose other keys are columns of groups."""
 
 
 class SumLayout:
@@ -50,7 +50,7 @@ class SumLayout:
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One metric for each group of metrics with the same sums."""
         self.pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES))
-        """The number of scores that are summed together."""
+        """The number of scores that are collected before they are summed."""
 
     def bin_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
         """Return the sums of rows in each of B bins: (B, K), float64."""
@@ -79,7 +79,7 @@ class SumLayout:
         return (decisions != target) & (decisions >= 0) & (decisions < self.chosen.num_classes)
 
     def scores_in(self, rows: Rows) -> int:
-        """Return the number of scores that metrics take; a row with shares of several classes counts once for each."""
+        """Return the number of scores in ``rows``; a row with shares of several classes counts once for each class."""
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
@@ -114,9 +114,9 @@ class ModelSums:
     def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
-        """By column of groups: the sums of bins; the first key, ``ALL``, is for all rows."""
+        """The sums of bins, by column of groups; the first key, ``ALL``, is for all rows."""
         self._states = {column: dict[int, list[BinnedStates]]() for column in self.tables}
-        """By column, then by code of the group of rows: the states of metrics that are not functions of sums."""
+        """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
         self._pending: list[Rows] = []
         self._pending_states: list[Rows] = []
         self._left_out = dict[tuple[str, str, int], LeftOut | tuple[float, Reason]]()
@@ -125,16 +125,16 @@ class ModelSums:
         classes, decisions = chosen.num_classes, chosen.num_classes + chosen.further
         has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, decisions, dtype=torch.int64) if has_decisions else None
-        """(C, C), with a row for each true class; float64 with weights; None if no metric counts decisions.
+        """The confusion matrix, (C, C), with a row for each true class; float64 with weights; None if it is not needed.
 
-        If rows may be referred, (C, C + A + 1): the last columns are the A coarse answers, and the referrals.
+        If rows may be referred, it is (C, C + A + 1): the last columns are the A coarse answers, then referrals.
         """
         self.class_rows = torch.zeros(classes, dtype=torch.int64)
         """(C,): the number of rows of each class."""
         self.weight_squares: float | None = None
-        """The sum of the squares of weights; None if rows have none."""
+        """The sum of the squares of weights; None if rows have no weights."""
         self.decided = dict[str, Tensor]()
-        """The counts of `OverCosts.models`; empty if costs are known."""
+        """The counts of decisions for `OverCosts.models`, by way to decide; empty if costs are not ranges."""
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise a ValueError if there are too many groups."""
@@ -186,7 +186,7 @@ class ModelSums:
 
         Args:
             other: The sums and states of the other rows.
-            codes: By column of groups: the code here of each group of ``other``, by its code there.
+            codes: For each column of groups: a tensor that maps each code of a group in ``other`` to the code here.
             first: The number to add to the identifiers of rows of ``other``, if these are positions.
         """
         self.flush()
@@ -233,7 +233,7 @@ class ModelSums:
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
-        """Return a metric's values without parts of a group's rows; or its value, and why no part can be left out."""
+        """Return a metric's values without parts of a group's rows; if that is impossible, its value and the reason."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
             group = next(each for each in self._others.groups if name in each.metrics)
@@ -300,13 +300,13 @@ class ModelSums:
 
 
 def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:
-    """Count, or weigh, the pairs of true class and decision, where -1 is the last decision: a matrix of ``shape``."""
+    """Count or weigh the pairs of true class and decision, in a matrix of ``shape``; decision -1 is the last column."""
     rows, columns = shape
     return (target * columns + decisions % columns).bincount(weights, rows * columns).view(rows, columns)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return a code for the combination of keys of each row, (n,), and for each code a place where it occurs."""
+    """Return a code for each row's combination of ``keys``, (n,), and for each code the place of a row that has it."""
     codes = torch.zeros_like(keys[0])
     for key in keys:
         places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]

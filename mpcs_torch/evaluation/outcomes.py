@@ -25,7 +25,7 @@ COLUMNS = {
     PRECISION: "precision",
     DECIDED_RIGHT: "selective_accuracy",
 }
-"""By column title: the name of the rate that tables show with its counts; empty if they show only a count."""
+"""The rate that a column of a table shows, by title of the column; empty if the column shows only a count."""
 
 
 class Share(NamedTuple):
@@ -79,12 +79,12 @@ class Outcomes(NamedTuple):
     referred: Tensor
     """Rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """Rows of the class or the group that are decided as another; a coarse answer that contains it is no miss."""
+    """Rows of the class or the group decided as none of its classes; a coarse answer with one of these is no miss."""
     dangerous: Tensor
     """Rows of the class or the group whose decision is a dangerous error."""
 
     def clusters(self) -> "Outcomes":
-        """Return, for each outcome, the number of clusters that have such rows, if each bin (B, ...) is a cluster."""
+        """Return the number of clusters that have rows with each outcome; each bin, (B, ...), must be a cluster."""
         return Outcomes(*((each > 0).sum(0).double() for each in self))
 
     @property
@@ -93,7 +93,7 @@ class Outcomes(NamedTuple):
         return self.predicted - self.right
 
     def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:
-        """Return the numerator and denominator of each rate, by name; ``refers`` decides which rates there are."""
+        """Return the numerator and the denominator of each rate, by name; the rates depend on ``refers``."""
         negatives = (rows - self.true).clamp(min=0)  # shares such as 1/3 and 2/3 leave a rounding error
         rejected = torch.minimum((negatives - self.false_alarms).clamp(min=0), negatives)
         rates = {"precision": (self.right, self.predicted), "recall": (self.right, self.true)}
@@ -109,7 +109,7 @@ class Outcomes(NamedTuple):
 
 
 class OutcomeCounter:
-    """Count the outcomes of decisions: class indices, numbers from C for coarse answers, and -1 for a referral."""
+    """Count the outcomes of decisions: class indices below C, numbers from C for coarse answers, or -1 (referred)."""
 
     def __init__(self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool) -> None:
         size = len(class_names)
@@ -137,8 +137,8 @@ class OutcomeCounter:
             )
             for name, member in members.items()
         }
-        """By group of classes: whether each class is in the group, (C,); whether each decision means only classes of
-        the group, and whether it may mean one of these, (C + A + 1,) each."""
+        """For each group of classes, three masks: the classes in the group, (C,); the decisions that allow only these
+        classes, (C + A + 1,); and the decisions that allow at least one of these classes, (C + A + 1,)."""
 
     @property
     def width(self) -> int:
@@ -146,7 +146,7 @@ class OutcomeCounter:
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
-        """Return 1 for each number of `Outcomes` in which a row counts, else 0, group after group: (n, K), float64."""
+        """Return the numbers of `Outcomes` of each single row, 0 or 1, group after group: (n, K), float64."""
         decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
         is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
@@ -162,7 +162,7 @@ class OutcomeCounter:
         return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
 
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
-        """Return the outcomes of each group of classes, given sums of `flags`, (..., K)."""
+        """Return the outcomes of each group of classes from ``counts``, sums of `flags`, (..., K)."""
         parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)
         outcomes = dict[str, Outcomes]()
         for name, part in zip(self._groups, parts, strict=True):
@@ -172,5 +172,5 @@ class OutcomeCounter:
 
 
 def group_rate(*, refers: bool) -> str:
-    """Return the rate for groups of classes: recall, or with referrals, which it counts as misses, the error rate."""
+    """Return the rate for groups of classes: recall, or the error rate if there are referrals (misses for recall)."""
     return "error_rate" if refers else "recall"

@@ -18,7 +18,7 @@ LEAST_COST = "least cost"
 
 
 def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
-    """Return the decisions (n,) by each way to decide, the default first, given probabilities or decisions (n, K)."""
+    """Return the decisions, (n,), by each way to decide, the default first; ``probs`` may also be decisions, (n, 1)."""
     if not probs.is_floating_point():
         return {"as decided": probs[:, 0]}
     return {"most probable class": highest_class(probs)[1], LEAST_COST: least_risk(probs, costs)}
@@ -34,16 +34,16 @@ class OverCosts:
 
     costs: ConcernRange
     models: Mapping[str, Mapping[str, Tensor]]
-    """By model and way to decide: the number of rows with each pair of true class and decision, (C, K), int64.
+    """For each model and way to decide: the number of rows with each pair of true class and decision, (C, K), int64.
 
     All other metrics use the first way to decide.
     """
 
     def ranges(self) -> dict[str, tuple[float, float, float]]:
-        """Return, by name, the mean cost per row at the middle costs, and its minimum and maximum over all costs.
+        """Return the mean cost per row, by name: at the middle costs, and its minimum and maximum over all costs.
 
         There is an entry for each model and way to decide, and one for the difference between each pair of models. If
-        all of the range of "B minus A" is below 0, B is cheaper than A at all costs.
+        the whole range of "B minus A" is below 0, B is cheaper than A at all costs.
         """
         shares = {name: {kind: n.double() / n.sum() for kind, n in by.items()} for name, by in self.models.items()}
         named = {self._name(name, kind): each for name, by in shares.items() for kind, each in by.items()}
@@ -59,7 +59,7 @@ class OverCosts:
         return Table(["mean cost by decisions", "middle", "lowest", "highest"], rows)
 
     def sentences(self) -> list[str]:
-        """Return a sentence for each model, on the uncertain cost on which the model's mean cost depends most."""
+        """Return a sentence for each model that names the uncertain cost with the largest effect on its mean cost."""
         sentences = list[str]()
         for model, counted in self.models.items():
             kind = LEAST_COST if LEAST_COST in counted else next(iter(counted))

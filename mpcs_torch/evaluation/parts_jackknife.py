@@ -1,11 +1,11 @@
 """Compute intervals for any smooth metric, and for differences of two models, by the delete-a-group jackknife.
 
-The rows are divided into independent parts. The spread of the values without each part estimates the standard error of
-the value (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17, 1989). The method
-fails for some metrics, which then get no interval. To detect this, parts are joined into folds. The method fails if
+The rows are divided into independent parts, and the value is computed without each part. The spread of these values
+estimates the standard error (Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17,
+1989). Metrics for which this fails get no interval. To detect these, parts are joined into folds. The method fails if
 
 - few folds make up the whole spread, as for a maximum;
-- the effect of leaving out two folds is not the sum of both effects, as for quantiles and values at a threshold;
+- the effect of leaving out two folds differs from the sum of both effects, as for quantiles and values at thresholds;
 - the mean of the values on a quarter of the rows differs from the value, as for binned calibration errors.
 """
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale
 
 FOLDS = 32
-"""The maximum number of folds: with so few, folds are large enough that medians and thresholds show their steps."""
+"""The maximum number of folds: each must be so large that leaving it out changes medians and values at thresholds."""
 MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
 """The limits of the three checks: the share of effective folds, the squared difference of pairs relative to the squared
 spread, and the bias in standard errors.
 
 Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
-and calibration errors contain the true value in only 0 to 90 %: see `tests/benchmarks/any_metric.py`.
+and calibration errors contain the true value in only 0 to 90 % of cases (`tests/benchmarks/any_metric.py`).
 """
 
 
@@ -44,7 +44,7 @@ class LeftOut(NamedTuple):
     singles: Tensor
     """(G, ...): the values without each of G folds of the parts."""
     pairs: Tensor
-    """(G, ...): the values without both each fold and the next one."""
+    """(G, ...): for each fold, the value without this fold and the next one."""
     quarters: Tensor
     """(...): the mean of four values, each computed from a quarter of the parts."""
 
@@ -54,7 +54,7 @@ class LeftOut(NamedTuple):
 
 
 def assign_folds(parts: int) -> Tensor:
-    """Return the fold of each part, (parts,), out of at most `FOLDS` folds, which are the same for all models."""
+    """Return the fold of each part, (parts,), out of at most `FOLDS` folds; it is the same for all models."""
     return torch.randperm(parts, generator=torch.Generator().manual_seed(0)) % min(FOLDS, parts)
 
 
@@ -75,9 +75,9 @@ def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None],
 def jackknife_difference(
     first: LeftOut | tuple[float, Reason], second: LeftOut | tuple[float, Reason], unit: str
 ) -> PairedDifference | Reason:
-    """Return the second model's value minus the first's, with interval and p-value, or why there is none.
+    """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
-    For a model whose rows cannot be left out in parts, the argument is its value and the reason.
+    If parts of a model's rows cannot be left out, its argument is a pair: its value, and the reason.
     """
     if not isinstance(first, LeftOut):
         return first[1]
@@ -90,7 +90,7 @@ def jackknife_difference(
 
 
 def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
-    """Return the scale on which a value with these limits is nearly normal: plain if any value is at a limit."""
+    """Return the scale on which a value with ``limits`` is nearly normal; "plain" if any value is at a limit."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits
     if low == 0 and high == 1 and bool(((values > 0) & (values < 1)).all()):
@@ -112,7 +112,7 @@ def _spread(left: LeftOut, unit: str) -> float | Reason:
     if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
         return f"few {unit} dominate the value, so rare ones may be missing here"
     alone = left.singles - left.whole
-    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # factor for means, whose weight per row grows
+    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # exact for means, where other rows gain weight
     if (left.pairs - left.whole - both).square().sum() > 2 * MAX_STEPS * alone.square().sum():
         return f"it changes in steps as {unit} are left out, as quantiles and values at a threshold do"
     if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:

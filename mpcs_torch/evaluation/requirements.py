@@ -1,4 +1,4 @@
-"""Requirements that a model must meet to be released: the bound of its interval must keep a limit."""
+"""Requirements that a model must meet to be released: limits that the ends of its intervals must keep."""
 
 import operator
 import re
@@ -26,13 +26,13 @@ class Requirement:
     The bound of the 95 % interval must keep the limit, on all rows and in each group: the upper bound for ``<`` and
     ``<=``, else the lower one. A value without an interval fails. If intervals are valid, a model that violates a
     requirement passes in at most 2.5 % of evaluations. Several requirements and groups need no correction, because a
-    release must meet all of them (an intersection-union test; Berger, Technometrics 24, 1982). Each attempt needs new
-    rows: if many models are tested on the same rows, one passes by luck.
+    model must meet all of them (an intersection-union test; Berger, Technometrics 24, 1982). Each attempt needs new
+    rows: if many models are tested on the same rows, one may pass by luck.
 
     Args:
         metric: The name of a metric, or of a rate of a class, as in `Result.value`.
         sign: ``<``, ``<=``, ``>`` or ``>=``.
-        limit: The limit, a finite number. With a reference, the limit of the difference from the reference's value.
+        limit: The limit, a finite number; with a reference, that of the model's value minus the reference's value.
         reference: The name of a model to compare with, on all rows together. This model is not tested itself.
         is_percent: Whether limit, value and bound are shown in percent; `parse` sets it for a limit in percent.
 
@@ -77,14 +77,14 @@ class Requirement:
         return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
 
     def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
-        """Test a value or a difference with its interval, as in ``check(*WithInterval(...).compute().values())``."""
+        """Test a value or a difference by its interval, as in ``check(*WithInterval(...).compute().values())``."""
         bound = float(high if self.sign[0] == "<" else low)
         reason = "" if isfinite(bound) else reason or "it has no interval"
         return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)
 
 
 AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
-"""Added to the outcome if the metric is a precision, which is higher in test sets with a larger share of the class."""
+"""A caution for outcomes of precision, which is higher in test sets with a larger share of the class."""
 
 
 class Outcome(NamedTuple):
@@ -101,11 +101,11 @@ class Outcome(NamedTuple):
     reason: str
     """The reason why there is no bound; empty if there is a bound."""
     caution: str = ""
-    """A condition that the value depends on."""
+    """A condition on which the value depends; empty if there is none."""
 
 
 class RequirementError(MpcsError, AssertionError):
-    """The error for requirements that are not met. Its message is a table of these; `outcomes` has all outcomes.
+    """The error for requirements that are not met. Its message is a table of these; ``outcomes`` has the others, too.
 
     Example:
         >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))

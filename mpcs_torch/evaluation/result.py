@@ -26,7 +26,7 @@ ABOUT_GROUPS = (
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
-"""The maximum number of metrics in a plot by default, and the maximum number of groups of a column in a plot."""
+"""The maximum number of metrics that a plot shows by default, and the maximum number of groups of each column."""
 ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
@@ -34,26 +34,26 @@ ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows al
 class Result(Generic[ScoresT]):
     """The values of models on the same rows, with 95 % intervals, by group and class, and comparisons of models.
 
-    ``print`` shows it as tables.
+    ``print(result)`` shows all of these as tables.
     """
 
     models: Mapping[str, ScoresT]
     """The scores of each model on all rows."""
     groups: Sequence[GroupScores] = ()
-    """The scores of groups of rows: one element for each column of groups and model."""
+    """The scores of groups of rows, with one element for each pair of a column of groups and a model."""
     comparisons: Sequence[Comparison] = ()
     has_concern: bool = False
-    """Whether a concern was given."""
+    """Whether the models were evaluated with a concern."""
     notes: Sequence[str] = ()
     """Sentences on intervals and comparisons."""
     cautions: Sequence[EvaluationWarning] = ()
     """Warnings that values may be misleading."""
     over_costs: OverCosts | None = None
-    """Bounds of mean costs, if costs are known as ranges."""
+    """Bounds of mean costs, if costs are known as ranges; else None."""
     read: Sequence[str] = ()
-    """A line on how each file was read."""
+    """One line for each file, which states how the file was read."""
     without: Sequence[NotCompared] = ()
-    """Pairs of models that could not be compared by a metric, and the reasons, which are also in ``notes``."""
+    """The pairs of models that could not be compared by a metric, with the reasons; ``notes`` states them, too."""
 
     @property
     def first(self) -> ScoresT:
@@ -84,9 +84,9 @@ class Result(Generic[ScoresT]):
         return groups[name]
 
     def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
-        """Return the value of a metric, or of a rate by class such as ``"recall[malignant]"``.
+        """Return the value of a metric, or of the rate of a class, such as ``"recall[malignant]"``.
 
-        ``model`` and ``group`` are those of `scores`.
+        ``model`` and ``group`` select the rows as in `scores`.
 
         Raises:
             ValueError: If there is no such metric, model or group.
@@ -94,11 +94,11 @@ class Result(Generic[ScoresT]):
         return self.find(metric, model, group)[0]
 
     def interval(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Interval | None:
-        """Return the 95 % interval of a value, (low, high), or None; arguments and errors are those of `value`."""
+        """Return the 95 % interval of a value, (low, high), or None if it has none; arguments are as in `value`."""
         return self.find(metric, model, group)[1]
 
     def find(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Measured:
-        """Return a value, its interval or None, and the reason for None; arguments and errors are as in `value`."""
+        """Return a value, its interval or None, and the reason why it has none; arguments are as in `value`."""
         scores = self.scores(model, group)
         if (measured := scores.find(metric)) is not None:
             return measured
@@ -117,7 +117,7 @@ class Result(Generic[ScoresT]):
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
     def require(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Return the outcomes of requirements such as ``"recall[malignant] > 0.98"``; all must be met (`Requirement`).
+        """Test requirements such as ``"recall[malignant] > 0.98"`` (`Requirement`), and return their outcomes.
 
         Raises:
             RequirementError: If a requirement is not met.
@@ -129,7 +129,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def check(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Test each requirement on all rows and in each group, for each model that is no requirement's reference.
+        """Test each requirement for each model, on all rows and in each group; references are not tested.
 
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
@@ -152,7 +152,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
-        """Return a model's values on all rows and in each group; with a reference, its difference on all rows only."""
+        """Return a model's value on all rows and in each group; with a reference, the difference on all rows."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
             by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
@@ -184,7 +184,7 @@ class Result(Generic[ScoresT]):
         return [self.table(names) for names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each metric in ``names`` (default: all); several models have a column each."""
+        """Return a table with a row for each metric in ``names`` (default: all), and a column for each model."""
         if len(self.models) == 1:
             return self.first.table(names)
         if names is None:
@@ -207,7 +207,7 @@ class Result(Generic[ScoresT]):
         return [*of_table, *remarks, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
-        """Return the warnings, with their codes, and notes on the metrics of each model that were left out."""
+        """Return the warnings with their codes, and for each model the notes on metrics that were left out."""
         start = "{}: " if len(self.models) > 1 else ""
         left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
         return [*map(str, self.cautions), *left_out]
@@ -268,7 +268,7 @@ class Result(Generic[ScoresT]):
                 models are compared; without comparisons, the first metrics with intervals.
 
         Returns:
-            The pyplot figure, and its axes: a single one, or a list of several.
+            The pyplot figure, and its axes: a single ``Axes``, or a list of several.
 
         Raises:
             ModuleNotFoundError: If matplotlib is missing.
@@ -303,7 +303,7 @@ class Result(Generic[ScoresT]):
         return (sure or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
-        """Return the scores of each model, by row of the plot, for the groups in which the first model is worst."""
+        """Return each model's scores for each row of a plot; rows are the groups in which the first model is worst."""
         rows = dict[str, list[Scores | None]]()
         columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
@@ -409,7 +409,7 @@ MAX_ROWS = 12
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the leading metrics, as many as a table has room for, and the names of the others."""
+    """Return the comparisons by the first metrics, for which a table has room, and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)

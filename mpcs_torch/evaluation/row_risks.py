@@ -14,15 +14,15 @@ MAX_CLASSES = 1000
 
 
 class RowRisks:
-    """The estimated risk of each row: the probability that its decision is a dangerous error, by its own probabilities.
+    """The estimated risk of each row: the probability that its decision is a dangerous error, according to the model.
 
-    A row takes 5 bytes, and 9 more for two classes, or 8 more for a weight. Rows with soft labels or decisions, or with
-    more classes than `MAX_CLASSES`, are not kept.
+    A row takes 5 bytes, and 9 more for two classes, or 8 more for a weight. If there are soft labels, decisions, or
+    more classes than `MAX_CLASSES`, no risks are kept.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks, and whether decisions are dangerous errors; then weights, or for two classes scores and labels."""
+        """Risks, and whether decisions are dangerous errors; then any weights, or for two classes scores and labels."""
         self._pairs: Tensor | None = None
         self.is_weighted = False
 
@@ -45,7 +45,7 @@ class RowRisks:
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), any weights; None if not kept."""
+        """Return risks, whether decisions are dangerous errors, and any weights, (N,) each; None if none were kept."""
         columns = self._columns()
         return tuple(columns if len(columns) == 3 else columns[:2]) or None
 
@@ -53,7 +53,7 @@ class RowRisks:
         """Return the probability of the second of two classes, (N,), float64, and whether it is the label, (N,).
 
         Returns:
-            The two tensors; None if there are weights or more classes, or if one of the two classes is absent.
+            The two tensors; None if there are weights or more than two classes, or if one of the two has no rows.
         """
         columns = self._columns()[2:]
         return (columns[0], columns[1]) if len(columns) == 2 and 0 < columns[1].sum() < len(columns[1]) else None

@@ -23,15 +23,15 @@ class Rows(NamedTuple):
     target: Tensor
     """(n,), int64: classes; or (n, C): soft labels, which are degrees of truth, or shares that sum to 1."""
     ids: Tensor
-    """(n,), int64: identifiers of rows, or of their clusters if there are any, by which models are paired."""
+    """(n,), int64: identifiers of rows, or of their clusters if there are any; they pair the rows of two models."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
-    """By column of groups: the code of the group of each row, (n,), int64."""
+    """For each column of groups: the code of each row's group, (n,), int64."""
     weights: Tensor | None = None
     """(n,), float64, at least 0: the weight of each row; None without weights."""
     costs: Tensor | None = None
     """(n, C), float64: the cost of each decision; None if no metric takes costs."""
     frequencies: Tensor | None = None
-    """(n,), int64, at least 1: the number of independent rows that each row stands for; None if 1 for all."""
+    """(n,), int64, at least 1: the number of independent rows that each row stands for; None if all are 1."""
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return the rows at ``places``: indices, a slice, or a mask (n,) that is True for these rows."""
@@ -54,7 +54,7 @@ class Rows(NamedTuple):
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
         """Yield each row as often as its frequency says, in parts of `REPEATED` scores.
 
-        The repeats of a row are independent, so they get successive identifiers, unless these identify clusters.
+        The repeats of a row are independent, so they get successive identifiers, unless identifiers are of clusters.
         """
         if self.frequencies is None:
             yield self
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
-        """Concatenate parts, at least one, that have the same columns."""
+        """Concatenate one or more parts, which must have the same columns."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
         optional = zip(*(each[4:] for each in parts), strict=True)
@@ -91,7 +91,7 @@ def names_in(values: Any) -> list[Any]:
 
 
 def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor:
-    """Return labels or decisions as a tensor; names are replaced by their ``numbers``."""
+    """Return labels or decisions as a tensor; each name is replaced by its number in ``numbers``."""
     if not (names := names_in(values)):
         return as_tensor(values, argument)
     if unknown := [name for name in names if name not in numbers]:
@@ -129,11 +129,11 @@ Prevalence = Mapping[str, float] | Sequence[float] | Tensor
 
 
 def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Sequence[str]) -> Tensor:
-    """Return the weights of classes, (C,), with which classes have the requested shares; rows have the mean weight 1.
+    """Return weights of classes, (C,), that give classes the requested shares; the mean weight of rows is 1.
 
     Args:
         rows: All rows, in parts, without frequencies. Weights that rows already have are taken into account.
-        prevalence: ``(C,)``, or by class name: the share of each class; shares sum to 1.
+        prevalence: The share of each class, ``(C,)`` or by class name; shares must sum to 1.
         class_names: The names of the C classes.
 
     Raises:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 
 
 Measured = tuple[float, Interval | None, str]
-"""A value, its interval (or None), and the reason if it has none."""
+"""A value, its interval or None, and the reason if it has no interval."""
 ALL_IN_ONE = 12
 """The maximum number of metrics that one table shows in the requested order; a longer list is split into sections."""
 
@@ -39,7 +39,7 @@ class DetectorMetric(NamedTuple):
 def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
     """Return one list of metric names for each section of the tables; empty sections are left out.
 
-    Without a concern, the metrics of concern repeat the error rate, so they are in the last section.
+    Without a concern, the metrics of the section "concern" repeat the error rate, so they are in the last list.
     """
     if len(entries) <= ALL_IN_ONE:
         return [[entry.name for entry in entries]]
@@ -60,7 +60,7 @@ class Scores:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """The 95 % interval of each metric that has one."""
     without_interval: Mapping[str, str] = field(default_factory=dict)
-    """By metric without an interval: the reason; empty if intervals were not requested."""
+    """The reason for each metric that has no interval; empty if intervals were not requested."""
     notes: Sequence[str] = ()
     """Sentences on metrics that were left out, with the reasons."""
     file_notes: Sequence[str] = ()
@@ -77,11 +77,11 @@ class Scores:
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The better direction of the rate of each group of classes in tables, by name of the rate."""
+        """The rates of groups of classes that tables show: by name, "min" or "max" as the better direction."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
-        """Return the measured metric or rate of a class; None if ``metric`` was not measured."""
+        """Return the value of a metric, or of the rate of a class, with its interval; None if it was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
         reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
@@ -107,7 +107,7 @@ class Scores:
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
-        """Return tables and sentences by class; if there is a ``title``, return none unless rows may be referred."""
+        """Return tables and sentences by class. With a ``title``, return these only if rows may be referred."""
         return []
 
     def interval(self, name: str) -> str:
@@ -151,13 +151,13 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
 
 
 SELECTED = " (selected as worst)"
-"""Marks the worst of at least `SELECTS` groups, because its interval contains the true value less often than 95 %."""
+"""The mark of the worst of `SELECTS` or more groups: its interval contains the true value in under 95 % of cases."""
 SELECTS = 5
 MAX_SHOWN = 40
 """The maximum number of groups in a table; if there are more, only the worst are shown."""
 MAX_COLUMNS = 6
-"""The maximum number of metrics in a table of groups, so that a terminal can show it; if there are more, only the main
-ones are shown."""
+"""The maximum number of metrics in a table of groups, which must be readable in a terminal; if there are more, only the
+main metrics are shown."""
 
 
 class GroupScores(NamedTuple):
@@ -172,7 +172,7 @@ class GroupScores(NamedTuple):
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """The better direction of each metric; counts, as they grow with groups, are left out unless all are counts."""
+        """The better direction of each metric; counts, which grow with groups, are included only if all are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
@@ -183,7 +183,7 @@ class GroupScores(NamedTuple):
 
     @property
     def ranked_by(self) -> str:
-        """The main metric by which groups are ranked."""
+        """The first metric by which groups are ranked."""
         return self._ranking[0]
 
     @property
@@ -233,7 +233,7 @@ class GroupScores(NamedTuple):
         return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.class_group_rates]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each group, the worst first, then rows for `summaries`, and one for all rows.
+        """Return a table with a row for each group (worst first), for each of `summaries`, and for all rows together.
 
         There is a column for each metric in ``metrics`` (default: `main_metrics`), with intervals.
         """

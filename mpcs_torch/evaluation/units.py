@@ -17,8 +17,8 @@ from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE, sums_to_1
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
 """The rule that combines the rows of a unit; see ``combine`` of `mpcs_torch.evaluate`.
 
-``"worst"`` takes, for each class, the highest probability of "this class or a worse one" among the rows. The
-differences between successive classes are probabilities again.
+With ``"worst"``, each row has a probability of "this class or a worse one" for each class, and the unit gets the
+highest of its rows. Differences between successive classes are then the probabilities of the unit.
 """
 
 
@@ -29,7 +29,7 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
     concern, the later class is worse.
 
     Raises:
-        ValueError: If these comparisons contain a cycle.
+        ValueError: If these comparisons form a cycle.
     """
     places = torch.arange(num_classes)
     if concern is None:
@@ -63,14 +63,14 @@ class DecisionUnits(NamedTuple):
         rows: int,
         column: str = "",
     ) -> Self:
-        """Create units from their names, (N,), or `Groups`; refuse an unknown rule, or classes without an order."""
+        """Create units from ``units``, names (N,) or `Groups`; refuse unknown rules, and classes without an order."""
         if not callable(combine) and combine not in ("mean", "worst"):
             raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
         severity = order_of_severity(concern, num_classes) if combine == "worst" else None
         return cls(group_codes("unit", units, rows), combine, severity, column)
 
     def note(self, class_names: Sequence[str]) -> str:
-        """Return a sentence on the numbers of rows and units, and on the rule that combines rows."""
+        """Return a sentence with the numbers of rows and units, and the rule that combines rows."""
         how = str(self.combine) if isinstance(self.combine, str) else "a function"
         order = [] if self.severity is None else self.severity.tolist()
         names = [class_names[label] for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])]
@@ -80,7 +80,7 @@ class DecisionUnits(NamedTuple):
         return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
 
     def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
-        """Return one row for each unit; its identifier is that of its cluster, or without clusters, its number.
+        """Return one row for each unit. Its identifier is that of its cluster; without clusters, the unit's number.
 
         Raises:
             ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
@@ -100,7 +100,7 @@ class DecisionUnits(NamedTuple):
         )
 
     def probabilities(self, probs: Tensor) -> Tensor:
-        """Combine the rows (N, C) of probabilities or degrees of truth into those of U units: (U, C)."""
+        """Combine the probabilities or degrees of truth of N rows, (N, C), into those of U units, (U, C)."""
         if self.combine == "mean":
             return self.mean(probs)
         if self.severity is not None:
@@ -114,9 +114,9 @@ class DecisionUnits(NamedTuple):
         return torch.stack([self._by_function(part, name) for part, name in zip(parts, self.units.names, strict=True)])
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
-        """Combine the classes of rows, (N,), into the class of each unit, (U,), as if they were one-hot probabilities.
+        """Combine the class of each row, (N,), into the class of each unit, (U,), by way of one-hot probabilities.
 
-        With ``"mean"``, the rows of a unit must agree. Units with referrals or coarse answers must always agree.
+        With ``"mean"``, the rows of a unit must agree. If one is a referral or coarse answer, they must always agree.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):
@@ -129,7 +129,7 @@ class DecisionUnits(NamedTuple):
         return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
-        """Return the value of each unit, (U, ...), given those of its rows, which must be equal."""
+        """Return the value of each unit, (U, ...). ``values`` of the rows, (N, ...), must be equal within a unit."""
         low, high = (self._reduced(values, end) for end in ("amin", "amax"))
         self._refuse(low != high, what)
         return low
@@ -142,7 +142,7 @@ class DecisionUnits(NamedTuple):
         return reduced(scores), self.classes(is_target.long(), 2) == 1
 
     def combined_groups(self, groups: Groups, what: str) -> Groups:
-        """Return the group of each unit, given those of its rows, which must be equal."""
+        """Return the group of each unit. ``groups`` of the rows must be equal within a unit."""
         return Groups(groups.names, self.same(groups.codes, what))
 
     def mean(self, values: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ class DecisionUnits(NamedTuple):
             raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")
 
     def _by_function(self, rows: Tensor, name: str) -> Tensor:
-        """Combine the rows (n, C) of a unit into (C,) by the user's function; refuse all but probabilities."""
+        """Combine the rows (n, C) of a unit into (C,) by the user's function, which must return probabilities."""
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())

@@ -1,4 +1,4 @@
-"""Compute values, intervals and comparisons from the sums of bins of rows."""
+"""Compute values, intervals and comparisons from the sums of rows in bins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -46,7 +46,7 @@ def binned_scores(
     confusion: Tensor | None = None,
     intervals: bool,
 ) -> ClassifierScores:
-    """Compute the values of metrics, and their intervals, from the sums of bins of rows.
+    """Compute the values of metrics, and their intervals, from the sums of rows in bins.
 
     Args:
         layout: The metrics, and the columns of ``numbers`` that contain their sums.
@@ -55,7 +55,7 @@ def binned_scores(
         class_names: The names of the C classes.
         without_sums: The values of metrics that are not functions of sums, each with its interval or the reason why it
             has none.
-        confusion: ``(C, C)`` or ``(C, C + A + 1)``, a row for each true class. If given, rates of classes are added.
+        confusion: ``(C, C)`` or ``(C, C + A + 1)``, with a row for each true class. Rates of classes need it.
         intervals: Whether to compute intervals.
     """
     chosen, rows = layout.chosen, numbers[:, LEADING - 1]
@@ -127,7 +127,7 @@ def _class_intervals(
 ) -> dict[str, dict[str, Interval]]:
     """Return the intervals of rates, by class or group of classes, then by rate.
 
-    For independent rows, ``summed`` is enough. Clusters need ``binned``, which lacks classes if there are many.
+    They are computed from ``summed`` for independent rows, else from ``binned``, which lacks classes if there are many.
     """
     counted = summed if units.are_rows else binned
     outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
@@ -149,11 +149,11 @@ def _class_intervals(
 def compare(
     models: Mapping[str, ModelSums], cluster: str | None, *, is_default: bool
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of models by the requested metrics; return the comparisons, and the pairs that have none.
+    """Compare each pair of models by the requested metrics; return comparisons, and pairs that cannot be compared.
 
     By default, models are compared by the metrics that the register marks for comparisons, and by the rates of groups
-    of classes. Without a concern, dangerous errors and expected concern repeat the error rate, so they are left out:
-    each further comparison makes the corrected p-values higher.
+    of classes. Without a concern, dangerous errors and expected concern repeat the error rate. They are left out then,
+    because each further comparison increases the corrected p-values.
 
     Raises:
         ValueError: If models have different rows.
@@ -190,9 +190,9 @@ def compare(
 def _group_differences(
     layout: SumLayout, tables: Mapping[str, BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
-    """Compare models by the recall of each group of classes, or by its error rate if rows may be referred.
+    """Compare models by the recall of each group of classes, or if rows may be referred, by its error rate.
 
-    Groups whose rate is a requested metric are left out, because `compare` compares models by this metric.
+    Groups whose rate is a requested metric are left out, because `compare` already compares models by this metric.
     """
     chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]

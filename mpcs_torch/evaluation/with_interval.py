@@ -34,7 +34,7 @@ class WithInterval(Metric):
     For a metric of this package that is a function of sums, such as `MetaPatternConcernScore`, the wrapper keeps the
     sums of each row, or of each cluster. If these take more than 16 MiB, it adds up the sums of pairs of rows. For any
     other metric whose states are sums, minima, maxima or collected samples, as in most of torchmetrics, it keeps the
-    states of up to 128 parts of the rows. Each `update` updates the metric up to 16 times, with clusters up to 128.
+    states of up to 128 parts of the rows; each `update` then updates it up to 16 times, or 128 times with clusters.
 
     Args:
         metric: The metric to wrap, which defines the settings. Samples are added to the wrapper, not to this metric.
@@ -64,15 +64,15 @@ class WithInterval(Metric):
     is_differentiable = False
 
     settings: Tensor
-    """(16,), int64: a fingerprint of settings: a MetricCollection must not share states that are equal by chance."""
+    """(16,), int64: a fingerprint of the settings, without which a MetricCollection may share states by mistake."""
     rows: Tensor
     """(P,), int64: the number of rows in each part, for a metric that is not a function of sums."""
     clustered_rows: Tensor
-    """Scalar, int64: how many of these rows have a cluster."""
+    """Scalar, int64: the number of rows that have a cluster."""
     clusters: list[Tensor]
-    """(B,), int64, for each batch: the identifier of the cluster of each bin; -1 for independent rows."""
+    """For each batch, (B,), int64: the identifier of the cluster of each bin; -1 for independent rows."""
     sums: list[Tensor]
-    """(B, K) for each batch: rows, wrong decisions (NaN for soft labels), weights, and sums of the metric, by bin."""
+    """For each batch, (B, K), by bin: rows, wrong decisions (NaN for soft labels), weights, and the metric's sums."""
 
     def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -184,7 +184,7 @@ class WithInterval(Metric):
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the value and the ends of its interval: float64, in the metric's shape; ends are NaN without interval.
+        """Return the value and the ends of its interval (NaN if it has none): float64, in the shape of the metric.
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
@@ -238,7 +238,7 @@ class WithInterval(Metric):
         return whole, low, high
 
     def _joined(self) -> tuple[Tensor, Tensor]:
-        """Return the cluster of each bin, (B,), which is -1 for independent rows, and the sums of each bin, (B, K)."""
+        """Return the cluster of each bin, (B,), or -1 for independent rows; and the sums of each bin, (B, K)."""
         clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
         if bool((clusters == NO_CLUSTER).all()):
             return clusters, sums
@@ -246,7 +246,7 @@ class WithInterval(Metric):
         return distinct, Bins(places, len(distinct)).sum(sums)
 
     def _join(self) -> None:
-        """Join bins: those of each cluster, or if rows are independent, pairs of bins that are far from each other."""
+        """Join the bins of each cluster; if rows are independent, join pairs of bins that are far from each other."""
         clusters, sums = self._joined()
         if bool((clusters == NO_CLUSTER).all()):
             half = (len(sums) + 1) // 2
@@ -256,6 +256,6 @@ class WithInterval(Metric):
 
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
-    """Return, for each sample of the flattened batch, whether the decision is wrong."""
+    """Return whether the decision is wrong, for each sample of the flattened batch."""
     decided = highest_class(preds)[1] if preds.is_floating_point() and preds.ndim > target.ndim else preds
     return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)

@@ -1,1 +1,1 @@
-"""Tests and bootstrap intervals of differences between systems that were evaluated on the same samples."""
+"""Intervals of rates and means, and tests of differences between systems that were evaluated on the same samples."""

@@ -43,13 +43,13 @@ def audited_mean(
     clusters: Sequence[object] | Tensor | None = None,
     confidence: float = CONFIDENCE,
 ) -> AuditedMean:
-    r"""Estimate the mean loss of all samples from a random labelled subset and predictions for all.
+    r"""Estimate the mean loss of all samples from predictions for all and labels of a random subset.
 
     .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
 
-    with :math:`l_i` = 1 for labelled samples, and the :math:`\lambda` that minimizes the variance (prediction-powered
-    inference). The estimate is unbiased for any predictions; better predictions give a shorter interval. The interval
-    is Gaffke's (`bounded_mean_interval`). It allows for errors among the unlabelled samples, with the weight that each
+    with :math:`l_i` = 1 for labelled samples, else 0, and the :math:`\lambda` that minimizes the variance. The estimate
+    is unbiased for any predictions; better predictions give a shorter interval. The interval is Gaffke's
+    (`bounded_mean_interval`). It allows for errors among the unlabelled samples, each with the weight that its label
     would have, so it is wide if few of the seemingly easy samples are audited. It is valid for one look at the data, if
     samples or clusters are independent; for repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
 

@@ -15,7 +15,7 @@ NODES = np.sinh(np.arange(0, 8, NODE_STEP))
 PRECISION = 1e-4
 """The tolerance of an end, relative to its distance from the mean."""
 MIN_PROBABILITY = 1e-15
-"""Probabilities are clamped to this distance from 0 and 1."""
+"""The minimum distance of probabilities from 0 and 1; closer ones are clamped."""
 
 
 def bounded_mean_interval(
@@ -23,13 +23,13 @@ def bounded_mean_interval(
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
-    A bootstrap cannot account for a costly error that did not occur. This interval can: one pseudo-sample joins the n
-    samples, at the largest possible value for the upper end, and at the smallest one for the lower end. The upper end
-    is the quantile of :math:`\sum_i D_i x_i` at :math:`1 - \alpha / 2`, with D uniform on the simplex of n + 1
+    A bootstrap cannot account for a costly error that did not occur. This interval can: a pseudo-sample is added to the
+    n samples, with the largest possible value for the upper end, and the smallest for the lower end. The upper end is
+    the quantile of :math:`\sum_i D_i x_i` at :math:`1 - \alpha / 2`, with D uniform on the simplex of n + 1
     weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the coverage is too low;
     if large values are rare, the interval is conservative.
 
-    For a ratio of the mean of x to that of y, the upper end is the v at which the bound on the mean of x - v y is 0.
+    For a ratio of means of x and y (``per``), the upper end is the v at which the bound on the mean of x - v y is 0.
 
     Args:
         values: ``(K,)`` the values that occur, and the smallest and the largest possible value.
@@ -73,7 +73,7 @@ def bounded_mean_bound(
 
 
 def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
-    r"""Test whether the mean of bounded values is 0: the p-value, two-sided, in (0, 1].
+    r"""Return the two-sided p-value, in (0, 1], of the test whether the mean of bounded values is 0.
 
     It is at most :math:`\alpha` exactly where `bounded_mean_interval` with confidence :math:`1 - \alpha` excludes 0.
     For differences -1, 0 or 1 of two systems' errors, it is the p-value of `mcnemar_test`.
@@ -105,7 +105,7 @@ def _checked(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats
 
 
 def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
-    """Return the v at which the randomly weighted mean of x - v y exceeds 0 with a probability of ``level``."""
+    """Return the v for which the randomly weighted mean of x - v y exceeds 0 with the probability ``level``."""
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtri
 
@@ -128,7 +128,7 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
 
 
 def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the values that occur, with their counts, and a pseudo-sample at the largest possible value."""
+    """Return the values that occur and their counts, with a pseudo-sample at the largest possible value added."""
     occurs = n > 0
     return np.append(x[occurs], x.max()), np.append(n[occurs], 1.0)
 

@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
 class JackknifeInterval(NamedTuple):
-    """An estimate and the ends of its interval, each of the shape of the statistic."""
+    """An estimate and the ends of its interval, all in the shape of the statistic."""
 
     estimate: Tensor
     low: Tensor
@@ -30,11 +30,11 @@ def jackknife_interval(
         G s - (G - 1) \bar s \pm t_{G - 1} \sqrt{\frac{G - 1}{G} \sum_g (s_g - \bar s)^2}
 
     Samples of one recording, speaker or patient are correlated, so intervals over samples would be too narrow. Groups
-    must be independent. The interval is for smooth statistics, such as F, not for medians or other quantiles, and can
-    exceed the range of the statistic. Needs scipy.
+    must be independent. The interval is for smooth statistics, such as F, not for medians or other quantiles. It
+    can exceed the range of the statistic. Needs scipy.
 
     Args:
-        statistic: Computes a float tensor from the indices (M,) of samples, in ascending order.
+        statistic: A function that computes a float tensor from indices (M,) of samples, which are in ascending order.
         groups: ``(N,)`` integers: the group of each sample. There must be at least 2 groups.
         confidence: In (0, 1).
 

@@ -24,7 +24,7 @@ class Mean(NamedTuple):
     counts: Tensor
     """(K,): the number of trials or clusters with each value; 0 for the last two."""
     per: Tensor
-    """(K,): the number of trials: 1, or the cluster size."""
+    """(K,): the number of trials behind each value: 1, or the size of the cluster."""
     is_rate: bool
     """Whether trials are independent and take only the smallest or the largest value."""
 
@@ -55,7 +55,7 @@ def rate_of(errors: int, trials: int, weight: float = 1.0) -> Mean:
 
 
 def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
-    """Return the mean of ``values`` (n,) of trials in ``clusters`` (n,); ``possible`` is the range of values."""
+    """Return the mean of ``values`` (n,) of trials; ``possible`` is their range, ``clusters`` codes (n,) or None."""
     if clusters is None:
         return _mean_of_trials(values, possible)
     sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
@@ -67,7 +67,7 @@ def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean
 
 
 def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
-    """Return the mean over clusters with ``sums`` and sizes ``per`` (n,); ``ends`` are the extreme pairs of these."""
+    """Return the mean over clusters from their ``sums`` and sizes ``per``, (n,); ``ends`` are the two extreme pairs."""
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
     return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
@@ -85,7 +85,7 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return at most about `MAX_DISTINCT` pairs (P, 2) of numerator and denominator, and their counts (P,)."""
+    """Merge pairs (P, 2) of numerator and denominator, with counts (P,), into at most about `MAX_DISTINCT` pairs."""
     distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
     counted = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, index, counts)
     if len(distinct) <= MAX_DISTINCT:

@@ -5,10 +5,10 @@ Let losses in [0, 1] arrive sequentially. For any q in (0, 1), the product of
 .. math:: (q / p)^{x_i} ((1 - q) / (1 - p))^{1 - x_i}
 
 is a nonnegative supermartingale if the conditional mean of each loss is p, or at most p for q > p. For losses of 0 and
-1 it is the likelihood ratio; for a loss between them, a factor is below the chord. It depends on the number and the sum
-of losses alone, so these are summed over batches and processes; this also holds for a mixture over q. By Ville's
-inequality, the probability that it ever reaches :math:`1 / \delta` is at most :math:`\delta`. A factor y may have an
-exponent w from 0 to 1, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with known chance a gets w = min a / a.
+1 it is the likelihood ratio; for losses in between, each factor is below the line between its values at 0 and 1. It
+depends only on the number and the sum of losses, which add up over batches and processes; so does a mixture over q. By
+Ville's inequality, it ever reaches :math:`1 / \delta` with a probability of at most :math:`\delta`. A factor y may have
+an exponent w from 0 to 1, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with chance a gets w = min a / a.
 """
 
 from bisect import bisect_left
@@ -34,12 +34,12 @@ class AnytimeInterval(NamedTuple):
 
 
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
-    r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit with error 1 / 20.
+    r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit at the level 1 / 20.
 
-    The mean of the products above over 25 rates q, with odds log-spaced from 1.2 to 40 times those of the limit. The
-    probability that the evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`, if the conditional mean
-    loss of each sample is at most the limit. For evidence that the mean is *below* p, pass ``samples - loss`` and the
-    limit ``1 - p``.
+    It is the mean of the module's products over 25 rates q, whose odds are log-spaced from 1.2 to 40 times those of the
+    limit. If the conditional mean loss of each sample is at most the limit, the evidence ever reaches
+    :math:`1 / \delta` with a probability of at most :math:`\delta`. For evidence that the mean is *below* p, pass
+    ``samples - loss`` and the limit ``1 - p``.
 
     Args:
         loss: ``(...)`` the sums of losses so far, each from 0 to 1.
@@ -65,7 +65,7 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
 
 
 def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
-    """Return the log of the product above for each rate q of the mixture: ``(..., ALTERNATIVES)``, float64."""
+    """Return the logarithm of the module's product for each rate q of the mixture, ``(..., ALTERNATIVES)``, float64."""
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
@@ -78,7 +78,7 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
 
 
 def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
-    """Compute the number of labels by which a rate above the limit raises an alarm with probability ``chance``.
+    """Compute the number of labels within which a rate above the limit raises an alarm with probability ``chance``.
 
     It is exact if errors are independent and have this rate from the first label on. If a random share of the samples
     is labelled, divide by the share to get the number of samples. For K rates monitored together, use ``level / K``.
@@ -87,7 +87,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
         rate: The true rate, above the limit and below 1.
         limit: The highest acceptable rate, above 0.
         level: The highest acceptable probability of a false alarm, above 0 and below 1.
-        chance: The probability of an alarm by then, above 0 and below 1; 0.5 for the median delay.
+        chance: The probability of an alarm within these labels, above 0 and below 1; 0.5 for the median delay.
 
     Raises:
         ValueError: If an argument breaks its rule, or more than 100 000 labels are needed.
@@ -138,9 +138,9 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     r"""Select the hypotheses that are rejected at a false discovery rate (e-BH).
 
-    These are the k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. The
-    false discovery rate is at most the level under any dependence. If all hypotheses are true, the probability that any
-    is ever rejected is at most the level too, because a rejection needs a mean evidence of at least 1 / level.
+    The k with the most evidence are selected: k is the largest with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`.
+    The false discovery rate is at most the level under any dependence. If all hypotheses are true, the probability of
+    ever rejecting one is at most the level, too, because this needs a mean evidence of at least 1 / level.
 
     Args:
         evidence: ``(..., K)`` values of `anytime_evidence`.
@@ -169,7 +169,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
 
 
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
-    r"""Compute a confidence sequence: intervals that all contain the mean loss, with the probability ``confidence``.
+    r"""Compute a confidence sequence: with probability ``confidence``, the intervals at all times contain the mean.
 
     An interval contains all p that are not rejected by the mixture over q with the density Beta(1/2, 1/2):
 
@@ -218,7 +218,7 @@ def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> An
 
 
 def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
-    """Return the interval of rates whose log-likelihood exceeds a threshold, by bisection."""
+    """Return the ends of the interval of rates whose log-likelihood exceeds ``threshold``, by bisection."""
 
     def is_inside(rate: Tensor) -> Tensor:
         return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > threshold

@@ -17,8 +17,8 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
 
     .. math:: \tilde p_i = \min\left(1, \max_{j \le i} \, (m - j + 1) \, p_j\right)
 
-    Rejecting all comparisons with an adjusted p-value of at most 0.05 keeps the family-wise error rate at 0.05 under
-    any dependence.
+    If all comparisons with an adjusted p-value of at most 0.05 are rejected, the family-wise error rate is at most 0.05
+    under any dependence.
 
     Args:
         p_values: ``(M,)`` floating point, in [0, 1].
@@ -63,7 +63,7 @@ class McNemarTest(NamedTuple):
 def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
     r"""Test whether two systems have the same error rate, by McNemar's exact test for independent samples.
 
-    The first system alone got b samples wrong, and the second alone c. Under the null hypothesis, b is Bin(b + c, 1/2):
+    Only the first system got b samples wrong, and only the second c. Under the null hypothesis, b is Bin(b + c, 1/2):
 
     .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
 
@@ -135,9 +135,9 @@ class Comparison(NamedTuple):
     """The comparison of two systems by one metric."""
 
     first: str
-    """The name of a system."""
+    """The name of the first system."""
     second: str
-    """The name of another system."""
+    """The name of the second system."""
     by: Measure
     """The metric."""
     paired: PairedDifference
@@ -146,7 +146,7 @@ class Comparison(NamedTuple):
     comparisons: int
     """The number of comparisons that the p-value is adjusted for."""
     level: float
-    """The highest p-value that shows a difference; the interval has confidence 1 - level."""
+    """The p-value up to which data show a difference; the interval has the confidence 1 - level."""
 
     @property
     def measure(self) -> str:
@@ -209,10 +209,10 @@ class Comparison(NamedTuple):
 
 
 def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
-    """Compare two systems by a metric in each row, with p-values adjusted for the number of rows.
+    """Return a comparison for each row, with a p-value that is adjusted for the number of rows.
 
     Args:
-        rows: Two systems, the metric and their difference.
+        rows: For each comparison: the names of the two systems, the metric, and their difference.
         confidence: In (0, 1).
     """
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
@@ -220,7 +220,7 @@ def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], co
 
 
 def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """State in a sentence for each metric which system is best, as far as the data show it.
+    """Return a sentence for each metric that states which system is best, as far as the data show it.
 
     Args:
         comparisons: All comparisons of a result, e.g. of `mpcs_torch.evaluation.evaluate`.
@@ -267,7 +267,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _detectable_difference(width: float, level: float, comparisons: int) -> float:
-    """Return the true difference that would be significant with power 0.9, given the width of its interval.
+    """Return the true difference that is significant with power 0.9, if its interval has this ``width``.
 
     The normal approximation is used, at the level after Bonferroni's correction.
     """
