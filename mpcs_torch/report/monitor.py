@@ -12,7 +12,7 @@ from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
-from mpcs_torch.report.render import draw, part, render
+from mpcs_torch.report.render import draw, part, write_page
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
@@ -133,24 +133,21 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
-    further = [alarm_sentence(alarm) for alarm in watch.alarms[1:]]  # the first is the title
-    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}"}
     means, title = [each.mean for each in evidence_for(watch, RISK)], "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
     alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
     figure = part("figures", [draw(watched_means(means, title), alt)])
-    page = render(
-        "page",
-        kind=f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
-        verdict=verdict_of(watch),
-        lead=[part("sentences", further), part("facts", facts)],
-        sections=[
+    write_page(
+        path,
+        f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
+        [verdict_of(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
+        [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
+        [
             part("section", "Rates and their limits", figure, part("notes", [about])),
             part("section", "All values", *tables),
-            part("repeated", [command] if command else []),
+            part("repeated", command),
         ],
     )
-    replace_text(path, page)
 
 
 def write_prometheus(watch: Watch, path: Path) -> None:
