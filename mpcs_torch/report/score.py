@@ -36,7 +36,7 @@ def write_score_report(
         result: The scores of one model or several.
         concern: The costs.
         path: The HTML file to write.
-        risks: The risks of the rows by model, for the figures of certainty and of referral.
+        risks: The risks of the rows by model, for the figure of referral.
         requirements: The requirements, and whether they are met.
         command: The command that writes the page again.
     """
