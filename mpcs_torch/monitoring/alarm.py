@@ -133,7 +133,10 @@ class Monitor(SumMetric):
         self.follow(values, values.codes.new_empty(0))
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
-        """Add N samples; return the evidence (R, K), float64, after the samples ``at`` (R,), int64, ascending."""
+        """Add N samples, and return the evidence after R of them: (R, K), float64.
+
+        ``at`` has the indices of the R samples in ascending order: (R,), int64.
+        """
         sums = self.loss.new_zeros(2, (len(at) + 1) * len(self.names))
         looks = torch.searchsorted(at, torch.arange(values.codes.shape[1], device=at.device))  # the first after each
         parts = torch.stack([values.loss, values.weight]).to(sums)

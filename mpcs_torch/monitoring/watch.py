@@ -98,7 +98,7 @@ class Watch:
         return int(self.counts[1].sum())
 
     def read(self, path: Path, reading: ReadOptions, tell: Callable[[str], object]) -> list[Alarm]:
-        """Add the new rows of a log, and return the new alarms; ``tell`` is called with sentences on how it was read.
+        """Add the new rows of a log, and return the new alarms; call ``tell`` with sentences on how the log was read.
 
         Raises:
             PredictionsError: If a value breaks a rule, or if rows that were read before have changed.

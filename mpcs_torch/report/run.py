@@ -153,7 +153,7 @@ def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) 
 
 
 def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparison] | None:
-    """Compare the picked epochs of runs by dangerous and by all errors; None without the same samples and costs."""
+    """Compare the picked epochs of runs by dangerous and by all errors; return None if samples or costs differ."""
     first, *others = predicted.values()
     for other in others:
         is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
@@ -210,7 +210,7 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 
 
 def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the kind, sentences, tiles and sections of the page of a run: its picked epoch beside another metric's."""
+    """Return the kind, sentences, tiles and sections of a run's page, with the epoch that another metric picks."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
@@ -241,7 +241,7 @@ def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
 
 
 def _of_several(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the kind, sentences, tiles and sections of a page that compares several runs at their picked epochs."""
+    """Return the kind, sentences, tiles and sections of a page that compares the picked epochs of several runs."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
     shown = None if comparisons is None else _sections_of(predicted, "run")
