@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.io.locks import FolderInUseError, locked
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.monitoring.logs import LogReader
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
 from tests.monitoring.test_watch import CONCERN as TWO
@@ -71,7 +71,7 @@ def watching(folder: Path, advance: Callable[[int], object]) -> None:
             write_log(log, log_rows(30))
     settings = Settings("", ["any <= 0.5"])
     watch = Watch.load(folder / "s.json", TWO) if (folder / "s.json").exists() else Watch(settings, TWO)
-    watch_logs(folder / "s.json", logs, lambda: (watch, LogReader(TWO, {})), advance)
+    watch_logs(folder / "s.json", logs, lambda: watch, ReadOptions(), str, advance)
 
 
 def watch_first(folder: Path, pause: Pause) -> None:

@@ -16,15 +16,14 @@ MAX_CLASSES = 1000
 class RowRisks:
     """The estimated risk of each row: the probability that its decision is a dangerous error, according to the model.
 
-    A row takes 5 bytes, and 9 more for two classes, or 8 more for a weight. If there are soft labels, decisions, or
-    more classes than `MAX_CLASSES`, no risks are kept.
+    A row takes 5 bytes, and 8 more for a weight. Rows with soft labels or decisions, or with more classes than
+    `MAX_CLASSES`, are not kept.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks, and whether decisions are dangerous errors; then any weights, or for two classes scores and labels."""
+        """Risks, whether decisions are dangerous errors, and any weights."""
         self._pairs: Tensor | None = None
-        self.is_weighted = False
 
     def begin(self, chosen: ChosenMetrics) -> None:
         """Define which errors are dangerous; call this before the first row is added."""
@@ -33,30 +32,14 @@ class RowRisks:
 
     def add(self, rows: Rows) -> None:
         """Add the risks of rows."""
-        self.is_weighted = rows.weights is not None
         if self._pairs is None:
             return
         decisions = highest_class(rows.probs)[1]
         columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
         if rows.weights is not None:
             columns.append(rows.weights)
-        elif len(self._pairs) == 2:
-            columns += [rows.probs[:, 1].clone(), rows.target == 1]
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return risks, whether decisions are dangerous errors, and any weights, (N,) each; None if none were kept."""
-        columns = self._columns()
-        return tuple(columns if len(columns) == 3 else columns[:2]) or None
-
-    def trials(self) -> tuple[Tensor, Tensor] | None:
-        """Return the probability of the second of two classes, (N,), float64, and whether it is the label, (N,).
-
-        Returns:
-            The two tensors; None if there are weights or more than two classes, or if one of the two has no rows.
-        """
-        columns = self._columns()[2:]
-        return (columns[0], columns[1]) if len(columns) == 2 and 0 < columns[1].sum() < len(columns[1]) else None
-
-    def _columns(self) -> list[Tensor]:
-        return [torch.cat(parts) for parts in zip(*self._parts, strict=True)]
+        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), any weights; None if not kept."""
+        return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None

@@ -1,4 +1,4 @@
-"""Read the new rows of growing logs of decisions, in any format of `open_table`."""
+"""Read growing logs of decisions, in any format of `open_table`."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,12 +18,6 @@ from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
 
-UNLABELLED = NO_LABEL
-"""The stand-in for a label that is not known yet."""
-CHANGED = (
-    "has changed since row {} was read. Each row is read once: append a row when its label has had time to come, and "
-    "give a new log a new name"
-)
 CHANCE, TIME = "chance", "time"
 
 
@@ -36,99 +30,81 @@ class Position(NamedTuple):
 
 
 class LogRows(NamedTuple):
-    """Some rows of a log."""
+    """The N rows of a log."""
 
     numbers: Tensor
     """(N,), int64: the numbers of the rows in the log, from 1."""
     decisions: Tensor
     """(N,), int64: -1 for referrals."""
     target: Tensor
-    """(N,), int64: `UNLABELLED` where there is no label."""
-    chance: Tensor | None
-    """(N,), float64: the probability with which a row was chosen to be labelled; NaN if the cell is empty."""
+    """(N,), int64: `NO_LABEL` where there is no label yet."""
+    chance: Tensor
+    """(N,), float64: the probability with which a row was chosen to be labelled; 1 if the log has no such column."""
     groups: Mapping[str, Tensor]
     """The index of the group of each row, (N,), by column; -1 for groups that are not monitored."""
     times: Any = ()
     """The times as an arrow array of texts (N,); empty if the log has no column of times."""
 
-    def at(self, rows: slice | Tensor) -> "LogRows":
-        """Return some of the rows; times are kept only if ``rows`` is a slice."""
-        numbers, decisions, target = (part[rows] for part in (self.numbers, self.decisions, self.target))
-        chance = None if self.chance is None else self.chance[rows]
-        groups = {column: codes[rows] for column, codes in self.groups.items()}
-        return LogRows(numbers, decisions, target, chance, groups, self.times[rows] if isinstance(rows, slice) else ())
-
-    def time(self, row: int) -> str:
-        """Return the time of the row with the index ``row``; empty if the log has no times."""
-        return text_of(self.times[row]) if len(self.times) else ""
-
-    def position(self) -> Position:
-        """Return the position after these rows, which must be all rows from the first."""
+    def position(self, rows: int) -> Position:
+        """Return the position after the first ``rows`` rows, which must be at least one."""
         content = hashlib.sha256()
         for part in (self.decisions, self.target, self.chance, *self.groups.values()):
-            content.update(b"" if part is None else part.double().numpy().data)
-        return Position(int(self.numbers[-1]), content.hexdigest())
+            content.update(part[:rows].double().numpy().data)
+        return Position(int(self.numbers[rows - 1]), content.hexdigest())
 
 
-class LogReader(NamedTuple):
-    """Read logs of decisions."""
+def read_log(
+    path: Path,
+    concern: ConcernSpec,
+    groups: Mapping[str, Sequence[str]],
+    least_chance: float,
+    reading: ReadOptions,
+    tell: Callable[[str], object],
+) -> LogRows | None:
+    """Read a log; return None if there is no complete row yet. A last line without a line break is incomplete.
 
-    concern: ConcernSpec
-    """The concern, which names the classes and coarse answers."""
-    groups: Mapping[str, Sequence[str]]
-    """The names of the monitored groups, by column."""
-    reading: ReadOptions = ReadOptions()
-    tell: Callable[[str], object] = str
-    """A function that is called with sentences on how each log was read."""
+    ``groups`` has the names of the monitored groups by column. A row with a label must have a chance from
+    ``least_chance`` to 1. ``tell`` is called with sentences on how the log was read.
 
-    def new_rows(self, path: Path, position: Position) -> tuple[LogRows, Position] | None:
-        """Return the rows after ``position``, and the position after these rows; None if there are no new rows.
-
-        A last line without a line break is incomplete, and is left for a later call.
-
-        Raises:
-            PredictionsError: If a value breaks a rule, or if rows before the position have changed.
-        """
-        rows = self._rows(path)
-        if rows is None and not position.rows:
-            return None
-        known = 0 if rows is None else int((rows.numbers <= position.rows).sum())
-        if rows is None or (position.rows and (not known or rows.at(slice(known)).position() != position)):
-            raise PredictionsError(path, CHANGED.format(position.rows))
-        return None if known == len(rows.numbers) else (rows.at(slice(known, None)), rows.position())
-
-    def _rows(self, path: Path) -> LogRows | None:
-        """Return all rows of a log; None if there is no complete row yet."""
-        classes, answers = self.concern.classes, self.concern.answers
-        try:
-            predictions = Predictions(
-                path,
-                self.reading._replace(decision_column=self.reading.decision_column or DECISION),
-                class_names=classes,
-                needs_labels=False,
-                texts=[*self.groups, TIME],
-                numbers=[CHANCE],
-                decisions=decision_numbers(classes, answers),
-                table=open_table(path, is_whole=False),
-            )
-        except NoRowsError:
-            return None
-        predictions.table.check_columns([*self.groups], "--limit")
-        if predictions.roles.label is None:
-            rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
-            raise PredictionsError(path, rule)
-        self.tell(predictions.how())
-        read = predictions.rows()
-        for note in predictions.notes():
-            self.tell(note)
-        others, columns = read.others, read.others.columns
-        chance = torch.from_numpy(others.numbers(CHANCE)) if CHANCE in columns else None
-        groups = {
-            column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
-            for column, names in self.groups.items()
-        }
-        decisions = read.scores.squeeze(1)
-        return LogRows(read.numbers, decisions, read.target, chance, groups, columns.get(TIME, ()))
+    Raises:
+        PredictionsError: If a value breaks a rule.
+    """
+    classes, answers = concern.classes, concern.answers
+    try:
+        predictions = Predictions(
+            path,
+            reading._replace(decision_column=reading.decision_column or DECISION),
+            class_names=classes,
+            needs_labels=False,
+            texts=[*groups, TIME],
+            numbers=[CHANCE],
+            decisions=decision_numbers(classes, answers),
+            table=open_table(path, is_whole=False),
+        )
+    except NoRowsError:
+        return None
+    predictions.table.check_columns([*groups], "--limit")
+    predictions.table.check_columns([CHANCE] if least_chance < 1 else [], "--least-chance")
+    if predictions.roles.label is None:
+        rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
+        raise PredictionsError(path, rule)
+    tell(predictions.how())
+    numbers, decisions, target, others = predictions.rows()
+    for note in predictions.notes():
+        tell(note)
+    chance = torch.ones(len(target)).double()
+    if CHANCE in others.columns:
+        chance = torch.from_numpy(others.numbers(CHANCE))
+    is_bad = (target != NO_LABEL) & ~((chance >= least_chance) & (chance <= 1))
+    if is_bad.any():
+        row = int(is_bad.int().argmax())
+        rule = f"must be from {least_chance:g} (--least-chance) to 1 where there is a label, but is {chance[row]:g}"
+        raise others.error(rule, row, CHANCE)
+    codes = {
+        column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
+        for column, names in groups.items()
+    }
+    return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()))
 
 
 def names_of_groups(path: Path, column: str) -> list[str]:

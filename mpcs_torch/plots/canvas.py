@@ -51,9 +51,10 @@ ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
 
 MAX_NAME_LENGTH = 40
 """The most characters of a name: about as many as fit the width of a figure in a legend."""
+MAX_BESIDE = 20
+"""The most characters of a name beside an axis, where width is scarce."""
 MAX_IN_SENTENCE = 22
 """The most characters of a name in a legend if a value follows the name."""
-
 
 System = TypeVar("System")
 

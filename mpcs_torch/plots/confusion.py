@@ -12,10 +12,8 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 from torch import Tensor
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import Place, canvas, legend_below, literal, shown_number, size_of
+from mpcs_torch.plots.canvas import MAX_BESIDE, Place, canvas, legend_below, literal, shown_number, size_of
 
-MAX_NAME = 20
-"""The most characters of a class name beside the matrix."""
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST, STRONGEST = 0.12, 0.55
@@ -65,7 +63,7 @@ def confusion_matrix(
         raise ValueError(
             f"confusion and released must have a row and a column for each of {size} names, but have shapes {shapes}."
         )
-    names, decided = ([literal(name, MAX_NAME) for name in each] for each in (class_names, columns or class_names))
+    names, decided = ([literal(name, MAX_BESIDE) for name in each] for each in (class_names, columns or class_names))
     digits = 1 if size > MAX_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):

@@ -14,8 +14,6 @@ Effect = tuple[float, float, float]
 """A value and the two ends of its interval; NaN if missing."""
 MAX_ROWS = 40
 """The most subjects that fit a figure."""
-MAX_NAME = 20
-"""The most characters of a subject's name if several panels stand side by side."""
 
 
 def forest_figure(
@@ -34,7 +32,7 @@ def forest_figure(
             an effect for each system. Default: effects are differences.
         subject: The kind of subjects, such as the column of groups.
     """
-    width, most = style.WIDTH if len(names) == 1 else 11, MAX_NAME if systems else style.MAX_NAME_LENGTH
+    width, most = style.WIDTH if len(names) == 1 else 11, style.MAX_BESIDE if systems else style.MAX_NAME_LENGTH
     tall = 0.32 * max(1, 0.55 * len(systems))
     figure = Figure(figsize=(width, max(2.2 if subject else 1.4, tall * len(effects) + 1.1)), layout="constrained")
     (panels,) = figure.subplots(1, len(names), sharey=True, squeeze=False)
@@ -49,7 +47,7 @@ def forest_figure(
             draw_differences(axes, [values[place] for values in effects.values()], style.MPCS)
         axes.locator_params(axis="x", nbins=5)
         grid(axes)
-    panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, MAX_NAME))
+    panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, style.MAX_BESIDE))
     if systems:
         legend_below(figure)
     return figure

@@ -18,10 +18,16 @@ class MonitoredMean(NamedTuple):
     rate: float
     low: float
     high: float
+    evidence: float
+    """The evidence that the mean is beyond a limit."""
     lowest: float
     """The lowest acceptable mean; 0 for none."""
     highest: float
     """The highest acceptable mean; infinite for none."""
+    samples: float
+    """The sum of the weights of the samples."""
+    scale: float
+    """The loss that a value of 1 stands for."""
     is_alarm: bool
 
     @property

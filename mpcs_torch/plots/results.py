@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import grid, legend_below, literal
-from mpcs_torch.plots.forest import MAX_NAME, Effect, draw_differences, draw_models
+from mpcs_torch.plots.forest import Effect, draw_differences, draw_models
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
 """The width of a panel, the height of a row (half of it more for each further model) and room for texts, in inches."""
@@ -49,7 +49,7 @@ def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure 
 
 
 def _name(axes: Axes, rows: Sequence[str], title: str, *, is_labelled: bool) -> None:
-    names = [literal(row, MAX_NAME) for row in rows] if is_labelled else []
+    names = [literal(row, style.MAX_BESIDE) for row in rows] if is_labelled else []
     axes.set_yticks(range(len(rows)) if is_labelled else [], names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(title, fontsize=style.NORMAL)

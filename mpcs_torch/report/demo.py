@@ -17,8 +17,9 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
     both = {name: demo.confusion(name) for name in (PLAIN, RECOMMENDED)}
     tallies = {name: demo.tallies(name) for name in both}
     counts = {name: [tally.dangerous for tally in by_seed] for name, by_seed in tallies.items()}
-    page = render(
+    render(
         "demo",
+        path,
         verdict=verdict(demo),
         without_referral=without_referral(demo),
         with_referral=with_referral(demo),
@@ -42,7 +43,6 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
         ),
         costs=costliest(both, concern, names),
     )
-    path.write_text(page, encoding="utf-8")
 
 
 def cut_of_dangerous(demo: Demonstration) -> Effect:

@@ -9,7 +9,7 @@ from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.harm import MAX_SENTENCES
-from mpcs_torch.report.render import Drawing, draw, drawn_models, named, part, write_result
+from mpcs_torch.report.render import Drawing, draw, drawn_models, last_sections, named, part, write_page
 from mpcs_torch.tables import in_percent
 
 REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets must score higher)."
@@ -17,28 +17,27 @@ REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write a page with the metrics, comparison, groups and curves of detectors."""
-    names, title = list(result.models), named(result, "detectors")
+    names, title = list(result.models), named(result.models, "detectors")
     rates = {name: in_percent(scores.values[EQUAL_ERROR.name]) for name, scores in result.models.items()}
-    facts = {f"equal error rate, {name}": rate for name, rate in rates.items() if len(names) <= 4}
-    if len(names) == 1:
-        facts = {"equal error rate": rates[names[0]]}
+    about = {name: f", {name}" if len(names) > 1 else "" for name in names if len(names) <= 4}
+    facts = {f"equal error rate{end}": rates[name] for name, end in about.items()}
     det, *drawings = _drawings(result)
     is_reversed = [f"{name}: {REVERSED}" for name, each in result.models.items() if each.summary.area.item() < 0.5]
-    write_result(
+    compared = summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title))
+    rates_of = [_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MAX_SENTENCES]
+    details = [
+        part("folded", "h2", "All metrics", part("table", result.table(), f"Metrics of {title}")),
+        part("folded", "h2", "More curves", part("figures", drawings)),
+    ]
+    write_page(
         path,
-        result,
-        kind=f"Detection scores of {title}",
-        rows="trials of detectors",
-        compared=summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title)),
-        sentences=[_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MAX_SENTENCES],
-        lead=[part("cautions", is_reversed), part("facts", result.first.sizes() | facts)],
-        first=[part("section", "Misses against false alarms", part("figures", [det]))],
-        last=[
-            part("folded", "h2", "All metrics", part("table", result.table(), f"Metrics of {title}")),
-            part("folded", "h2", "More curves", part("figures", drawings)),
+        f"Detection scores of {title}",
+        [*compared[:1], *rates_of],
+        [part("cautions", is_reversed), part("facts", result.first.sizes() | facts)],
+        [
+            part("section", "Misses against false alarms", part("figures", [det])),
+            *last_sections(result, "trials of detectors", compared[1:], details, command),
         ],
-        tables=lambda groups: [(groups.model, groups.table())],
-        command=command,
     )
 
 

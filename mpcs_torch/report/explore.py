@@ -17,8 +17,7 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.held_rows import HeldRows
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.report.render import render
+from mpcs_torch.report.render import named, render
 
 TEMPLATES = Path(__file__).with_name("templates")
 ABOUT = (
@@ -63,16 +62,15 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
         ],
         "bounds": [{"of": size, "table": _packed(bounds_of_counts(size), "<f4")} for size in sizes],
     }
-    names = ", ".join(printable(name) for name in rows.probs)
-    page = render(
+    render(
         "explore",
-        name=names if len(rows.probs) < 4 else f"{len(rows.probs)} models",
+        path,
+        name=named(rows.probs),
         data=_embedded(data),
         is_new=concern is None,
         scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("explore_core.js", "explore.js")],
         style=Markup((TEMPLATES / "explore.css").read_text(encoding="utf-8")),
     )
-    replace_text(path, page)
 
 
 def bounds_of_counts(size: int) -> Tensor:

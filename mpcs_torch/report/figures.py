@@ -1,6 +1,5 @@
 """Sections of pages about classifiers on the same rows: outcomes by class, confusions, costs and certainty."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,9 +13,9 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.evaluation.row_risks import RowRisks
-from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
+from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.plots import confusion_matrix, det_curves, reliability, risk_coverage_figure
+from mpcs_torch.plots import confusion_matrix, reliability, risk_coverage_figure
 from mpcs_torch.report.harm import TERMS, harm_table
 from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table, in_percent
@@ -39,18 +38,9 @@ class ClassifierSections(NamedTuple):
         """Return the end of a title, which names a classifier; empty for the only model of a page."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
-    def sections(
-        self, caption: str, *between: Markup, title: str = "Confusion matrix{}", alone: str = ""
-    ) -> list[Markup]:
-        """Return the sections about errors and referrals.
-
-        Args:
-            caption: The caption of the table by class.
-            between: Sections to put after the table by class.
-            title: The title of confusion matrices, with ``{}`` in the place of `about`.
-            alone: The only classifier in the table by class. Default: all.
-        """
-        table = harm_table({alone: self.scores[alone]} if alone else self.scores, self.concern, system=self.system)
+    def sections(self, caption: str, *between: Markup) -> list[Markup]:
+        """Return all sections: the table by class with its ``caption``, the parts ``between``, and the others."""
+        table = harm_table(self.scores, self.concern, system=self.system)
         work = [
             f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
             for name, each in self.scores.items()
@@ -60,37 +50,32 @@ class ClassifierSections(NamedTuple):
         confusions = {name: each.confusion for name, each in self.scores.items() if each.confusion is not None}
         names = next(iter(self.scores.values())).class_names
         costs = costliest(confusions, self.concern, names, refers=bool(work)) if confusions else Markup()
-        saved = part("figures", self.referral())
+        risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
+        every = self.concern is None or not bool(self.concern.released().any())
+        saved = [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
         return [
             part("section", "By class", part("table", table, caption, terms=TERMS), part("sentences", work)),
             *between,
-            part("section", "What referring samples to a person saves", saved),
+            part("section", "What referring samples to a person saves", part("figures", saved)),
             part("section", heading, costs),
-            part("section", "Where the errors lie", self.matrices(title)),
+            part("section", "Where the errors lie", self.matrices()),
+            part("folded", "h2", "How sure decisions are", part("figures", self.reliability_diagrams())),
         ]
 
-    def matrices(self, title: str) -> Markup:
-        """Draw the confusion matrix of each classifier; ``title`` has ``{}`` in the place of `about`."""
+    def matrices(self) -> Markup:
+        """Draw the confusion matrix of each classifier."""
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
             if len(scores.class_names) > MAX_READABLE_CLASSES:
                 notes = {f"A confusion matrix of more than {MAX_READABLE_CLASSES} classes is not drawn."}
             elif scores.confusion is not None:
-                of = scores.confusion, self.concern, scores.class_names, title.format(self.about(name))
+                of = scores.confusion, self.concern, scores.class_names, f"Confusion matrix{self.about(name)}"
                 drawings.append(draw_confusion(*of, decisions=scores.decision_names))
         return part("figures", drawings) + part("notes", notes)
 
-    def referral(self) -> list[Drawing]:
-        """Draw the errors that are left if the riskiest rows are referred; empty if risks are not known."""
-        risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
-        every = self.concern is None or not bool(self.concern.released().any())
-        return [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
-
-    def certainty(self) -> Markup:
-        """Return a folded section of reliability diagrams and, for two classes, DET curves."""
-        trials = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.trials()) is not None}
-        names = next(iter(self.scores.values())).class_names
-        drawings = [draw_det(trials, printable(names[1]))] if trials else []
+    def reliability_diagrams(self) -> list[Drawing]:
+        """Draw the reliability diagram of each classifier that has one."""
+        drawings = list[Drawing]()
         for name, scores in self.scores.items():
             if scores.measured is None or scores.reported is None:
                 continue
@@ -99,7 +84,7 @@ class ClassifierSections(NamedTuple):
             means = [f"{field.replace('_', ' ')} {a:.2f} reported and {b:.2f} measured" for field, a, b in pairs]
             alt = f"Reliability diagram{self.about(name)}: {', '.join(means)}."
             drawings.append(draw(figure, printable(alt)))
-        return part("folded", "h2", "How sure decisions are", part("figures", drawings))
+        return drawings
 
 
 def costliest(
@@ -107,11 +92,8 @@ def costliest(
 ) -> Markup:
     """Return the table of the costliest confusions, ranked by their highest total cost in any system.
 
-    Args:
-        confusions: By system: ``(C, C)`` counts or sums of weights, rows true classes.
-        concern: The costs. Without a concern, errors cost 1.
-        names: The names of the C classes.
-        refers: Whether samples are referred.
+    ``confusions`` has, by system, ``(C, C)`` counts or sums of weights, rows true classes. Without a concern, errors
+    cost 1. ``refers`` tells whether samples are referred.
     """
     table = costliest_table(confusions, concern, names)
     if not table.rows:
@@ -149,12 +131,6 @@ def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 
 
-def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[float, float]:
-    """Return the number of errors and of dangerous errors, or sums of weights; without a concern, all are dangerous."""
-    severity = severity_of(concern, len(confusion))[:, : confusion.shape[1]]
-    return confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
-
-
 def draw_confusion(
     confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
 ) -> Drawing:
@@ -163,7 +139,8 @@ def draw_confusion(
     ``decisions`` names the columns of the matrix, including coarse answers and a referral. Default: the classes.
     """
     further = confusion.shape[1] - len(names)
-    errors, dangerous = errors_of(confusion, concern)
+    severity = severity_of(concern, len(names))[:, : confusion.shape[1]]
+    errors, dangerous = confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
     of_concern = "" if concern is None else f", {number_text(dangerous)} of them dangerous"
     alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors{of_concern}."
     alt += f" {number_text(confusion[:, -1].sum().item())} are referred." if further else ""
@@ -176,7 +153,7 @@ def draw_confusion(
     released = None if concern is None else concern.released()
     costs = None if concern is None or concern.weights is None else concern.matrix()
     if further and concern is not None:
-        released = severity_of(concern, len(names)) != DANGEROUS
+        released = severity != DANGEROUS
         costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # only errors have costs
     columns = decisions if further else ()
     return draw(confusion_matrix(confusion, released, names, title, costs=costs, columns=columns), printable(alt))
@@ -213,11 +190,3 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
     if none - few < 1:
         return f"Of the {errors}: {until}."
     return f"Of the {errors}: refer {few:.3g} % of these samples, and a tenth of them is left; {until}."
-
-
-def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:
-    """Draw DET curves for two classes; ``trials`` are, by model, scores (N,) and whether each is a target's (N,)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
-        curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
-    return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")

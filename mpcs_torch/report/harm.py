@@ -129,10 +129,9 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
     Clusters, such as patients, come before rows. A total is added, unless only errors of a single class are dangerous.
     """
-    what, named = what or rows_of(scores), dict[bool, list[str]]({True: [], False: []})
-    for name, cost in max_danger_costs(scores, concern).items():
-        if cost > 0 and name in scores.class_names:
-            named[bool(scores.outcomes[name].true)].append(name)
+    what, costs = what or rows_of(scores), max_danger_costs(scores, concern)
+    classes = [name for name, cost in costs.items() if cost > 0 and name in scores.class_names]
+    absent = [name for name in classes if not scores.outcomes[name].true]
     verb, rate = (
         ("is wrong", "misclassification_rate") if concern is None else ("makes dangerous errors", "dangerous_rate")
     )
@@ -142,11 +141,12 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
     parts = [
         in_words(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))
-        for name in named[True]
+        for name in classes
+        if name not in absent
     ]
     of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (" and on others" if len(parts) > MAX_SENTENCES else "")
-    absent = " or ".join(map(_rows_of, named[False][:MAX_SENTENCES]))
-    unknown = f" No {what.removesuffix('s')} is {absent}: errors there are not known." if absent else ""
+    names = " or ".join(map(_rows_of, absent[:MAX_SENTENCES]))
+    unknown = f" No {what.removesuffix('s')} is {names}: errors there are not known." if absent else ""
     in_all = "" if len(parts) == 1 else f"; {in_words(EVERY, what, scores.intervals.get(rate))} in all"
     return f"{verb} on {of_classes}{in_all}.{unknown}"
 

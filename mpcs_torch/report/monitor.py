@@ -2,9 +2,8 @@
 
 import json
 from itertools import chain
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
-from typing import NamedTuple
 
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
@@ -12,7 +11,7 @@ from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
-from mpcs_torch.report.render import draw, part, render
+from mpcs_torch.report.render import draw, part, write_page
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
@@ -29,39 +28,31 @@ TERMS = {
 """The meaning of each header of the tables."""
 
 
-class Evidence(NamedTuple):
-    """A mean of a monitor, and the evidence that it exceeds its limit."""
-
-    mean: MonitoredMean
-    """The mean with its interval and limits; an alarm that was raised once stays."""
-    samples: float
-    evidence: float
-    seen: float
-    """The true rate above which an alarm by now is likely (chance `SURE`); NaN if there is no such rate."""
-
-
-def evidence_for(watch: Watch, kind: str) -> list[Evidence]:
-    """Return the current means of the monitor ``kind``, with the evidence about each mean."""
+def current_means(watch: Watch, kind: str) -> list[MonitoredMean]:
+    """Return the current means of the monitor ``kind``; an alarm that was raised once stays."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
-    means = monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
-    level, known = 1 / (monitor.threshold * len(monitor.names)), list[Evidence]()
-    numbers = monitor.samples.tolist(), monitor.evidence_now().tolist(), monitor.limits[1].tolist(), monitor.scales
-    for mean, samples, evidence, limit, scale in zip(means, *numbers, strict=True):
-        rate = detectable_rate(int(samples), limit=limit, level=level, chance=SURE) if kind == RISK else nan
-        known.append(Evidence(mean, samples, evidence, rate * float(scale)))
-    return known
+    return monitor.shown_means([name in raised for name in monitor.names])
+
+
+def seen_above(watch: Watch, mean: MonitoredMean) -> float:
+    """Return the true rate above which an alarm by now is likely (chance `SURE`); NaN if there is no such rate."""
+    level = 1 / (watch.monitors[RISK].threshold * len(watch.monitors[RISK].names))
+    limit = mean.highest / mean.scale
+    return mean.scale * detectable_rate(int(mean.samples), limit=limit, level=level, chance=SURE)
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a table with a row for each mean: its samples, interval, limit, evidence and alarm."""
     rows = list[dict[str, str]]()
-    for mean, samples, evidence, seen in evidence_for(watch, kind):
-        cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(samples)}
+    for mean in current_means(watch, kind):
+        cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(mean.samples)}
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
-        cells |= {SEEN: "nothing yet" if isnan(seen) else rate_text(mean, seen)} if kind == RISK else {}
-        odds = f"{evidence:.3g} for 1" if evidence > 1 else "none"  # a bare number could be read as a p-value
+        if kind == RISK:
+            seen = seen_above(watch, mean)
+            cells[SEEN] = "nothing yet" if isnan(seen) else rate_text(mean, seen)
+        odds = f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"  # a bare number could be read as a p-value
         rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
     return Table.of_records(rows)
 
@@ -109,9 +100,10 @@ def _verdict_of(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
     # This is the rate whose interval reaches highest, relative to its limit:
-    mean, samples, _, seen = max(evidence_for(watch, RISK), key=lambda each: each.mean.high / each.mean.highest)
+    mean = max(current_means(watch, RISK), key=lambda each: each.high / each.highest)
+    seen = seen_above(watch, mean)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
-    number = f"{number_text(samples)} {'effective ' if is_partial else ''}samples"
+    number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
     rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
     if mean.high <= mean.highest:
@@ -133,24 +125,21 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
-    further = [alarm_sentence(alarm) for alarm in watch.alarms[1:]]  # the first is the title
-    facts: dict[str, object] = {"rows with a label": f"{watch.labelled} of {watch.rows}"}
-    means, title = [each.mean for each in evidence_for(watch, RISK)], "Rates against their limits"
+    means, title = current_means(watch, RISK), "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
     alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
     figure = part("figures", [draw(watched_means(means, title), alt)])
-    page = render(
-        "page",
-        kind=f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
-        verdict=verdict_of(watch),
-        lead=[part("sentences", further), part("facts", facts)],
-        sections=[
+    write_page(
+        path,
+        f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
+        [verdict_of(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
+        [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
+        [
             part("section", "Rates and their limits", figure, part("notes", [about])),
             part("section", "All values", *tables),
-            part("repeated", [command] if command else []),
+            part("repeated", command),
         ],
     )
-    replace_text(path, page)
 
 
 def write_prometheus(watch: Watch, path: Path) -> None:
@@ -158,9 +147,9 @@ def write_prometheus(watch: Watch, path: Path) -> None:
     lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
     values: dict[str, list[str]] = {}
     for kind in watch.monitors:
-        for mean, _, evidence, _ in evidence_for(watch, kind):
+        for mean in current_means(watch, kind):
             label = f"{{kind={json.dumps(kind)},name={json.dumps(mean.name, ensure_ascii=False)}}}"
             of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
-            for measure, value in {**of_mean, "evidence": evidence, "alarm": float(mean.is_alarm)}.items():
+            for measure, value in {**of_mean, "evidence": mean.evidence, "alarm": float(mean.is_alarm)}.items():
                 values.setdefault(measure, []).append(f"mpcs_monitor_{measure}{label} {value!r}")
     replace_text(path, "\n".join([*lines, *chain(*values.values())]) + "\n")

@@ -9,14 +9,7 @@ from mpcs_torch.paper.tables import MeanOverRuns, more_expensive_than_printed
 from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.render import draw, render
 
-FILES = (
-    "runs.md",
-    "table2.md",
-    "table3.md",
-    "figure4.png",
-    "figure4.svg",
-    "report.html",
-)
+FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "report.html")
 
 
 def write_evaluation(
@@ -31,8 +24,9 @@ def write_evaluation(
     figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
     figure.savefig(folder / "figure4.png", dpi=110)
     figure.savefig(folder / "figure4.svg", metadata={"Date": None})
-    page = render(
+    render(
         "evaluation",
+        folder / "report.html",
         tables=[(title, table) for _, title, table in tables],
         more_expensive=more_expensive_than_printed(measured_costs(finished)),
         figure=draw(
@@ -41,4 +35,3 @@ def write_evaluation(
             "experiments. Accuracy, F1 and MCC rise as the others fall.",
         ),
     )
-    (folder / "report.html").write_text(page, encoding="utf-8")

@@ -4,7 +4,7 @@ import base64
 import io
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from math import isfinite, nan
@@ -25,6 +25,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
+from mpcs_torch.report.harm import explanations
 from mpcs_torch.tables import Table
 
 SHOWN = (
@@ -78,12 +79,14 @@ def part(name: str, *content: object, **named: object) -> Markup:
     return Markup(str(getattr(environment().get_template("parts.html.j2").module, name)(*content, **named)).strip())
 
 
-def render(template: str, **content: object) -> str:
-    """Render a page from one of our templates: ``page``, which is made of parts, or a template with its own text."""
+def render(template: str, path: Path, **content: object) -> None:
+    """Write a page from one of our templates: ``page``, which is made of parts, or a template with its own text."""
     page = environment().get_template(f"{template}.html.j2").render(content)
-    return TIGHT.sub(
-        lambda found: found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}"), page
-    )
+
+    def tightened(found: re.Match[str]) -> str:
+        return found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}")
+
+    replace_text(path, TIGHT.sub(tightened, page))
 
 
 @cache
@@ -92,56 +95,43 @@ def environment() -> Environment:
     made = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    made.globals |= {"versions": versions(), "page_colours": page_colours}
+    versions = {"python": platform.python_version(), **{name: version(name) for name in ("torch", "mpcs_torch")}}
+    made.globals |= {"versions": versions, "page_colours": page_colours}
     made.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable, "in_parts": in_parts}
     return made
 
 
-def write_result(
-    path: Path,
-    result: Result[Any],
-    *,
-    kind: str,
-    rows: str,
-    compared: Sequence[str],
-    sentences: Sequence[str],
-    lead: Sequence[Markup],
-    first: Sequence[Markup],
-    last: Sequence[Markup],
-    tables: Callable[[GroupScores], list[tuple[str, Table]]],
-    terms: Mapping[str, str] = MappingProxyType({}),
-    command: str,
+def write_page(
+    path: Path, kind: str, sentences: Sequence[str], lead: Sequence[Markup], sections: Sequence[Markup]
 ) -> None:
-    """Write the page about models or about detectors, from the given parts and from parts that both kinds share.
+    """Write a page that is made of parts to the HTML file ``path``.
 
-    Args:
-        path: The HTML file to write.
-        result: The scores.
-        kind: The line above the title.
-        rows: The rows and systems that are compared, such as "rows of models".
-        compared: Sentences on comparisons; the first sentence is the title.
-        sentences: Sentences on each system. Without comparisons, the first sentence is the title.
-        lead: Parts below the title.
-        first: Sections before those of groups and of the comparison.
-        last: Sections after those of groups and of the comparison.
-        tables: A function that returns the tables of a model's groups, with titles.
-        terms: Explanations of terms.
-        command: The command that writes the page again.
+    ``kind`` is the line above the title. The first of ``sentences`` is the title; the others and the parts ``lead``
+    stand below it, before the ``sections``.
     """
+    title, *rest = sentences
+    render("page", path, kind=kind, verdict=title, lead=[part("sentences", rest), *lead], sections=sections)
+
+
+def last_sections(
+    result: Result[Any], rows: str, sentences: Sequence[str], details: Sequence[Markup], command: str
+) -> list[Markup]:
+    """Return the sections on groups and on the comparison, the ``details``, notes, and the command of the page.
+
+    ``rows`` names the rows and systems that are compared, such as "rows of models". ``sentences`` are about the
+    comparison.
+    """
+    terms = explanations(result)
     columns: dict[str, list[GroupScores]] = {}
     for groups in result.groups:
         columns.setdefault(groups.column, []).append(groups)
-    title, *rest = [*compared[:1], *sentences]
-    sections = [
-        *first,
-        *(_groups_section(name, models, drawn_models(result), tables, terms) for name, models in columns.items()),
-        comparison_section(result.comparisons, rows, compared[1:], terms),
-        *last,
+    return [
+        *(_groups_section(name, models, drawn_models(result), terms) for name, models in columns.items()),
+        comparison_section(result.comparisons, rows, sentences, terms),
+        *details,
         part("section", "What to know about these numbers", part("notes", result.all_notes())),
-        part("repeated", [command] if command else []),
+        part("repeated", command),
     ]
-    page = render("page", kind=kind, verdict=title, lead=[part("sentences", rest), *lead], sections=sections)
-    replace_text(path, page)
 
 
 def comparison_section(
@@ -160,22 +150,23 @@ def comparison_section(
 
 
 def _groups_section(
-    column: str,
-    models: Sequence[GroupScores],
-    drawn: Sequence[str],
-    tables: Callable[[GroupScores], list[tuple[str, Table]]],
-    terms: Mapping[str, str],
+    column: str, models: Sequence[GroupScores], drawn: Sequence[str], terms: Mapping[str, str]
 ) -> Markup:
-    titled = [each for model in models for each in tables(model)]
-    values = [part("table", table, f"By {column}: {title}", terms=terms) for title, table in titled]
+    values = list[Markup]()
+    for groups in models:
+        metrics = groups.main_metrics()
+        for first in range(0, len(metrics), 3):  # fit a printed line
+            about = "other metrics" if first else groups.order()
+            table = groups.table(metrics[first : first + 3])
+            values.append(part("table", table, f"By {column}: {groups.model}, {about}", terms=terms))
     chart = _draw_groups(column, [groups for groups in models if groups.model in drawn])
     folded = part("folded", "h3", f"All values by {column}", *values)
     return part("section", f"By {column}", part("figures", [chart]), folded)
 
 
-def named(result: Result[Any], systems: str = "models") -> str:
+def named(names: Collection[str], systems: str = "models") -> str:
     """Return the names of models or detectors for a title, or their number if they are many."""
-    return ", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} {systems}"
+    return ", ".join(map(printable, names)) if len(names) < 4 else f"{len(names)} {systems}"
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
@@ -204,11 +195,6 @@ def _effect(scores: Scores, metric: str) -> Effect:
     """Return the value of ``metric`` and the ends of its interval; NaN for each that is missing."""
     value = scores.values[metric]
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that results can depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in ("torch", "mpcs_torch")}}
 
 
 def numeric_columns(table: Table) -> list[bool]:

@@ -4,20 +4,29 @@ from collections.abc import Mapping, Sequence
 from math import nan
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
+import torch
 from markupsafe import Markup
+from torch import Tensor
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
+from mpcs_torch.evaluation.chosen import choose_metrics
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.outcomes import EVERY
+from mpcs_torch.evaluation.row_risks import RowRisks
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
+from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.epoch_predictions import EpochPredictions, predict_epoch
-from mpcs_torch.report.figures import ClassifierSections
+from mpcs_torch.report.figures import ClassifierSections, kind_of
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, render
+from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, write_page
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.run import dump_config
@@ -27,14 +36,75 @@ DANGEROUS = "dangerous"
 """The metric that counts dangerous errors."""
 PICKED = "picked"
 BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
-MATRIX = "Confusion matrix{}, test data"
+ABOUT = f"{SHOWN} Samples are assumed to be independent."
 NOT_KEPT = (
     "No checkpoint of the picked epoch was kept, so its predictions cannot be shown. A run keeps one with "
     "selector: {by: mpcs} in its config."
 )
 NOT_COMPARABLE = (
-    "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints."
+    "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints; else, a "
+    "report of each run alone shows its errors by class."
 )
+
+
+class EpochPredictions(NamedTuple):
+    """The predictions of the model of one epoch for the test samples."""
+
+    probs: Tensor
+    """The probabilities of the classes, float64 (N, C)."""
+    labels: Tensor
+    """The true classes, int64 (N,)."""
+    inputs: Tensor
+    """The test samples, (N, ...)."""
+    concern: ConcernSpec
+    scores: ClassifierScores
+    """The scores of the predictions, with intervals for independent samples."""
+    rows: RowRisks
+    """The risks of the test samples."""
+
+    @property
+    def errors(self) -> tuple[int, int]:
+        """The number of errors, and the number of dangerous errors."""
+        every = self.scores.outcomes[EVERY]
+        return int(every.missed), int(every.dangerous)
+
+
+def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
+    """Predict the test samples by the model of ``epoch``; None without its checkpoint, or if logits are not finite."""
+    logits = run.logits(run.test, epoch)
+    if logits is None or not bool(logits.isfinite().all()):
+        return None
+    probs, labels, concern = logits.double().softmax(dim=1), run.test.labels.cpu(), run.concern
+    metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
+    risks = RowRisks()
+    risks.begin(choose_metrics(concern.classes, concern))
+    risks.add(Rows(probs, labels, torch.arange(len(labels))))
+    scores = evaluate(probs, labels, concern=concern, metrics=metrics).first
+    return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
+
+
+def worst_samples(predicted: EpochPredictions) -> list[dict[str, object]]:
+    """Draw and describe the wrong decisions with the highest confidence times concern, if samples can be drawn."""
+    kind, labels, concern = kind_of_sample(tuple(predicted.inputs.shape[1:])), predicted.labels, predicted.concern
+    if kind is None:
+        return []
+    confidence, decisions = highest_class(predicted.probs)
+    weights = concern.matrix()[labels, decisions]
+    cost = confidence * weights * (decisions != labels)
+    names = [printable(name) for name in concern.classes]
+    shown: list[dict[str, object]] = []
+    for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # few enough to look at
+        if not cost[place] > 0:
+            break
+        pair = int(labels[place]), int(decisions[place])
+        true, decided = (names[label] for label in pair)
+        percent = f"{100 * confidence[place].item():.1f} %"
+        alt = f"Test sample {place}: {true}, predicted {decided} with confidence {percent}."
+        described = {"true": true, "predicted": decided, "confidence": percent, "number": place}
+        described |= {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
+        drawing = draw(sample_figure(predicted.inputs[place].float()), alt)
+        shown.append({"drawing": drawing, "is_image": kind == "image", **described})
+    return shown
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -48,9 +118,7 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
 def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
     """Return a sentence on the test errors of the picked epoch, and on the epoch that another metric would pick.
 
-    Args:
-        run: The run.
-        predicted: The predictions of the epochs whose checkpoints were kept.
+    ``predicted`` has the predictions of the epochs whose checkpoints were kept.
     """
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
@@ -84,19 +152,15 @@ def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) 
     return None if count is None else int(count)
 
 
-def is_same_test(runs: Mapping[str, EpochPredictions]) -> bool:
-    """Return whether all runs were predicted on the same test samples."""
-    first, *others = runs.values()
-    return all(
-        first.labels.equal(other.labels) and first.test.inputs.cpu().equal(other.test.inputs.cpu()) for other in others
-    )
-
-
-def compare_runs(runs: Mapping[str, EpochPredictions]) -> Sequence[Comparison]:
-    """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all errors."""
-    first = next(iter(runs.values()))
-    names = ["dangerous_rate"] if any(len({*predicted.errors}) > 1 for predicted in runs.values()) else []
-    preds = {name: predicted.probs for name, predicted in runs.items()}
+def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparison] | None:
+    """Compare the picked epochs of runs by dangerous and by all errors; return None if samples or costs differ."""
+    first, *others = predicted.values()
+    for other in others:
+        is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
+        if not is_same or first.concern != other.concern:
+            return None
+    names = ["dangerous_rate"] if any(len({*each.errors}) > 1 for each in predicted.values()) else []
+    preds = {name: each.probs for name, each in predicted.items()}
     return evaluate(preds, first.labels, concern=first.concern, metrics=[*names, "misclassification_rate"]).comparisons
 
 
@@ -133,34 +197,20 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     if len(set(names)) < len(names):
         names = [printable(str(run.folder)) for run in runs]
     by_name = dict(zip(names, runs, strict=True))
-    parts = _of_one(runs[0]) if len(runs) == 1 else _of_several(by_name)
-    kind, (verdict, *sentences), facts, sections, certainty = parts
-    metrics = [
-        part("table", run.result.table(), f"Metrics of {name} at its picked epoch, on each split")
-        for name, run in by_name.items()
-    ]
+    kind, sentences, facts, sections = _of_one(runs[0]) if len(runs) == 1 else _of_several(by_name)
     root = quote(str(data_root))
     configs = [quote(str(run.folder / "config.yaml")) for run in runs]
     commands = [printable(f"mpcs train {config} --data-root {root} --out again") for config in configs]
-    sections += [
-        part("folded", "h2", "All metrics", *metrics),
-        certainty,
-        part("repeated", commands),
-        *(
-            part("folded", "h3", f"Config of {name}", part("config", name, dump_config(run.config)))
-            for name, run in by_name.items()
-        ),
-    ]
-    page = render("page", kind=kind, verdict=verdict, lead=[part("sentences", sentences), facts], sections=sections)
-    replace_text(path, page)
+    metrics, texts = list[Markup](), list[Markup]()
+    for name, run in by_name.items():
+        metrics.append(part("table", run.result.table(), f"Metrics of {name} at its picked epoch, on each split"))
+        texts.append(part("folded", "h3", f"Config of {name}", part("config", name, dump_config(run.config))))
+    last = [part("folded", "h2", "All metrics", *metrics), part("repeated", "\n".join(commands)), *texts]
+    write_page(path, kind, sentences, [facts], [*sections, *last])
 
 
-Parts = tuple[str, list[str], Markup, list[Markup], Markup]
-"""The parts of a page: its kind, the title and other sentences, tiles, sections, and the section on certainty."""
-
-
-def _of_one(run: TrainedRun) -> Parts:
-    """Return the parts of the page of a single run: its picked epoch beside the epoch that another metric picks."""
+def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
+    """Return the kind, sentences, tiles and sections of a run's page, with the epoch that another metric picks."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
@@ -178,55 +228,39 @@ def _of_one(run: TrainedRun) -> Parts:
     ]
     sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
     if shown is not None and picked is not None:
-        sections += shown.sections(BY_CLASS, title=MATRIX, alone=titles[epoch])
-        worst = part("samples", picked.worst_samples())
+        sections += shown.sections(BY_CLASS)
+        worst = part("samples", worst_samples(picked))
         note = part("notes", ["Wrong decisions with the highest confidence times concern."] if worst else [])
         sections.append(part("section", "Worst test samples", note, worst))
     picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
     sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
-    kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
     facts |= {"test samples": len(run.test.labels), **(outcome_tiles(picked.scores, run.concern) if picked else {})}
-    certainty = Markup() if shown is None else shown.certainty()
-    return kind, sentences, part("facts", facts, TERMS), sections, certainty
+    kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
+    return kind, sentences, part("facts", facts, TERMS), sections
 
 
-def _of_several(runs: Mapping[str, TrainedRun]) -> Parts:
-    """Return the parts of a page that compares several runs, each at its picked epoch."""
+def _of_several(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
+    """Return the kind, sentences, tiles and sections of a page that compares the picked epochs of several runs."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
-    is_comparable = (
-        len(predicted) == len(runs) and is_same_test(predicted) and len({r.concern for r in runs.values()}) == 1
-    )
-    comparisons = compare_runs(predicted) if is_comparable else []
-    shown = _sections_of(predicted, "run") if is_comparable else None
-    verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, predicted)]
+    comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
+    shown = None if comparisons is None else _sections_of(predicted, "run")
+    verdict, *verdicts = summarize_comparisons(comparisons or []) or [counts_of(runs, predicted)]
     sentences = [
         verdict,
         *(_harm_sentence(name, predictions) for name, predictions in predicted.items() if len(runs) <= MAX_SENTENCES),
-        *(
-            f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
-            for name, run in runs.items()
-            if name not in predicted
-        ),
         *verdicts,
         *(f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)),
-        *([] if is_comparable else [NOT_COMPARABLE]),
+        *([NOT_COMPARABLE] if comparisons is None else []),
     ]
-    if shown is not None:
-        sections = shown.sections(BY_CLASS, title=MATRIX)
-    else:
-        alone = [_sections_of({name: predictions}, "run") for name, predictions in predicted.items()]
-        drawn = [one.matrices(MATRIX) for one in alone if one is not None]
-        matrices = part("section", "Where the errors lie", *drawn)
-        sections = [part("notes", [] if predicted else [NOT_KEPT]), matrices]
+    sections = [] if shown is None else shown.sections(BY_CLASS)
     picked = part("table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data")
     sections += [
         part("section", "Picked epochs", picked),
-        comparison_section(comparisons, "test samples of runs", note=f"{SHOWN} Samples are assumed to be independent."),
+        comparison_section(comparisons or [], "test samples of runs", note=ABOUT),
         _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
     ]
-    certainty = Markup() if shown is None else shown.certainty()
-    return f"Training runs {', '.join(runs)}", sentences, Markup(), sections, certainty
+    return f"Training runs {', '.join(runs)}", sentences, Markup(), sections
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
@@ -253,28 +287,31 @@ def _picks_table(run: TrainedRun) -> Table:
         by_epoch.setdefault(epoch, []).append(metric)
     records = {int(record["epoch"]): record for record in run.records}
     columns = _columns({"": run})
-    rows = [
-        [", ".join(metrics), str(epoch), *(_shown(records[epoch][column]) for column in columns)]
-        for epoch, metrics in by_epoch.items()
-    ]
-    return Table(["ranked first by", "epoch", *columns], rows)
+    return Table.of_records(
+        [
+            {"ranked first by": ", ".join(metrics), "epoch": str(epoch), **_cells(records[epoch], columns)}
+            for epoch, metrics in by_epoch.items()
+        ]
+    )
 
 
 def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
-    rows = []
     columns = [column for column in _columns(runs) if column != DANGEROUS]  # which always has a column of its own
+    rows = list[dict[str, str]]()
     for name, run in runs.items():
         test = run.result.values["test"]
-        recorded = f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""
-        counts = ["", recorded] if name not in predicted else [str(count) for count in predicted[name].errors]
-        values = [_shown(test[metric]) if metric in test else "" for metric in columns]
-        rows.append([name, str(run.result.epoch), str(len(run.test.labels)), *counts, *values])
-    return Table(["run", "picked epoch", "test samples", "errors", "dangerous errors", *columns], rows)
+        counts = ["", f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""]
+        if name in predicted:
+            counts = [str(count) for count in predicted[name].errors]
+        cells = {"run": name, "picked epoch": str(run.result.epoch), "test samples": str(len(run.test.labels))}
+        rows.append({**cells, "errors": counts[0], "dangerous errors": counts[1], **_cells(test, columns)})
+    return Table.of_records(rows)
 
 
-def _shown(value: float) -> str:
-    """Format a number with 4 digits, trailing zeros included, to align a column; whole numbers get no zeros."""
-    return f"{value:.0f}" if value.is_integer() else f"{value:#.4g}"
+def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:
+    """Format values with 4 digits, trailing zeros included, to align columns; whole numbers get no zeros."""
+    texts = {name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}" for name, value in values.items()}
+    return {name: texts.get(name, "") for name in columns}
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:

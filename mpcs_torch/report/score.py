@@ -13,12 +13,11 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.evaluation.result import ABOUT_RANGES
 from mpcs_torch.evaluation.row_risks import RowRisks
-from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import ClassifierSections
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, explanations, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import named, part, write_result
+from mpcs_torch.report.render import last_sections, named, part, write_page
 from mpcs_torch.tables import Table
 
 
@@ -37,18 +36,17 @@ def write_score_report(
         result: The scores of one model or several.
         concern: The costs.
         path: The HTML file to write.
-        risks: The risks of the rows by model, for the figures of certainty and of referral.
+        risks: The risks of the rows by model, for the figure of referral.
         requirements: The requirements, and whether they are met.
         command: The command that writes the page again.
     """
-    title, terms, sections = named(result), explanations(result), ClassifierSections(result.models, risks, concern)
+    title, terms = named(result.models), explanations(result)
+    classifiers = ClassifierSections(result.models, risks, concern)
     has_intervals = any(scores.class_intervals for scores in result.models.values())
     unit = result.first.cluster_name if result.first.clusters else "rows"
     brackets = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {unit} like these."
     notes = [brackets] if has_intervals else []
     notes += [f"{unit.capitalize()} count if at least one of their rows does."] if result.first.clusters else []
-    is_weighted = any(rows.is_weighted for rows in risks.values())  # then all else on the page is weighted
-    notes += ["DET curves, which count rows alike, are left out."] if is_weighted else []
     metrics = [
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
         for place, table in enumerate(result.sections())
@@ -58,22 +56,20 @@ def write_score_report(
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
     bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must meet the requirement. "
     bounds += f"Tested on rows, not on {unit} (--unit tests these)." if result.first.clusters else "Tested on rows."
-    write_result(
+    details = [part("folded", "h2", "All metrics", *metrics)]
+    of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]  # these come first
+    compared = summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
+    counts = [_sentence(name, result, concern) for name in result.models if len(result.models) <= MAX_SENTENCES]
+    write_page(
         path,
-        result,
-        kind=f"Scores of {title}",
-        rows="rows of models",
-        compared=_compared(result),
-        sentences=[_sentence(name, result, concern) for name in result.models if len(result.models) <= MAX_SENTENCES],
-        lead=[*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
-        first=[
+        f"Scores of {title}",
+        [*compared[:1], *counts],
+        [*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
+        [
             part("section", "Requirements", part("table", requirements, bounds)),
-            *sections.sections(_caption(result, concern), _over_costs(result)),
+            *classifiers.sections(_caption(result, concern), _over_costs(result)),
+            *last_sections(result, "rows of models", compared[1:], details, command),
         ],
-        last=[part("folded", "h2", "All metrics", *metrics), sections.certainty()],
-        tables=_tables,
-        terms=terms,
-        command=command,
     )
 
 
@@ -81,12 +77,6 @@ def score_warnings(result: Result[ClassifierScores]) -> list[str]:
     """Return the warnings of all models as sentences, which name the model if there are several."""
     warnings = [printable(warning).rstrip(".") for warning in result.warnings()]
     return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in warnings]
-
-
-def _compared(result: Result[ClassifierScores]) -> list[str]:
-    """Return sentences on which models are better; those by measures of the concern come first."""
-    of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
-    return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
 
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
@@ -127,11 +117,3 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
     about = part("sentences", [ABOUT_RANGES, *over.sentences()])
     table = part("table", over.table(), "Mean cost for each row, at the middle costs and over all of them")
     return part("section", "Where costs are ranges", about, table)
-
-
-def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
-    """Return tables of the groups, each with a title and narrow enough for a printed page."""
-    metrics = groups.main_metrics()
-    tables = [groups.table(metrics[first : first + 3]) for first in range(0, len(metrics), 3)]  # fit a printed line
-    titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]
-    return list(zip(titles, tables, strict=True))

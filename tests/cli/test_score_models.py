@@ -66,9 +66,8 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     assert grouped(files, "--html", page) == 0
     text = page.read_text()
-    assert (
-        text.count("data:image/svg+xml") == 9
-    )  # confusion matrix and reliability of each, referral, DET, and a chart of sites
+    figures = 8  # confusion matrix and reliability of each, referral, and a chart of sites
+    assert text.count("data:image/svg+xml") == figures
     assert "Scores of A, B, C" in text
     assert "<h1>By rate of dangerous errors" in text
     assert text.index("Comparison on the same rows") < text.index("<li>By rate of wrong decisions")

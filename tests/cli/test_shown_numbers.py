@@ -238,7 +238,7 @@ def check_detect(table: PageTable, plain: Any) -> None:
             for scores, cell in zip(models.values(), cells, strict=True):
                 assert shows(cell, scores["metrics"][name], *scores["intervals"].get(name, ())), name
     else:
-        title = table.caption.split(", by ")[0].removeprefix("By noise: ")
+        title = re.sub(r"^By noise: |, (by|the worst|other) .*", "", table.caption)
         [groups] = [each for each in plain["groups"] if each["model"] == title]
         sizes = {size: plain[size] for size in ("targets", "non-targets")}
         check_groups(table, groups, list(sizes), {**sizes, **models[title]})

@@ -2,7 +2,6 @@
 
 from math import log, nan
 
-import torch
 from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
 
@@ -78,7 +77,7 @@ MONITORS = {
         make_other=lambda: RiskMonitor(ConcernSpec(CLASSES), LIMITS),
         agreeing_batch=CERTAIN,
         oracle=risk_oracle,
-        core=lambda preds, target: torch.cat(WATCHING.values_of(preds, target)[0][1]),
+        core=lambda preds, target: WATCHING.values_of(preds, target)[0].weight.flatten(),
         fed=HARD,
     ),
 }

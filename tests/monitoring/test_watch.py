@@ -1,12 +1,11 @@
 """A watch of logs: its state is that of one pass, whatever happens between, and its alarms name the row."""
 
 import csv
-import json
 import os
 import random
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import Limit
-from mpcs_torch.monitoring.logs import LogReader, LogRows, Position, names_of_groups
+from mpcs_torch.monitoring.logs import LogRows, names_of_groups, read_log
 from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
@@ -45,21 +44,20 @@ def write(path: Path, content: Sequence[Sequence[str]], header: Sequence[str] = 
     return path
 
 
-def go_on(watch: Watch, path: Path, *, state: Path | None = None, groups: Mapping[str, Sequence[str]] = SITES) -> Watch:
+def go_on(watch: Watch, path: Path, *, state: Path | None = None) -> Watch:
     """Read the rest of a log."""
-    new = LogReader(CONCERN, groups).new_rows(path, watch.places.get(str(path.resolve()), Position()))
-    if new is not None:
-        watch.add(path, *new)
-        if state is not None:
-            watch.save(state)
+    before = watch.rows
+    watch.read(path, ReadOptions(), str)
+    if state is not None and watch.rows > before:
+        watch.save(state)
     return watch
 
 
 def rows_of(path: Path, reading: ReadOptions | None = None) -> LogRows:
     """Return the rows of a log."""
-    new = LogReader(CONCERN, {}, reading or ReadOptions()).new_rows(path, Position())
+    new = read_log(path, CONCERN, {}, 1.0, reading or ReadOptions(), str)
     assert new is not None
-    return new[0]
+    return new
 
 
 def test_a_log_that_grows_gives_the_state_of_one_pass(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
             break
     assert kills >= 3
     assert state.read_bytes() == (tmp_path / "whole.json").read_bytes()
-    assert json.loads(state.read_text())["rows"] == whole.rows
+    assert Watch.load(state, CONCERN).rows == whole.rows == 1600
 
 
 def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def log_of(tmp_path: Path, content: Sequence[tuple[str, str]], number: int = 400
     """Watch a log of so many rows of decision and label, in turn."""
     path = write(tmp_path / "log.csv", [list(content[place % len(content)]) for place in range(number)], HEADER[2::2])
     settings = Settings("0" * 64, ["any <= 0.2 of bad", "any <= 0.2"])
-    return go_on(Watch(settings, CONCERN), path, groups={})
+    return go_on(Watch(settings, CONCERN), path)
 
 
 def test_decisions_and_limits_without_labels_are_cautions(tmp_path: Path) -> None:
@@ -156,7 +154,7 @@ def test_labels_are_counted_by_their_chance(tmp_path: Path) -> None:
             content.append(["refer", "bad", "1"] if draw.random() < 0.2 else ["good", "bad" * is_labelled, "0.1"])
         path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
         settings = Settings("0" * 64, ["any <= 0.9"], least_chance=0.1)
-        return go_on(Watch(settings, CONCERN), path, groups={}).cautions()
+        return go_on(Watch(settings, CONCERN), path).cautions()
 
     assert cautions(0.1, 0.0) == []
     assert [text.split(", where")[0].split(" of ")[1] for text in cautions(0.1, 0.1)] == ["4752 rows decided good"]
@@ -166,13 +164,13 @@ def test_labels_are_counted_by_their_chance(tmp_path: Path) -> None:
 def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
     content = [["good", "good" if place % 2 else "bad", "0.5" if place % 4 else "1"] for place in range(40)]
     path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
-    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.9"], least_chance=0.5), CONCERN), path, groups={})
+    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.9"], least_chance=0.5), CONCERN), path)
     monitor = watch.monitors[RISK]
     assert (monitor.loss.item(), monitor.samples.item()) == (10 * 1 + 10 * 0.5, 30 * 1 + 10 * 0.5)
     with pytest.raises(PredictionsError, match=r"row 2, column chance: must be from 1 \(--least-chance\) to 1 where"):
-        go_on(Watch(Settings("0" * 64, ["any <= 0.9"]), CONCERN), path, groups={})
-    with pytest.raises(PredictionsError, match="must have a column 'chance', because --least-chance is below 1"):
-        watch.add(path, rows_of(write(tmp_path / "other.csv", rows(3))), Position(3))
+        go_on(Watch(Settings("0" * 64, ["any <= 0.9"]), CONCERN), path)
+    with pytest.raises(PredictionsError, match="has no column 'chance' of --least-chance; it has time, site, decision"):
+        go_on(watch, write(tmp_path / "other.csv", rows(3)))
 
 
 def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) -> None:
@@ -186,7 +184,7 @@ def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
     sites = names_of_groups(log, "site")
     assert sites == ["(none)", "north"]
     settings = Settings("0" * 64, SETTINGS.limits, {"site": sites})
-    assert go_on(Watch(settings, CONCERN), log, groups={"site": sites}).monitors[RISK].samples.tolist() == [2, 1, 3]
+    assert go_on(Watch(settings, CONCERN), log).monitors[RISK].samples.tolist() == [2, 1, 3]
 
 
 BAD: list[tuple[dict[int, str], str]] = [
@@ -272,9 +270,7 @@ def test_logs_with_semicolons_and_decimal_commas_are_read_alike(tmp_path: Path) 
     lines = [";".join(row).replace(".", ",") for row in [HEADER, *content]]
     (tmp_path / "other.csv").write_text("\n".join(lines) + "\nday 60;north;go")
     watch = Watch(SETTINGS, CONCERN)
-    new = LogReader(CONCERN, SITES, tell=told.append).new_rows(tmp_path / "other.csv", Position())
-    assert new is not None
-    watch.add(tmp_path / "other.csv", *new)
+    watch.read(tmp_path / "other.csv", ReadOptions(), told.append)
     assert watch.plain()["monitors"] == by_comma.plain()["monitors"]
     dialect = "separated by semicolons, decimal commas"
     assert told == [f'other.csv ({dialect}): labels "target"; predicted labels "decision"; not used: risk']
@@ -285,11 +281,12 @@ def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(tmp_path:
     path = write(tmp_path / "log.csv", content, ["decision", "target"])
     with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of good, bad, refer"):
         rows_of(path)
-    reader = LogReader(CONCERN, {}, ReadOptions(missing="drop"))
-    new = reader.new_rows(path, Position())
-    assert new is not None
-    assert (new[0].numbers.tolist(), new[0].target.tolist(), new[1].rows) == ([1, 3, 4], [1, -100, 1], 4)
-    assert reader.new_rows(path, new[1]) is None
+    new = rows_of(path, ReadOptions(missing="drop"))
+    assert (new.numbers.tolist(), new.target.tolist(), new.position(3).rows) == ([1, 3, 4], [1, -100, 1], 4)
+    watch = Watch(Settings("", ["any <= 0.5"]), CONCERN)
+    for _ in range(2):
+        watch.read(path, ReadOptions(missing="drop"), str)
+        assert (watch.rows, watch.labelled) == (3, 2)
 
 
 def test_a_log_of_scores_alone_is_refused(tmp_path: Path) -> None:
@@ -309,8 +306,8 @@ def test_alarms_are_in_the_order_of_rows_whatever_is_read_at_once(
     content = [*rows(2000, rate=0.0), *rows(600, rate=0.5, seed=1)]
     settings = Settings("0" * 64, ["any <= 0.3 of bad", "any <= 0.05"], run_length=1000)
     log = write(tmp_path / "log.csv", content)
-    whole = go_on(Watch(settings, CONCERN), log, groups={}).alarms
+    whole = go_on(Watch(settings, CONCERN), log).alarms
     assert [alarm.row for alarm in whole] == sorted(alarm.row for alarm in whole)
     assert {alarm.kind for alarm in whole} == {"risk", "change"}
     monkeypatch.setattr("mpcs_torch.monitoring.watch.MAX_AT_ONCE", 70)
-    assert go_on(Watch(settings, CONCERN), log, groups={}).alarms == whole
+    assert go_on(Watch(settings, CONCERN), log).alarms == whole

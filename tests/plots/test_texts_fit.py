@@ -133,7 +133,9 @@ def bars(size: int, is_long: bool) -> Figure:
 def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
     limit = 200.0 if is_long else 0.01
     return [
-        MonitoredMean(name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 0.0, limit, place > 3)
+        MonitoredMean(
+            name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 1.0, 0.0, limit, 100.0, 1.0, place > 3
+        )
         for place, name in enumerate(names(size, is_long=is_long))
     ]
 

@@ -1,4 +1,4 @@
-"""Reports of predictions draw referral by estimated risk, and the errors of two classes."""
+"""Reports of predictions draw referral by estimated risk."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_the_report_of_a_file_draws_its_referral_without_intervals_too(tmp_path:
     assert "a dangerous error are referred first" in page.text
 
 
-def test_models_of_two_classes_have_det_curves_too(tmp_path: Path) -> None:
+def test_models_without_a_concern_refer_by_the_risk_of_any_error(tmp_path: Path) -> None:
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for seed, path in enumerate(paths):
         write(path, 2, seed)
@@ -37,5 +37,4 @@ def test_models_of_two_classes_have_det_curves_too(tmp_path: Path) -> None:
     text, alts = Page(tmp_path / "r.html").text, Page(tmp_path / "r.html").alts
     assert "How sure decisions are" in text
     assert "estimated risk of an error are referred first" in text
-    assert [alt for alt in alts if alt.startswith("DET curves with 1 as the target.")]
     assert [alt for alt in alts if alt.startswith("Errors per decided sample against coverage.")]

@@ -83,11 +83,7 @@ def test_runs_without_checkpoints_are_not_compared(folders: dict[str, Path], tmp
     errors = {name: f"{run.result.values['test']['dangerous']:g} dangerous test errors" for name, run in runs.items()}
     title = "; ".join(f"{n} (epoch {run.result.epoch}): {errors[n]} of 360 samples" for n, run in runs.items())
     assert f"{title}." in text, "the title has the numbers of all runs, those of the table"
-    assert "none kept no checkpoint of epoch 4, so it has no confusion matrix here." in text
-    alts = Page(tmp_path / "r.html").alts
-    assert [alt.split(",")[0] for alt in alts if "matrix" in alt] == [
-        f"Confusion matrix of {n}" for n in ("all", "best")
-    ]
+    assert not [alt for alt in Page(tmp_path / "r.html").alts if "matrix" in alt]
 
 
 @pytest.mark.parametrize(("values", "is_told"), [([3.0, 2.0, 1.0], True), ([3.0, 1.0, 1.0], False)])

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,29 +56,30 @@ def monitor(
         cluster_size: The largest number of rows that err together, such as those of a patient or of a scanner's day.
         prometheus: Also write the values in the text format of Prometheus.
     """
+    from mpcs_torch.io.atomic_files import holds
     from mpcs_torch.learning import DecisionRule
-    from mpcs_torch.monitoring.logs import LogReader
-    from mpcs_torch.monitoring.watch import Watch, watch_logs
+    from mpcs_torch.monitoring.watch import StateError, Watch, watch_logs
     from mpcs_torch.report import monitor as page
 
     loaded = DecisionRule.load(rule)
     numbers: dict[str, object] = {"confidence": confidence, "run_length": run_length}
     numbers |= {"least_chance": least_chance, "cluster_size": cluster_size}
 
-    def begin() -> tuple[Watch, LogReader]:
+    def begin() -> Watch:
         if state.exists():
             options.refuse_given({"limit": limit, "groups": groups, **numbers}, f"the settings of {state} are fixed")
             watch = Watch.load(state, loaded.concern)
-            watch.check_rule(rule)
+            if not holds(rule, watch.settings.rule):
+                raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
         else:
             given = {name: value for name, value in numbers.items() if value is not None}
             watch = _begin(rule, loaded, logs, limit, groups or (), given)
         before.extend((watch.rows, watch.labelled))
-        return watch, LogReader(loaded.concern, watch.settings.groups, reading, print_reading)
+        return watch
 
     before = list[int]()
     with row_counter("read", logs) as advance:
-        watch, raised = watch_logs(state, logs, begin, advance)
+        watch, raised = watch_logs(state, logs, begin, reading, print_reading, advance)
     if html is not None:
         page.write_monitor_report(watch, html, command=str(COMMAND_LINE))
     if prometheus is not None:
@@ -101,7 +103,7 @@ def _begin(
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.logs import names_of_groups
-    from mpcs_torch.monitoring.watch import Settings, Watch, digest
+    from mpcs_torch.monitoring.watch import Settings, Watch
 
     texts = given or [str(limit) for limit in loaded.limits if not limit.is_budget]
     if not texts:
@@ -120,7 +122,7 @@ def _begin(
         named[column] = sorted({name for log in logs for name in names_of_groups(log, column)})
         if not named[column]:
             raise typer.BadParameter(f"no row names a group yet: pass --groups {column}=A,B", param_hint="--limit")
-    settings = Settings(digest(rule), [str(one) for one in limits], named, **numbers)
+    settings = Settings(sha256(rule.read_bytes()).hexdigest(), [str(one) for one in limits], named, **numbers)
     is_clustered = loaded.report is not None and loaded.report.is_clustered
     if is_clustered and settings.cluster_size == settings.least_chance == 1:
         told = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"

@@ -1,16 +1,15 @@
-"""The risks and scores that figures of certainty need are those of functions on all rows at once."""
+"""The risks that the figure of referrals needs are those of functions on all rows at once."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import roc_curve
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.row_risks import RowRisks
-from mpcs_torch.functional import detection_curve, risk_coverage_curve
+from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
 from tests.evaluation.files.alone import score
 
@@ -41,20 +40,9 @@ def test_the_curve_is_that_of_the_metric(concern: ConcernSpec | None, tmp_path: 
     curve, expected = risk_coverage_curve(*risks), metric.details()
     assert torch.equal(curve.coverage.double(), expected.coverage.double())
     assert torch.allclose(curve.risk.double(), expected.risk.double(), atol=1e-6)
-    assert found.trials() is None
 
 
-def test_two_classes_have_the_roc_of_scikit_learn(tmp_path: Path) -> None:
-    found, probs, target = kept(tmp_path, 2, None)
-    trials = found.trials()
-    assert trials is not None
-    curve = detection_curve(*trials)
-    false_alarms, hits, _ = roc_curve(target, probs[:, 1], drop_intermediate=False)
-    ours = {(round(float(fa), 9), round(1 - float(miss), 9)) for fa, miss in zip(curve.p_fa, curve.p_miss, strict=True)}
-    assert {(round(fa, 9), round(hit, 9)) for fa, hit in zip(false_alarms.tolist(), hits.tolist(), strict=True)} <= ours
-
-
-def test_nothing_is_held_of_soft_labels_and_one_label_has_no_curve(tmp_path: Path) -> None:
+def test_nothing_is_kept_of_soft_labels(tmp_path: Path) -> None:
     probs = torch.tensor([[0.9, 0.1], [0.2, 0.8]], dtype=torch.float64)
     for name, target in (("soft", probs), ("one", torch.tensor([0, 0]))):
         path = tmp_path / f"{name}.npz"
@@ -62,4 +50,3 @@ def test_nothing_is_held_of_soft_labels_and_one_label_has_no_curve(tmp_path: Pat
         found = RowRisks()
         score(Predictions(path), None, risks=found)
         assert (found.risks() is None) == (name == "soft")
-        assert found.trials() is None

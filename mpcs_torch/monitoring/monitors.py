@@ -1,6 +1,6 @@
-"""Monitors of the errors and costs that a `Limit` bounds."""
+"""Monitors of the errors and costs that a `Limit` bounds, of late changes, and of decisions without labels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -10,34 +10,29 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
+from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
-from mpcs_torch.monitoring.monitor import Monitor, Values, exact
+from mpcs_torch.monitoring.alarm import Batch, Mean, Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
+RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
 BLOCK = 100
 """The number of samples of a rate after which a `ChangeMonitor` starts again."""
+RowGroups = Mapping[str, Sequence[object] | Tensor]
+"""By column: the name or the index of the group of each sample, (N,)."""
 
 
-class _Watched(NamedTuple):
-    """A limit and its rates."""
+class _Limited(NamedTuple):
+    """A limit and its means."""
 
     limit: Limit
-    scale: float
-    """The highest loss: 1 for errors."""
     first: int
-    """The index of the first rate of the limit."""
+    """The index of the first mean of the limit."""
     groups: Sequence[str]
-    """The groups that have a rate each; empty if there is one rate for all samples."""
-
-    def names(self) -> list[str]:
-        """Return the name of each rate."""
-        errors = str(self.limit).split(" <= ")[0]
-        of_all = f"{IN_WORDS.get(errors, errors)} of {self.limit.of}"
-        return [f"{of_all}, {self.limit.by} {name}" for name in self.groups] or [of_all]
+    """The groups that have a mean each; empty if there is one mean for all samples."""
 
 
 class RiskMonitor(Monitor):
@@ -107,18 +102,18 @@ class RiskMonitor(Monitor):
     ) -> None:
         require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
         require(1 <= cluster_size < float("inf"), "cluster_size must be at least 1", cluster_size)
-        watched = _watch([limits] if isinstance(limits, Limit) else list(limits), concern, groups or {})
-        of_rates = [each for each in watched for _ in each.names()]
-        rates = [name for each in watched for name in each.names()]
+        limited, watched = _limited([limits] if isinstance(limits, Limit) else list(limits), concern, groups or {})
+        if least_chance < 1 or cluster_size > 1:
+            watched = [mean._replace(is_counted=False) for mean in watched]
+        rates = [mean.name for mean in watched]
         num_classes, further = len(concern.classes), len(concern.answers) + 1
-        tables = torch.stack([nn.functional.pad(each.limit.losses(concern), (0, 1)) / each.scale for each in watched])
-        counted = torch.stack([_counted(each.limit, concern) for each in watched])
+        tables = torch.stack(
+            [nn.functional.pad(each.limit.losses(concern), (0, 1)) / watched[each.first].scale for each in limited]
+        )
+        counted = torch.stack([_counted(each.limit, concern) for each in limited])
         super().__init__(
             locals(),
-            names=rates,
-            highest=torch.tensor([each.limit.at_most / each.scale for each in of_rates], dtype=torch.float64),
-            is_counted=[each.limit.errors != "cost" and least_chance == cluster_size == 1 for each in of_rates],
-            scales=torch.tensor([each.scale for each in of_rates], dtype=torch.float64),
+            watched=watched,
             value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
             state_settings=("num_classes", "tables", "counted", "rates", "least_chance", "cluster_size"),
         )
@@ -129,7 +124,7 @@ class RiskMonitor(Monitor):
         target: Tensor,
         chance: Tensor | None = None,
         *,
-        groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+        groups: RowGroups | None = None,
     ) -> None:
         """Add labelled samples.
 
@@ -142,91 +137,44 @@ class RiskMonitor(Monitor):
             groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample, or int64
                 indices in [0, G). Other indices stand for groups that are not monitored.
         """
-        values, find_faults = self.values_of(preds, target, chance, groups)
-        self.admit(find_faults)
-        self.add_values(values)
+        self.add_batch(*self.values_of(preds, target, chance, groups))
 
     def values_of(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        chance: Tensor | None = None,
-        groups: Mapping[str, Sequence[object] | Tensor] | None = None,
-    ) -> tuple[list[Values], Callable[[], list[Fault]]]:
+        self, preds: Tensor, target: Tensor, chance: Tensor | None = None, groups: RowGroups | None = None
+    ) -> Batch:
         """Return the values that samples add to the rates of each limit, and a function that finds their faults."""
-        samples = flatten_decisions(
-            preds,
-            target,
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            sample_weight=chance,
-            further=self.further,
-        )
+        samples = flatten_decisions(preds, target, self.num_classes, self.ignore_index, chance, self.further)
         counted, chances = samples.labels.counted, samples.labels.weight
         share = counted * (self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance))
         cells = samples.labels.target * self.tables.shape[2] + samples.predicted
-        values = []
-        for place, watched in enumerate(self.watched):
-            weight = self.counted[place].flatten()[cells] * share
-            codes = torch.full_like(cells, watched.first)
-            if watched.groups:
-                group = self._codes(watched, groups, len(cells)).to(codes)
-                is_known = (group >= 0) & (group < len(watched.groups))
-                codes, weight = codes + group * is_known, weight * is_known
-            loss = self.tables[place].flatten()[cells]
-            values.append(Values(exact(loss * weight), exact(weight), codes))
+        weight = self.counted.flatten(1)[:, cells] * share
+        codes = torch.zeros_like(weight, dtype=torch.int64)
+        for place, limited in enumerate(self.limited):
+            codes[place] = limited.first
+            if limited.groups:
+                group = self._codes(limited, groups, len(cells)).to(codes)
+                is_known = (group >= 0) & (group < len(limited.groups))
+                codes[place] += group * is_known
+                weight[place] *= is_known
+        loss = self.tables.flatten(1)[:, cells] * weight
 
         def find_faults() -> list[Fault]:
             in_range = Span(chances, self.least_chance, 1)
             return [*samples.find_faults(), Fault(CHANCE_RULE, chances, [in_range], counted)]
 
-        return values, find_faults
+        return Values(exact(loss), exact(weight), codes), find_faults
 
-    def _codes(self, watched: _Watched, groups: Mapping[str, Any] | None, number: int) -> Tensor:
-        column = str(watched.limit.by)
-        columns = groups or {}
+    def _codes(self, limited: _Limited, groups: RowGroups | None, number: int) -> Tensor:
+        column, columns = str(limited.limit.by), groups or {}
         require(column in columns, f"groups must have the column {column!r}", quoted(list(columns)))
         given = columns[column]
         if isinstance(given, Tensor):
             return given
-        known = {name: code for code, name in enumerate(watched.groups)}
+        known = {name: code for code, name in enumerate(limited.groups)}
         names = row_names(column, given, number)
         new = next((name for name in names if name not in known), None)
-        require(new is None, f"{column} must be one of {quoted(list(watched.groups))}", quoted(new))
+        require(new is None, f"{column} must be one of {quoted(list(limited.groups))}", quoted(new))
         return torch.tensor([known[name] for name in names], dtype=torch.int64)
-
-
-def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[_Watched]:
-    are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
-    require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
-    by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
-    rule = "limits must be per sample: where that of the rule is per cluster, give another one (`--limit`)"
-    require(by_cluster is None, rule, by_cluster)
-    watched, first = list[_Watched](), 0
-    for limit in limits:
-        names = [] if limit.by is None else [str(name) for name in groups.get(limit.by, ())]
-        is_named = limit.by is None or names
-        require(is_named, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
-        losses = limit.losses(concern)
-        scale = losses.max().item() if limit.errors == "cost" else 1.0
-        if (losses[losses > 0] < 1e-6 * scale).any():  # values are rounded to multiples of `STEP`
-            smallest = losses[losses > 0].min().item()
-            raise ValueError(
-                f"costs must be 0 or at least a millionth of the highest, {scale:g}, but are {smallest:g}."
-            )
-        if limit.at_most >= scale:
-            raise ValueError(f"limits must be below the highest cost, {scale:g}, but one is {limit.at_most:g}.")
-        watched.append(_Watched(limit, scale, first, names))
-        first += max(1, len(names))
-    return watched
-
-
-def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
-    """Return 1 for each pair of true class and decision that counts for ``limit``, else 0: float64 (C, C + A + 1)."""
-    classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
-    columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
-    counted = limit.counted(torch.arange(classes), columns, concern)
-    return (counted & (columns >= 0) if limit.is_of_decided else counted).double()
 
 
 class ChangeMonitor(RiskMonitor):
@@ -275,26 +223,20 @@ class ChangeMonitor(RiskMonitor):
     block: Tensor
     """(K, 3), float64: the sums of losses and of weights since the last block, and the number of samples."""
 
-    def add_values(self, values: Sequence[Values]) -> None:
-        """Add samples in their order."""
-        self.follow(values, torch.empty(0, dtype=torch.int64))
-
-    def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
+    def follow(self, values: Values, at: Tensor) -> Tensor:
         """Add samples in order, and return the evidence after each sample number in ``at``; see `Monitor.follow`."""
-        at = torch.arange(len(values[0].loss)) if at is None else at
-        evidence = self.evidence_now().repeat(len(at), 1)
-        starts, block = self.starts.clone(), self.block.clone()
-        for value in values:
-            for rate in torch.unique(value.codes).tolist():
-                counts = (value.codes == rate) & (value.weight > 0)
-                sums = torch.stack([value.loss[counts], value.weight[counts]], dim=1).cumsum(dim=0)
-                sums = torch.cat([torch.zeros(1, 2).to(sums), sums])
+        evidence, starts, block = self.evidence_now().repeat(len(at), 1), self.starts.clone(), self.block.clone()
+        for losses, weight, codes in zip(*values, strict=True):
+            for rate in torch.unique(codes).tolist():
+                counts = (codes == rate) & (weight > 0)
+                sums = torch.stack([losses[counts], weight[counts]], dim=1)
+                sums = torch.cat([block[rate, :2].unsqueeze(0), sums.to(block)]).cumsum(dim=0)
                 before, number = int(block[rate, 2]), len(sums) - 1
                 full = max(0, before + number - 1) // BLOCK  # a full block ends when the next sample comes
-                ends = sums[BLOCK * torch.arange(1, full + 1) - before]
-                begins = torch.cat([-block[rate, :2].unsqueeze(0), ends])
+                ends = BLOCK * torch.arange(1, full + 1, device=sums.device) - before
+                begins = torch.cat([torch.zeros_like(sums[:1]), sums[ends]])
                 logs = [starts[rate]]
-                loss, samples = (ends - begins[:-1]).T
+                loss, samples = begins.diff(dim=0).T
                 for product in log_products(loss, samples, self.limits[1, rate]):
                     logs.append(logs[-1].logaddexp(torch.zeros_like(product)) + product)
                 places = counts.cumsum(0)[at]
@@ -303,7 +245,7 @@ class ChangeMonitor(RiskMonitor):
                 evidence[:, rate] = self._evidence(torch.stack(logs)[of_block], loss, samples, rate)
                 starts[rate] = logs[-1]
                 block[rate, :2], block[rate, 2] = sums[-1] - begins[-1], before + number - BLOCK * full
-        super().add_values(values)
+        super().follow(values, at[:0])
         self.starts, self.block = starts, block
         return evidence
 
@@ -321,3 +263,111 @@ class ChangeMonitor(RiskMonitor):
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
         self.merge_state(None)
+
+
+class DriftMonitor(Monitor):
+    """Test whether decisions without labels still look like those of a reference, however often one looks.
+
+    It monitors the share of each decision (a class, a coarse answer or a referral) and the mean estimated risk. Alarms
+    are hints, not evidence of errors: a model can be wrong more often while its decisions look the same, and class
+    frequencies can change without more errors. While nothing has changed, the probability of an alarm is at most 1 -
+    ``confidence``, for all rates together.
+
+    Args:
+        concern: The classes and coarse answers.
+        confidence: 1 minus the highest acceptable probability of a false alarm.
+        reference: A `DriftMonitor` that was updated with reference samples. Default: nothing is tested.
+        validate_args: As in `RiskMonitor`.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch import ConcernSpec
+        >>> from mpcs_torch.monitoring import DriftMonitor
+        >>> concern = ConcernSpec(["good", "bad"])
+        >>> validation = DriftMonitor(concern)
+        >>> validation.update(torch.tensor([0, 0, 0, 1, -1]).repeat(200))
+        >>> deployed = DriftMonitor(concern, reference=validation)
+        >>> deployed.update(torch.tensor([0, 0, 1, -1, -1]).repeat(100))
+        >>> dict(zip(deployed.names, deployed.compute().is_alarm.tolist()))
+        {'decided good': True, 'decided bad': False, 'referred': True, 'mean risk': False}
+    """
+
+    sides = 2
+
+    def __init__(
+        self,
+        concern: ConcernSpec,
+        *,
+        confidence: float = CONFIDENCE,
+        reference: "DriftMonitor | None" = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        decided = [*concern.classes, *(name for name, _ in concern.answers)]
+        decisions, rates = len(decided), [*(f"decided {name}" for name in decided), "referred", "mean risk"]
+        super().__init__(
+            locals(),
+            watched=[Mean(name, is_counted=place <= decisions) for place, name in enumerate(rates)],
+            value_rules=[f"preds must be decisions {decision_range(decisions, 1)}", RISK_RULE],
+            state_settings=("rates",),
+        )
+
+    def update(self, preds: Tensor, risk: Tensor | None = None) -> None:
+        """Add samples: integer decisions (N,), with -1 for referrals, and the estimated risk (N,), NaN if unknown."""
+        self.add_batch(*self.values_of(preds, risk))
+
+    def values_of(self, preds: Tensor, risk: Tensor | None = None) -> Batch:
+        """Return the values that samples add to each mean, and a function that finds their faults."""
+        decisions = preds.reshape(-1).long()
+        risks = torch.nan * decisions.double() if risk is None else risk.reshape(-1).double()
+        safe = torch.where(decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1))
+        codes = torch.arange(self.decisions + 2, device=safe.device).unsqueeze(1).expand(-1, len(safe))
+        loss = torch.cat([(safe == codes[:-1]).double(), exact(risks.nan_to_num(0.0).clamp(0, 1)).unsqueeze(0)])
+        weight = torch.ones_like(loss)
+        weight[-1] = ~risks.isnan()
+
+        def find_faults() -> list[Fault]:
+            decided = Fault(self.value_rules[0], decisions, [Span(decisions, REFERRED, self.decisions - 1)])
+            return [decided, Fault(RISK_RULE, risks, [Span(risks.nan_to_num(0.0), 0, 1)])]
+
+        return Values(loss, weight, codes), find_faults
+
+
+def _limited(
+    limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]
+) -> tuple[list[_Limited], list[Mean]]:
+    """Return the limits and all their means, after a check of the limits."""
+    are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
+    require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
+    by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
+    rule = "limits must be per sample: where that of the rule is per cluster, give another one (`--limit`)"
+    require(by_cluster is None, rule, by_cluster)
+    limited, means = list[_Limited](), list[Mean]()
+    for limit in limits:
+        names = [] if limit.by is None else [str(name) for name in groups.get(limit.by, ())]
+        is_named = limit.by is None or names
+        require(is_named, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
+        losses = limit.losses(concern)
+        scale = losses.max().item() if limit.errors == "cost" else 1.0
+        if (losses[losses > 0] < 1e-6 * scale).any():  # values are rounded to multiples of `STEP`
+            smallest = losses[losses > 0].min().item()
+            raise ValueError(
+                f"costs must be 0 or at least a millionth of the highest, {scale:g}, but are {smallest:g}."
+            )
+        if limit.at_most >= scale:
+            raise ValueError(f"limits must be below the highest cost, {scale:g}, but one is {limit.at_most:g}.")
+        limited.append(_Limited(limit, len(means), names))
+        errors = str(limit).split(" <= ")[0]
+        title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
+        for name in [f"{title}, {limit.by} {group}" for group in names] or [title]:
+            means.append(Mean(name, limit.at_most / scale, scale, is_counted=limit.errors != "cost"))
+    return limited, means
+
+
+def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
+    """Return 1 for each pair of true class and decision that counts for ``limit``, else 0: float64 (C, C + A + 1)."""
+    classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
+    columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
+    counted = limit.counted(torch.arange(classes), columns, concern)
+    return (counted & (columns >= 0) if limit.is_of_decided else counted).double()
