@@ -25,7 +25,6 @@ from mpcs_torch.concern.checks import (
     find_problems,
     without_arrays,
 )
-from mpcs_torch.tables import html_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -242,19 +241,12 @@ class ConcernSpec:
         return released
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the concern of each pair for notebooks; dangerous pairs are bold."""
-        names = self.classes
-        if len(names) > MAX_READABLE_CLASSES:
+        """Return an HTML table of the concern of each pair for notebooks; ! marks dangerous pairs."""
+        if len(self.classes) > MAX_READABLE_CLASSES:
             return f"<pre>{escape(repr(self))}</pre>"
-        weights, dangerous = self.matrix_array().tolist(), self.dangerous_array().tolist()
-        cells = [["" if i == j else f"{weights[i][j]:g}" for j in range(len(names))] for i in range(len(names))]
-        rows = [
-            [f'<th scope="row">{escape(name)}</th>']
-            + [f"<td>{f'<b>{cell}</b>' if dangerous[i][j] else cell}</td>" for j, cell in enumerate(cells[i])]
-            for i, name in enumerate(names)
-        ]
-        header = ["<th>true \\ predicted</th>", *(f'<th scope="col">{escape(name)}</th>' for name in names)]
-        return html_table(header, rows, "Concern of each error; dangerous ones in bold")
+        from mpcs_torch.concern.description import matrix_table
+
+        return matrix_table(self)._repr_html_()
 
     def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
         classes = len(self.classes)
