@@ -170,9 +170,8 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     plain: dict[str, Any] = {"classes": list(names)}
     if spec.weights is not None:
         plain["weights"] = [list(row) for row in spec.weights]
-    elif spec.dangerous is None:
-        plain |= {"releases": named(spec.releases), "factor": spec.factor}
     else:
+        plain |= {"releases": named(spec.releases)} if spec.dangerous is None else {}
         plain["factor"] = spec.factor
     if spec.dangerous is not None:
         plain["dangerous"] = named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous

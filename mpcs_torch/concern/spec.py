@@ -178,16 +178,10 @@ class ConcernSpec:
         errors = self.matrix().fill_diagonal_(0)
         if self.refer is None:
             return errors
-        referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors))
-        return torch.cat([self.with_answers(errors), referral.unsqueeze(1)], dim=1)
-
-    def with_answers(self, errors: Tensor, *, scale: float = 1.0) -> Tensor:
-        """Append the costs of coarse answers to ``errors`` (C, C): (C, C + A); ``scale`` multiplies their prices."""
-        import torch
-
-        members, prices = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
-        costs = self.over_answers(errors)
-        return torch.cat([errors, torch.where(members.T, scale * prices, costs[:, len(errors) :])], dim=1)
+        referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors)).unsqueeze(1)
+        prices = torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
+        answers = torch.where(self.members().T, prices, self.over_answers(errors)[:, len(errors) :])
+        return torch.cat([errors, answers, referral], dim=1)
 
     def members(self) -> Tensor:
         """Return bool (A, C): whether each coarse answer (row) contains each class (column)."""
@@ -204,11 +198,8 @@ class ConcernSpec:
         """
         import torch
 
-        columns = [
-            torch.where(member, torch.zeros_like(pairs[:, 0]), pairs[:, member].amax(dim=1))
-            for member in self.members()
-        ]
-        return torch.cat([pairs, *(column.unsqueeze(1) for column in columns)], dim=1) if columns else pairs
+        worst = [(pairs[:, member].amax(dim=1) * ~member).unsqueeze(1) for member in self.members()]
+        return torch.cat([pairs, *worst], dim=1) if worst else pairs
 
     def dangerous_pairs(self) -> Tensor:
         """Return the dangerous errors, bool (C, C): rows true classes, columns predicted classes, diagonal False."""
