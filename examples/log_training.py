@@ -7,7 +7,7 @@ from mlflow.tracking import MlflowClient  # pip install mlflow-skinny
 from torch.utils.tensorboard import SummaryWriter  # pip install tensorboard
 
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.trainer.config.run import load_config
+from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 

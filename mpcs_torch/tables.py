@@ -41,10 +41,10 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Return the table as HTML for notebooks, with the first column aligned left and the others right."""
-        return html_table(
-            [f'<th scope="col"{_align(place)}>{escape(cell)}</th>' for place, cell in enumerate(self.header)],
-            [[f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)] for row in self.rows],
-        )
+        header = (f'<th scope="col"{_align(place)}>{escape(cell)}</th>' for place, cell in enumerate(self.header))
+        rows = ((f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)) for row in self.rows)
+        body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+        return f"<table><thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def in_table(value: float) -> str:
@@ -55,13 +55,6 @@ def in_table(value: float) -> str:
 def in_percent(share: float) -> str:
     """Format a share for a sentence: in percent, with 3 significant digits."""
     return f"{100 * share:.3g} %"
-
-
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """Return an HTML table of the HTML cells in ``header`` and ``rows``; the text of ``caption`` is escaped."""
-    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    titled = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{titled}<thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _align(place: int) -> str:

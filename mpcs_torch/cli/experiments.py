@@ -6,14 +6,14 @@ from typing import Any
 
 from mpcs_torch.cli.console import COMMAND_LINE, CommandLine, heading, note, show, text_of
 from mpcs_torch.cli.progress import counting_bar, progress_bar
-from mpcs_torch.paper import experiments, figures, tables
+from mpcs_torch.paper import experiments, figures, published_values
 from mpcs_torch.paper.experiments import Reproduction
-from mpcs_torch.paper.tables import MeanOverRuns
+from mpcs_torch.paper.published_values import MeanOverRuns
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.processes.pool import run_in_child
 from mpcs_torch.report.paper import FILES, write_evaluation
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, check_free, sweep
 from mpcs_torch.trainer.records import Record, read_records
 
@@ -41,8 +41,8 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -
     """Run an experiment in a separate process, so that its peak memory can be measured, and print its results."""
     finished = run_in_child(_in_child, COMMAND_LINE, name, data_root, out / name, records)
     run = finished.run
-    parts: list[Table | str] = [f"\n{heading(finished.title)}", tables.table_2_row(name, run.records)]
-    parts += [] if run.costs is None else [tables.table_3({name: run.costs})]
+    parts: list[Table | str] = [f"\n{heading(finished.title)}", published_values.table_2_row(name, run.records)]
+    parts += [] if run.costs is None else [published_values.table_3({name: run.costs})]
     if finished.agreement is not None:
         parts.append(f"{finished.agreement}.")
     elif records is not None:
@@ -64,8 +64,8 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverR
     """Run an experiment with several seeds, and print the intervals of its correlations."""
     configs = [experiments.seeded_config(name, seed) for seed in range(seeds)]
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds")
-    intervals = tables.seed_intervals(runs)
-    show(f"\n{heading(f'{name} over seeds 0 to {seeds - 1}')}", tables.intervals_table(intervals))
+    intervals = published_values.seed_intervals(runs)
+    show(f"\n{heading(f'{name} over seeds 0 to {seeds - 1}')}", published_values.intervals_table(intervals))
     return intervals
 
 
@@ -76,7 +76,7 @@ def write_everything(
     write_evaluation(folder, finished, intervals)
     for _, title, table in experiments.evaluation_tables(finished, intervals):
         show(f"\n{heading(title)}", table)
-    cells = "; ".join(tables.more_expensive_than_printed(experiments.measured_costs(finished))) or "nothing"
+    cells = "; ".join(published_values.more_expensive_than_printed(experiments.measured_costs(finished))) or "nothing"
     show(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
     note(f"\nwrote {folder / 'report.html'}, tables as .md, figure4.png and figure4.svg")
 

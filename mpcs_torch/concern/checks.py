@@ -86,17 +86,15 @@ def without_arrays(value: Any) -> Any:
 
 def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield every problem of ``arguments``, those of a `ConcernSpec`; their values may have any type."""
-    classes, releases, factor, concession = (
-        arguments[name] for name in ("classes", "releases", "factor", "concession")
-    )
+    classes, factor, concession = (arguments[name] for name in ("classes", "factor", "concession"))
     class_problems = list(_class_problems(classes))
     yield from class_problems
     names = None if class_problems else class_names(classes)
-    yield from _pair_problems("releases", releases, names)
+    yield from _pair_problems("releases", arguments["releases"], names)
     if not is_number(factor) or not 0 < factor <= 1:
         yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {quoted(factor)}")
     if arguments["weights"] is not None:
-        if releases:
+        if arguments["releases"]:
             yield Problem(("weights",), "cannot be combined with releases: give only one of them")
         yield from _weight_problems(arguments["weights"], names)
     if arguments["dangerous"] is not None:
@@ -107,7 +105,6 @@ def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _answer_problems(arguments["answers"], arguments["refer"], names)
     if arguments["class_groups"]:
         yield from _group_problems(arguments["class_groups"], arguments["answers"], names)
-    concession = arguments["concession"]
     if concession is not None and not (is_number(concession) and 2e-9 <= concession < 0.5):
         yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {quoted(concession)}")
 

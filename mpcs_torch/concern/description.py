@@ -19,10 +19,12 @@ def described(spec: ConcernSpec) -> tuple[str, Table, str]:
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
     counts = f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}"
-    return counts, _matrix(spec) if size <= MAX_READABLE_CLASSES else _released_table(spec), "\n".join(_facts(spec))
+    table = matrix_table(spec) if size <= MAX_READABLE_CLASSES else _released_table(spec)
+    return counts, table, "\n".join(_facts(spec))
 
 
-def _matrix(spec: ConcernSpec) -> Table:
+def matrix_table(spec: ConcernSpec) -> Table:
+    """Return the concern of each pair as a table with a row for each true class; ! marks dangerous pairs."""
     dangerous = spec.dangerous_array().tolist()
     rows = [
         [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]

@@ -40,7 +40,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """
     path, document = _read(path)
     problems = []
-    if any(_ends_of(document.value.get(field), 0) != document.value.get(field) for field in WITH_RANGES):
+    if any(_ends_of(document.value.get(field), (), [])[0] != document.value.get(field) for field in WITH_RANGES):
         problems = [Problem((), "has ranges of costs: use load_concern_range or mpcs score")]
     return _spec_of(document.value, document, path, problems)
 
@@ -65,32 +65,30 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
     ends = list[tuple[ConcernSpec, ConcernSpec]]()
     for source in paths:
         path, document = _read(source)
-        low, high = (
-            {key: _ends_of(value, end) if key in WITH_RANGES else value for key, value in document.value.items()}
-            for end in (0, 1)
-        )
+        low, high, problems = dict(document.value), dict(document.value), list[Problem]()
+        for field in filter(document.value.__contains__, WITH_RANGES):
+            low[field], high[field] = _ends_of(document.value[field], (field,), problems)
         _name_dangerous(low, high)
-        problems = [
-            Problem(steps, f"must go from the lower to the higher cost, but goes from {first:g} to {last:g}")
-            for field in WITH_RANGES
-            for steps, first, last in _descending(low.get(field), high.get(field), (field,))
-        ]
         ends.append((_spec_of(low, document, path, problems), _spec_of(high, document, path, problems)))
     return ConcernRange(*zip(*ends, strict=True)) if ends else ConcernRange([], [])
 
 
-def _ends_of(value: Any, end: int) -> Any:
-    """Replace each range in ``value`` by its low end (``end`` is 0) or its high end (1)."""
-    if isinstance(value, list):
-        return [_ends_of(each, end) for each in value]
-    if isinstance(value, dict):
-        return {key: _ends_of(each, end) for key, each in value.items()}
+def _ends_of(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
+    """Return ``value`` with the low and with the high ends of its ranges; add descending ranges to ``problems``."""
+    if isinstance(value, list | dict):
+        items = enumerate(value) if isinstance(value, list) else value.items()
+        ends = {key: _ends_of(each, (*steps, key), problems) for key, each in items}
+        low, high = ({key: pair[end] for key, pair in ends.items()} for end in (0, 1))
+        return (low, high) if isinstance(value, dict) else ([*low.values()], [*high.values()])
     matched = RANGE.fullmatch(value) if isinstance(value, str) else None
     try:
-        numbers = None if matched is None else [float(text) for text in matched.groups()]
+        first, last = (value, value) if matched is None else map(float, matched.groups())
     except ValueError:
-        return value
-    return value if numbers is None else numbers[end]
+        return value, value
+    if matched is not None and first > last:
+        rule = f"must go from the lower to the higher cost, but goes from {first:g} to {last:g}"
+        problems.append(Problem(steps, rule))
+    return first, last
 
 
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
@@ -106,14 +104,6 @@ def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
     ]
     if pairs and low["weights"] != weights:
         low["dangerous"] = high["dangerous"] = pairs
-
-
-def _descending(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], float, float]]:
-    """Return the path and the two ends of each range whose low end is above its high end."""
-    if isinstance(low, float) and isinstance(high, float):
-        return [(steps, low, high)] if low > high else []
-    pairs = enumerate(low) if isinstance(low, list) else low.items() if isinstance(low, dict) else ()
-    return [each for key, value in pairs for each in _descending(value, high[key], (*steps, key))]
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
@@ -180,9 +170,8 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     plain: dict[str, Any] = {"classes": list(names)}
     if spec.weights is not None:
         plain["weights"] = [list(row) for row in spec.weights]
-    elif spec.dangerous is None:
-        plain |= {"releases": named(spec.releases), "factor": spec.factor}
     else:
+        plain |= {"releases": named(spec.releases)} if spec.dangerous is None else {}
         plain["factor"] = spec.factor
     if spec.dangerous is not None:
         plain["dangerous"] = named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -102,11 +103,12 @@ class ConcernRange:
         first = specs[0]
         if self.is_known:
             return first
-        prices = [_mean(costs) for costs in zip(*([cost for _, cost in spec.answers] for spec in specs), strict=True)]
+        prices = np.mean([[cost for _, cost in spec.answers] for spec in specs], axis=0).tolist()
         answers = {name: price for (name, _), price in zip(first.answers, prices, strict=True)}
-        refer, concession = _mean_refer(specs), first.concession
+        referrals = [spec.refer for spec in specs if spec.refer is not None]
+        refer = np.mean(np.broadcast_arrays(*referrals), axis=0).tolist() if referrals else None
         if self._shares_releases():
-            factor = _mean([spec.factor for spec in specs])
+            factor = fmean(spec.factor for spec in specs)
             return replace(first, factor=factor, refer=refer, answers=tuple(answers.items()))
         mean = np.mean([spec.matrix_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
@@ -121,7 +123,7 @@ class ConcernRange:
             refer=refer,
             answers=answers,
             class_groups=first.class_groups,
-            concession=concession,
+            concession=first.concession,
         )
 
     def bounds(self) -> tuple[Tensor, Tensor]:
@@ -208,16 +210,3 @@ def _boxes_of(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, Co
         (replace(low, factor=factor, refer=lowest), replace(high, factor=factor, refer=highest))
         for factor, (lowest, highest) in product(sorted(factors), sorted(pairs, key=str))
     ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _mean_refer(specs: Sequence[ConcernSpec]) -> tuple[float, ...] | float | None:
-    """Return the mean cost of a referral, for each class if any spec has a cost for each class."""
-    costs = [spec.refer for spec in specs if spec.refer is not None]
-    if not any(isinstance(cost, Sequence) for cost in costs):
-        return _mean([cost for cost in costs if not isinstance(cost, Sequence)]) if costs else None
-    by_class = [cost if isinstance(cost, Sequence) else (cost,) * len(specs[0].classes) for cost in costs]
-    return tuple(_mean(costs_of_class) for costs_of_class in zip(*by_class, strict=True))

@@ -25,7 +25,6 @@ from mpcs_torch.concern.checks import (
     find_problems,
     without_arrays,
 )
-from mpcs_torch.tables import html_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -179,16 +178,10 @@ class ConcernSpec:
         errors = self.matrix().fill_diagonal_(0)
         if self.refer is None:
             return errors
-        referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors))
-        return torch.cat([self.with_answers(errors), referral.unsqueeze(1)], dim=1)
-
-    def with_answers(self, errors: Tensor, *, scale: float = 1.0) -> Tensor:
-        """Append the costs of coarse answers to ``errors`` (C, C): (C, C + A); ``scale`` multiplies their prices."""
-        import torch
-
-        members, prices = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
-        costs = self.over_answers(errors)
-        return torch.cat([errors, torch.where(members.T, scale * prices, costs[:, len(errors) :])], dim=1)
+        referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors)).unsqueeze(1)
+        prices = torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
+        answers = torch.where(self.members().T, prices, self.over_answers(errors)[:, len(errors) :])
+        return torch.cat([errors, answers, referral], dim=1)
 
     def members(self) -> Tensor:
         """Return bool (A, C): whether each coarse answer (row) contains each class (column)."""
@@ -205,11 +198,8 @@ class ConcernSpec:
         """
         import torch
 
-        columns = [
-            torch.where(member, torch.zeros_like(pairs[:, 0]), pairs[:, member].amax(dim=1))
-            for member in self.members()
-        ]
-        return torch.cat([pairs, *(column.unsqueeze(1) for column in columns)], dim=1) if columns else pairs
+        worst = [(pairs[:, member].amax(dim=1) * ~member).unsqueeze(1) for member in self.members()]
+        return torch.cat([pairs, *worst], dim=1) if worst else pairs
 
     def dangerous_pairs(self) -> Tensor:
         """Return the dangerous errors, bool (C, C): rows true classes, columns predicted classes, diagonal False."""
@@ -242,19 +232,12 @@ class ConcernSpec:
         return released
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the concern of each pair for notebooks; dangerous pairs are bold."""
-        names = self.classes
-        if len(names) > MAX_READABLE_CLASSES:
+        """Return an HTML table of the concern of each pair for notebooks; ! marks dangerous pairs."""
+        if len(self.classes) > MAX_READABLE_CLASSES:
             return f"<pre>{escape(repr(self))}</pre>"
-        weights, dangerous = self.matrix_array().tolist(), self.dangerous_array().tolist()
-        cells = [["" if i == j else f"{weights[i][j]:g}" for j in range(len(names))] for i in range(len(names))]
-        rows = [
-            [f'<th scope="row">{escape(name)}</th>']
-            + [f"<td>{f'<b>{cell}</b>' if dangerous[i][j] else cell}</td>" for j, cell in enumerate(cells[i])]
-            for i, name in enumerate(names)
-        ]
-        header = ["<th>true \\ predicted</th>", *(f'<th scope="col">{escape(name)}</th>' for name in names)]
-        return html_table(header, rows, "Concern of each error; dangerous ones in bold")
+        from mpcs_torch.concern.description import matrix_table
+
+        return matrix_table(self)._repr_html_()
 
     def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
         classes = len(self.classes)

@@ -37,8 +37,6 @@ from mpcs_torch.functional.concern.losses import concern_loss as concern_loss
 from mpcs_torch.functional.concern.losses import softmax_margin_loss as softmax_margin_loss
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
-from mpcs_torch.functional.concern.risk_control import RiskThreshold as RiskThreshold
-from mpcs_torch.functional.concern.risk_control import risk_threshold as risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage as RiskCoverage
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area as risk_coverage_area
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area_details as risk_coverage_area_details

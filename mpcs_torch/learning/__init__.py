@@ -1,50 +1,31 @@
 """Losses, a learning-rate scheduler, a checkpoint selector and a decision rule for any training loop."""
 
-from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
-from mpcs_torch.learning.decision_rule import (
-    AllReferredWarning,
-    Assessment,
-    DecisionFileError,
-    DecisionRule,
-    UnfittedRuleWarning,
-)
-from mpcs_torch.learning.loss_modules import (
-    ConcernLoss,
-    ConcernLossScale,
-    GeneralizedMeanLoss,
-    MarginRamp,
-    SoftF1Loss,
-    SoftmaxMarginLoss,
-)
-from mpcs_torch.learning.lr_scheduler import MPCSLR
-from mpcs_torch.learning.recommended import Recipe, Recommendation, recommended, with_averages
-from mpcs_torch.learning.rule_limit import Limit, RuleReport
-from mpcs_torch.learning.sample_size import LimitPlan, PilotPlan, plan_like, plan_limit
-from mpcs_torch.learning.selection import SelectionRule
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "MPCSLR",
-    "AllReferredWarning",
-    "Assessment",
-    "CheckpointSelector",
-    "ConcernLoss",
-    "ConcernLossScale",
-    "DecisionFileError",
-    "DecisionRule",
-    "GeneralizedMeanLoss",
-    "Limit",
-    "LimitPlan",
-    "MarginRamp",
-    "PilotPlan",
-    "Recipe",
-    "Recommendation",
-    "RuleReport",
-    "SelectionRule",
-    "SoftF1Loss",
-    "SoftmaxMarginLoss",
-    "UnfittedRuleWarning",
-    "plan_like",
-    "plan_limit",
-    "recommended",
-    "with_averages",
-]
+from mpcs_torch.learning.checkpoint_selector import CheckpointSelector as CheckpointSelector
+from mpcs_torch.learning.decision_rule import AllReferredWarning as AllReferredWarning
+from mpcs_torch.learning.decision_rule import Assessment as Assessment
+from mpcs_torch.learning.decision_rule import DecisionFileError as DecisionFileError
+from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
+from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
+from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss
+from mpcs_torch.learning.loss_modules import ConcernLossScale as ConcernLossScale
+from mpcs_torch.learning.loss_modules import GeneralizedMeanLoss as GeneralizedMeanLoss
+from mpcs_torch.learning.loss_modules import MarginRamp as MarginRamp
+from mpcs_torch.learning.loss_modules import SoftF1Loss as SoftF1Loss
+from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss as SoftmaxMarginLoss
+from mpcs_torch.learning.lr_scheduler import MPCSLR as MPCSLR
+from mpcs_torch.learning.recommended import Recipe as Recipe
+from mpcs_torch.learning.recommended import Recommendation as Recommendation
+from mpcs_torch.learning.recommended import recommended as recommended
+from mpcs_torch.learning.recommended import with_averages as with_averages
+from mpcs_torch.learning.rule_limit import Limit as Limit
+from mpcs_torch.learning.rule_limit import RuleReport as RuleReport
+from mpcs_torch.learning.sample_size import LimitPlan as LimitPlan
+from mpcs_torch.learning.sample_size import PilotPlan as PilotPlan
+from mpcs_torch.learning.sample_size import plan_like as plan_like
+from mpcs_torch.learning.sample_size import plan_limit as plan_limit
+from mpcs_torch.learning.selection import SelectionRule as SelectionRule
+
+if not TYPE_CHECKING:  # type checkers take "import A as A" for public
+    __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))

@@ -159,7 +159,7 @@ class CheckpointSelector:
     @property
     def best(self) -> SavedEpoch | None:
         """Return the best epoch with a checkpoint file; None if no such epoch is within the limits of the rule."""
-        pick = self._contenders.pick
+        pick = self._keepers[0].pick
         return None if pick is None else self.epochs[pick]
 
     @property
@@ -176,7 +176,7 @@ class CheckpointSelector:
     @property
     def should_stop(self) -> bool:
         """Return whether the last ``patience`` updates left `best` unchanged, including those before a resume."""
-        return self.patience is not None and self._contenders.epochs_since_pick >= self.patience
+        return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
 
     def update(
         self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
@@ -277,10 +277,6 @@ class CheckpointSelector:
         """Return the indices of the epochs whose checkpoints are kept, without those of ``keep_every``."""
         return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
 
-    @property
-    def _contenders(self) -> Contenders:
-        return self._keepers[0]
-
     def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
         """Return the contenders of the rule and of each metric in ``keep_best_by``, after adding ``epochs`` in order.
 
@@ -302,6 +298,7 @@ class CheckpointSelector:
             self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
         self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
+        """The contenders of the rule first, then those of each metric in ``keep_best_by``."""
 
     def _commit(
         self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]

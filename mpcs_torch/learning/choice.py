@@ -24,7 +24,7 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.comparison.means import Mean, mean_of
+from mpcs_torch.functional.comparison.means import mean_of
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
@@ -40,6 +40,8 @@ FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 most probable class is the decision."""
 MIN_PROBABILITY = 1e-12
 """The lower bound to which log scores clamp probabilities."""
+CHANGES = (-1.0, 1.0)
+"""The range of the change in correct decisions or in harm of a sample."""
 RIGHT, HARM = 0, 1
 """The indices of two outcomes of a decision: whether it is correct, and its harm."""
 
@@ -113,13 +115,8 @@ class Options:
 
     def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
         """Return whether counts show that an option loses too much accuracy, or does more harm than the plain model."""
-        right, harm = (mean_change(self.counted[place, part], clusters) for part in (RIGHT, HARM))
+        right, harm = (mean_of(self.counted[place, part], CHANGES, clusters) for part in (RIGHT, HARM))
         return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
-
-
-def mean_change(change: Tensor, clusters: Tensor | None) -> Mean:
-    """Return the mean of changes (N,), each in [-1, 1], with its interval."""
-    return mean_of(change, (-1.0, 1.0), clusters)
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:

@@ -167,13 +167,14 @@ class DecisionRule(nn.Module):
         """The hashes of the logit rows used in `fit`, to detect these rows in later data."""
         costs = concern.costs()
         self.highest_cost = float(costs.max())
-        losses = [limit.losses(concern) for limit in self.limits]
-        highest_losses = [float(loss.max()) for loss in losses]
-        for limit, highest in zip(self.limits, highest_losses, strict=True):
+        scaled = list[Tensor]()
+        for limit in self.limits:
+            losses = limit.losses(concern)
+            highest = float(losses.max())
             if limit.at_most >= highest:
                 rule = f"limits must be below the highest possible loss, but that of '{limit}' is {highest:g}"
                 raise ValueError(f"{rule}: no decision can exceed the limit.")
-        scaled = [loss / highest for loss, highest in zip(losses, highest_losses, strict=True)]
+            scaled.append(losses / highest)
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
         self.register_buffer("losses", torch.stack(scaled).float() if scaled else torch.zeros(0, classes, 1))

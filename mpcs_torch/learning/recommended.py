@@ -11,10 +11,11 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.comparison.means import Mean
+from mpcs_torch.functional.comparison.means import Mean, mean_of
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.learning.choice import (
+    CHANGES,
     FACTORS,
     HARM,
     RIGHT,
@@ -24,7 +25,6 @@ from mpcs_torch.learning.choice import (
     choose_referring,
     harm_of,
     losses_of,
-    mean_change,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
@@ -191,7 +191,7 @@ class Recipe:
                 rule, name = self._rule(factor), list(logits)[model]
                 rule.calibration, rule.is_fitted = fitted[model], True
                 losses[at] = losses_of(self.concern)[:, target, rule(logits[name])]
-                gain, more = (mean_change(each, clusters) for each in (losses[at] - losses[0])[:2])
+                gain, more = (mean_of(each, CHANGES, clusters) for each in (losses[at] - losses[0])[:2])
                 changes = _written(gain, 100, 2), _written(more, 1e4, 1)
                 expected, size = options.estimates()[at][RIGHT], len(target)
                 ways[at] = self._way(name, factor, losses[at].mean(dim=1), changes, expected, size, at == place)

@@ -259,19 +259,18 @@ class RuleReport(NamedTuple):
     def table(self, concern: ConcernSpec) -> Table:
         """Return the report as a table with a row for each value."""
         free = ", a referral at 0" if concern.refer is None and self.coverage < 1 else ""
-        calibrated = {"samples that calibrated": self.calibrated_by} if self.calibrated_by else {}
-        calibrated |= {} if self.seed is None else {"seed that drew them": self.seed}
-        coarse = {"coarse answers per sample": self.coarse} if self.coarse else {}
         values = {
-            **calibrated,
+            "samples that calibrated": self.calibrated_by or None,
+            "seed that drew them": self.seed,
             "samples judged": self.judged_by,
             "coverage": self.coverage,
-            **coarse,
+            "coarse answers per sample": self.coarse or None,
             "dangerous errors per sample": self.dangerous_rate,
             f"cost per sample{free}": self.cost,
             **{f"{name} at the priors": value for name, value in self.at_priors.items()},
         }
-        rows = [[name, str(value) if isinstance(value, int) else in_table(value)] for name, value in values.items()]
+        known = {name: value for name, value in values.items() if value is not None}
+        rows = [[name, str(value) if isinstance(value, int) else in_table(value)] for name, value in known.items()]
         rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in self.by_class.items()]
         return Table(["", "value"], rows)
 

@@ -126,6 +126,7 @@ def _is_at_most(value: float, limit: float) -> bool:
 class Contender:
     """An epoch that is, or could still become, one of the best as more epochs follow."""
 
+    epoch: Epoch
     place: int
     """The index among all epochs."""
     rank: tuple[float, int]
@@ -138,10 +139,6 @@ class Contender:
     def outranks(self, other: "Contender") -> bool:
         """Return whether this contender beats ``other`` for as long as ``other`` is within the limits."""
         return self.rank < other.rank and all(map(le, self.losses, other.losses))
-
-    def compared_with(self, other: "Contender") -> "Contender":
-        """Return this contender, with ``outranked_by`` increased if ``other`` outranks it."""
-        return replace(self, outranked_by=self.outranked_by + 1) if other.outranks(self) else self
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ class Contenders:
     places: int
     max_count: int | None = None
     """The maximum number of contenders; if there are more, the one that is easiest to replace is dropped."""
-    epochs: tuple[tuple[Epoch, Contender], ...] = ()
+    contenders: tuple[Contender, ...] = ()
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
     """The number of epochs added so far."""
@@ -167,31 +164,32 @@ class Contenders:
         """Return the contenders after one more epoch. It may tighten limits even if it does not compete."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
         order = self.count if rule.ties == "first" else -self.count
-        new = Contender(self.count, (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, n) for n in rule.within))
-        epochs = [pair for pair in self.epochs if rule.keeps_limits(pair[0], best)]
+        rank, losses = (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, name) for name in rule.within)
+        kept = [each for each in self.contenders if rule.keeps_limits(each.epoch, best)]
         if competes and rule.keeps_limits(epoch, best):
-            new = replace(new, outranked_by=sum(old.outranks(new) for _, old in epochs))
-            epochs = [(each, old.compared_with(new)) for each, old in epochs]
-            epochs = [pair for pair in [*epochs, (epoch, new)] if pair[1].outranked_by < self.places]
-        if self.max_count is not None and len(epochs) > self.max_count:
-            epochs.remove(self._most_replaceable(sorted(epochs, key=lambda pair: pair[1].rank)))
-        added = replace(self, epochs=tuple(epochs), best_losses=best, count=self.count + 1)
+            new = Contender(epoch, self.count, rank, losses)
+            new = replace(new, outranked_by=sum(old.outranks(new) for old in kept))
+            kept = [replace(old, outranked_by=old.outranked_by + 1) if new.outranks(old) else old for old in kept]
+            kept = [each for each in [*kept, new] if each.outranked_by < self.places]
+        if self.max_count is not None and len(kept) > self.max_count:
+            kept.remove(self._most_replaceable(sorted(kept, key=lambda each: each.rank)))
+        added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1)
         return added if added.pick == self.pick else replace(added, picked_at=added.count)
 
-    def _most_replaceable(self, ranked: list[tuple[Epoch, Contender]]) -> tuple[Epoch, Contender]:
+    def _most_replaceable(self, ranked: list[Contender]) -> Contender:
         """Return the contender whose successor has the closest value, but never one of the best ``places``."""
-        gaps = [after[1].rank[0] - each[1].rank[0] for each, after in pairwise(ranked)]
+        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)]
         later = range(self.places, len(gaps))
         return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
 
     def among(self, places: Container[int]) -> "Contenders":
         """Return only those contenders whose index is in ``places``."""
-        return replace(self, epochs=tuple(pair for pair in self.epochs if pair[1].place in places))
+        return replace(self, contenders=tuple(each for each in self.contenders if each.place in places))
 
     @property
     def pick(self) -> int | None:
         """Return the index of the best contender among all epochs; None if no epoch is within the limits."""
-        return min((each for _, each in self.epochs), key=lambda each: each.rank).place if self.epochs else None
+        return min(self.contenders, key=lambda each: each.rank).place if self.contenders else None
 
     @property
     def epochs_since_pick(self) -> int:
@@ -201,7 +199,7 @@ class Contenders:
     @property
     def places_kept(self) -> set[int]:
         """Return the indices of all contenders among all epochs."""
-        return {each.place for _, each in self.epochs}
+        return {each.place for each in self.contenders}
 
 
 def number(name: str, value: Any) -> float:

@@ -20,9 +20,6 @@ class StateError(MpcsError, ValueError):
     """A state that cannot be saved or loaded again."""
 
 
-CONTAINERS = (dict, OrderedDict, list, tuple)
-
-
 def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
     """Write a state to a file, verify that it loads, and return the hash of the file.
 
@@ -86,7 +83,7 @@ class Sink:
 
 def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
     """Yield the path, such as ``state['model']``, and the value of each leaf of nested containers."""
-    if type(state) not in CONTAINERS:
+    if type(state) not in (dict, OrderedDict, list, tuple):
         yield path, state
         return
     for key, value in state.items() if isinstance(state, dict) else enumerate(state):

@@ -1,28 +1,36 @@
-"""Run the paper's experiments by name, compare them with published records, and make the tables."""
+"""Run the paper's experiments by name, time their metrics, and make the tables of all runs."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES
-from mpcs_torch.paper.tables import (
+from mpcs_torch.paper.published_values import (
+    BENCHMARKS,
+    RECORD_FILES,
+    TIMED,
+    Agreement,
     MeanOverRuns,
     MetricCosts,
+    compare,
     correlations,
-    measure_costs,
     table_2,
     table_3,
 )
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
+from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.evaluation import inputs_of
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
+from mpcs_torch.trainer.prepare import metrics_of
 from mpcs_torch.trainer.records import Record, read_records
 
 
@@ -74,44 +82,6 @@ def finish_run(
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """The agreement of a replay with the published record."""
-
-    epochs: int
-    agreeing: int
-    """The number of epochs that are equal in all published columns at 4 decimals."""
-    from_first: int
-    """The number of equal epochs before the first difference."""
-    first_difference: str | None
-    """The first unequal epoch, with its columns."""
-
-    def __str__(self) -> str:
-        text = f"{self.agreeing} of {self.epochs} epochs agree with the published record in all columns at 4 decimals"
-        if self.first_difference is None:
-            return text
-        return f"{text}, including the first {self.from_first}; first difference: {self.first_difference}"
-
-
-def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare records at the 4 published decimals; the column ``mpcs`` of published records is mpcs_count here."""
-    differences: dict[int, str] = {}
-    for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
-        unequal = []
-        for column, value in theirs.items():
-            name = "mpcs_count" if column == "mpcs" else column
-            if name not in ours:
-                raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
-            mine, printed = (f"{number:.4f}".replace("-0.0000", "0.0000") for number in (ours[name], value))
-            if mine != printed:
-                unequal.append(f"{column} {mine} for {printed}")
-        if unequal:
-            differences[compared] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
-    both = min(len(records), len(published))
-    first = min(differences, default=both)
-    return Agreement(len(published), both - len(differences), first, differences.get(first))
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """A run of an experiment and its agreement with the published record."""
 
@@ -151,6 +121,56 @@ def reproduce_experiment(
     published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
     agreement = None if published is None else compare(run.records, published)
     return Reproduction(run, agreement, seconds)
+
+
+MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
+
+
+@torch.no_grad()
+def measure_costs(run: PreparedRun) -> MetricCosts:
+    """Time the forward pass and each metric, in rounds after a warm-up round.
+
+    The times of all forward passes are pooled. If passes and metrics were timed together, differences between metrics
+    would be hidden in the noise of the passes.
+    """
+    model, evaluator = run.state.model, run.evaluator
+    device = evaluator.split.labels.device
+    logits = evaluator.logits(model)
+    metrics = {name: _timed(run, logits, name) for name in TIMED}
+    passes: list[float] = []
+    seconds: dict[str, list[float]] = {name: [] for name in metrics}
+    start = time.perf_counter()
+    for done in range(1 + MAX_ROUNDS):
+        for name, metric in metrics.items():
+            passes.append(_seconds(lambda: evaluator.logits(model), device))
+            seconds[name].append(_seconds(metric, device))
+        if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
+            break
+    alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
+    return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
+
+
+def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
+    """Return a function that computes a metric from the logits, including the softmax."""
+    target = run.evaluator.split.labels
+    metrics = metrics_of(run.config, run.data, logits.device, only=[name])
+
+    def compute() -> float:
+        metrics.reset()
+        metrics.update(inputs_of(logits, metrics.takes), target)
+        return metrics.values()[name]
+
+    return compute
+
+
+def _seconds(task: Callable[[], object], device: torch.device) -> float:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+    start = time.perf_counter()
+    task()
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+    return time.perf_counter() - start
 
 
 def evaluation_tables(

@@ -11,10 +11,16 @@ from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
-from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
-from mpcs_torch.paper.tables import mean_interval
+from mpcs_torch.paper.published_values import (
+    BENCHMARKS,
+    CASE_STUDY_ERRORS,
+    CASE_STUDY_PICKS,
+    FIGURE_5,
+    FIGURE_6,
+    mean_interval,
+)
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.records import Record
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpcs_torch.paper.experiments import Reproduction, evaluation_tables, measured_costs
-from mpcs_torch.paper.published import TABLE_2
-from mpcs_torch.paper.tables import MeanOverRuns, more_expensive_than_printed
+from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns, more_expensive_than_printed
 from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.render import draw, render
 

@@ -28,8 +28,8 @@ from mpcs_torch.report.figures import ClassifierSections, kind_of
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, write_page
 from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config.load_with_suggestions import dump_config
 from mpcs_torch.trainer.config.metrics import TEST
-from mpcs_torch.trainer.config.run import dump_config
 from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"

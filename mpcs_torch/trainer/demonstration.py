@@ -24,7 +24,7 @@ from mpcs_torch.learning import DecisionRule, Limit, recommended
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.run import load_packaged_config
+from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.recommended import runs_of
 from mpcs_torch.trainer.result import evaluator_of

@@ -11,7 +11,8 @@ from mpcs_torch.io.locks import locked
 from mpcs_torch.learning import CheckpointSelector, manifest
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.processes.world import ALONE, World
-from mpcs_torch.trainer.config.run import RunConfig, changed_keys, dump_config
+from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run, resolved_config

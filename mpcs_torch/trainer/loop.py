@@ -15,8 +15,7 @@ from mpcs_torch.learning import ConcernLossScale, MarginRamp
 from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import error_of_parts
-from mpcs_torch.trainer.config.run import RunConfig
-from mpcs_torch.trainer.config.sections import Precision
+from mpcs_torch.trainer.config.sections import Precision, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.named_parts import Loss, Step

@@ -167,8 +167,7 @@ def mpcs_lr(
     """Scale the learning rate by `MPCSLR` with ``score``, a metric of the epoch that is better when lower."""
     settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
     settings |= {"reference": reference, "lowest": lowest, "highest": highest}
-    scheduler = MPCSLR(optimizer, **settings)
-    return EpochStep(scheduler, score)
+    return EpochStep(MPCSLR(optimizer, **settings), score)
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}

@@ -9,7 +9,8 @@ from torch import Tensor
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import LOSSES
-from mpcs_torch.trainer.config.run import RunConfig, dump_config
+from mpcs_torch.trainer.config.load_with_suggestions import dump_config
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
 from mpcs_torch.trainer.result import open_trained

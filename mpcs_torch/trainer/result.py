@@ -17,7 +17,8 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.tables import Table, in_table
-from mpcs_torch.trainer.config.run import RunConfig, load_config
+from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import PreparedRun

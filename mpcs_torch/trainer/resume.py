@@ -15,7 +15,8 @@ from torch import nn
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.learning import CheckpointSelector
-from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, dump_config
+from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
+from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
 
 FOLDER = "checkpoints"

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
 from mpcs_torch.functional import expected_concern
-from mpcs_torch.paper.tables import mean_interval
+from mpcs_torch.paper.published_values import mean_interval
 from mpcs_torch.tables import Table
 from tests.benchmarks.tabular_models import MODELS, UNDER_FITTED, Train
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.io.packaged import packaged_names
-from mpcs_torch.paper.published import EXPERIMENTS
+from mpcs_torch.paper.published_values import EXPERIMENTS
 from tests.cli.test_cli import IRIS, one_line, run
 
 

@@ -140,7 +140,7 @@ def test_many_classes_are_read_without_a_matrix(tmp_path: Path) -> None:
 
 
 def test_of_many_ranges_those_that_matter_are_told() -> None:
-    low, high = (ConcernSpec(1000, weights=(torch.ones(1000, 1000) * end).tolist()) for end in (1, 2))
-    matters = torch.zeros(1000, 1000, dtype=torch.bool)
+    low, high = (ConcernSpec(300, weights=(torch.ones(300, 300) * end).tolist()) for end in (1, 2))
+    matters = torch.zeros(300, 300, dtype=torch.bool)
     matters[3, 7] = True
     assert [cost.name for cost in ConcernRange([low], [high]).uncertain(matters)] == ["taking 3 for 7"]

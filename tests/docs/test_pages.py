@@ -15,7 +15,6 @@ import yaml
 import mpcs_torch
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.trainer.config import metrics as metrics_config
-from mpcs_torch.trainer.config import run as config
 from mpcs_torch.trainer.config import sections
 from mpcs_torch.trainer.config.parts import PartConfig, Section
 from tests.docs.pages import PAGES, ROOT, blocks, name_of
@@ -74,7 +73,7 @@ def test_every_integration_is_in_the_reference() -> None:
     assert set(re.findall(r"::: mpcs_torch\.integrations\.(\w+)", REFERENCE["integrations.md"])) == modules
 
 
-@pytest.mark.parametrize("module", [config, metrics_config, sections], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [metrics_config, sections], ids=lambda one: one.__name__)
 def test_every_section_of_a_config_is_in_the_reference(module: ModuleType) -> None:
     classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Section)]
     names = [f"{part.__module__}.{part.__name__}" for part in classes if part.__module__ == module.__name__]

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import generalized_mean_loss
 from mpcs_torch.learning import GeneralizedMeanLoss
-from mpcs_torch.trainer.config.run import load_packaged_config
+from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from tests.oracles import naive
 
 POWERS = (-2.0, -2 / 3, -1e-3, 0.0, 1e-12, 0.5, 1.0)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.published import TABLE_3
-from mpcs_torch.paper.tables import (
+from mpcs_torch.paper.experiments import measure_costs
+from mpcs_torch.paper.published_values import (
+    TABLE_3,
     TIMED,
     MetricCosts,
-    measure_costs,
     more_expensive_than_printed,
     table_3,
 )

@@ -1,7 +1,7 @@
 """The numbers we print as the paper's are the paper's."""
 
 from mpcs_torch.paper.experiments import experiment_config
-from mpcs_torch.paper.published import (
+from mpcs_torch.paper.published_values import (
     BENCHMARKS,
     CASE_STUDY_ERRORS,
     CASE_STUDY_PICKS,

@@ -10,7 +10,7 @@ from typing import Any
 
 from mpcs_torch.metrics.register import ENTRIES
 from mpcs_torch.processes.world import World
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.records import read_records
 from tests.processes.forked import forked_world, succeeded

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
 from mpcs_torch.trainer.config.parts import PartError
-from mpcs_torch.trainer.config.run import ConfigError, RunConfig, dump_config, load_config
-from mpcs_torch.trainer.config.sections import DataConfig, ModelConfig
+from mpcs_torch.trainer.config.sections import ConfigError, DataConfig, ModelConfig, RunConfig
 from mpcs_torch.trainer.prepare import prepare_run
 from tests.trainer.toy import toy_config, toy_data
 

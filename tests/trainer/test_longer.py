@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, dump_config
+from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
+from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.resume import FILE
 from tests.trainer.kill_training import contents

@@ -9,7 +9,7 @@ from sklearn import metrics as sklearn_metrics
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch.trainer.config.run import ConfigError
+from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.prepare import prepare_run
 from tests.oracles import algorithm_1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.trainer.config.run import ConfigError, RunConfig
+from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.resume import FILE, StoppedError

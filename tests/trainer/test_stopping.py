@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder, sweep
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.prepare import prepare_run

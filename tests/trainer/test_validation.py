@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.trainer.config.run import ConfigError, load_config
-from mpcs_torch.trainer.config.sections import DataConfig
+from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
 from mpcs_torch.trainer.data import DataError, DataSplits, Split
 from mpcs_torch.trainer.data.splits import hold_out_validation
 from mpcs_torch.trainer.folder import run_in_folder

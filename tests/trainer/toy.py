@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 
 

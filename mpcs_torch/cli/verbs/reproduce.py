@@ -7,7 +7,7 @@ import typer
 
 from mpcs_torch.cli.console import print_result
 from mpcs_torch.cli.options import DataRoot, Out, shared
-from mpcs_torch.paper.published import EXPERIMENTS, QUICK, RECORD_FILES
+from mpcs_torch.paper.published_values import EXPERIMENTS, QUICK, RECORD_FILES
 
 NAMES = (*EXPERIMENTS, "figure6")
 

@@ -20,7 +20,7 @@ from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
-    from mpcs_torch.trainer.config.run import RunConfig
+    from mpcs_torch.trainer.config.sections import RunConfig
     from mpcs_torch.trainer.data import DataSplits
     from mpcs_torch.trainer.loop import Hook
 
@@ -75,7 +75,7 @@ def train(
         )
     path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
     from mpcs_torch.processes.world import joined
-    from mpcs_torch.trainer.config.run import load_config
+    from mpcs_torch.trainer.config.load_with_suggestions import load_config
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:

@@ -57,11 +57,11 @@ class LimitedRate(NamedTuple):
     name: str
     """A description of the limit, for error messages."""
     at_most: float
-    r""":math:`\alpha`, above 0 and below the highest loss."""
+    r""":math:`\alpha`, above 0 and below 1."""
     confidence: float | None
     r""":math:`1 - \delta`: the probability that the limit holds; None for a limit in expectation."""
     loss: Tensor
-    """(N, K): the loss of each answer, in ascending order of expected cost; 0 or 1 if there is a confidence."""
+    """(N, K): the loss of each answer, at most 1, by ascending expected cost; 0 or 1 if there is a confidence."""
     counted: Tensor
     """(N, K), bool: the samples in the denominator, or the answers in it if ``is_of_decided``. The losses of others do
     not count."""
@@ -69,7 +69,6 @@ class LimitedRate(NamedTuple):
     """Whether the denominator leaves out referred samples."""
     clusters: Tensor | None = None
     """(N,), int64 codes of independent clusters; None for independent samples."""
-    highest_loss: float = 1.0
     unit: str = "samples"
     """The independent unit, for error messages."""
     scale: float = 1.0
@@ -96,7 +95,7 @@ class LimitedRate(NamedTuple):
             else:  # (steps,)
                 unused = self._over_clusters(decided_at, steps, lambda errors, of: self.at_most * of - errors)
             # A sum of losses that meets the limit exactly must pass, whatever the rounding.
-            return unused >= (self.highest_loss * (1 - 1e-9) - self.at_most) * self.largest
+            return unused >= (1 - 1e-9 - self.at_most) * self.largest
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
     def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
@@ -168,7 +167,7 @@ class LimitedRate(NamedTuple):
         if self.attained(self.at_most, sizes) >= ENOUGH:
             return
         needed = ceil(len(of_all) / self.attained(self.at_most, of_all) - 1e-9)
-        low, high = 0.0, self.highest_loss
+        low, high = 0.0, 1.0
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (low, middle) if self.attained(middle, sizes) >= ENOUGH else (middle, high)
@@ -180,7 +179,7 @@ class LimitedRate(NamedTuple):
     def attained(self, at_most: float, sizes: Tensor) -> float:
         """Return the evidence of error-free clusters of ``sizes`` (K,), as a share of that required for ``at_most``."""
         if self.confidence is None:
-            return at_most * sizes.sum().item() / max(1e-300, (self.highest_loss - at_most) * self.largest)
+            return at_most * sizes.sum().item() / max(1e-300, (1 - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
         return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(1 - self.confidence)
 

@@ -5,10 +5,14 @@ allowed from different steps on; it gets the cheapest allowed answer. Either the
 set, or it follows a single estimated risk. All limits are tested at each step, until a test fails (fixed sequence
 testing). The path can end at a step that violates a limit only if the first such step passes its test, which has a
 probability of at most :math:`\delta`. So several limits, or limits of several groups, need no multiplicity correction.
+
+References:
+    Angelopoulos, Bates, Candes, Jordan, Lei: Learn then Test, Annals of Applied Statistics 19(2), 2025, fixed sequence
+    testing. Angelopoulos, Bates, Fisch, Lei, Schuster: Conformal Risk Control, ICLR 2024, Theorem 1, for limits in
+    expectation.
 """
 
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.functional.concern.limited_rate import LimitedRate
-from mpcs_torch.functional.inputs.confidence import check_confidence
 
 Array = NDArray[np.float64]
 
@@ -112,91 +115,3 @@ class RiskPath:
     def thresholds_at(self, place: float) -> Tensor:
         """Return the threshold of each limit at a place of the scale: (J,), float64."""
         return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)
-
-
-class RiskThreshold(NamedTuple):
-    """A threshold, with its coverage and loss on the calibration set."""
-
-    threshold: Tensor
-    """Scalar, midway between two risks; inf if all samples are decided, and -inf if none is. A sample is decided if its
-    estimated risk is below the threshold, and referred otherwise."""
-    coverage: Tensor
-    """Scalar: the share of samples that are decided."""
-    loss: Tensor
-    """Scalar: the sum of the losses of decided samples, divided by the number of all samples."""
-
-
-def risk_threshold(
-    risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None = None, highest_loss: float = 1.0
-) -> RiskThreshold:
-    r"""Choose the highest threshold on the estimated risk whose expected loss is at most a limit.
-
-    A sample with a risk below the threshold t is decided; a referred sample has no loss. The loss of t, a mean over all
-    samples, rises with t. Without ``confidence``, t is chosen by conformal risk control, and the expected loss of a new
-    sample, over calibration sets and new samples, is at most :math:`\alpha`:
-
-    .. math:: t = \sup\{t : \sum_i L_i [r_i < t] + B \le \alpha (n + 1)\}
-
-    With ``confidence`` :math:`1 - \delta`, losses are 0 or 1, and t is the last of an ascending sequence of thresholds
-    at which the exact binomial test still rejects an expected loss above :math:`\alpha` (Learn then Test). With a
-    probability of at least :math:`1 - \delta` over calibration sets, the expected loss is at most :math:`\alpha`:
-
-    .. math:: t = \sup\{t : P[\mathrm{Bin}(n, \alpha) \le \sum_i L_i [r_i < t]] \le \delta\}
-
-    Both guarantees hold for any model, if calibration and new samples are exchangeable, and neither the model nor the
-    risk estimate was fitted on them.
-
-    Args:
-        risk: ``(N,)`` floating point estimates of the loss of each decision, without NaN; only their order matters.
-        loss: ``(N,)`` losses of the decisions, from 0 to ``highest_loss``; with ``confidence`` bools or 0 and 1.
-        max_loss: :math:`\alpha`, above 0 and below ``highest_loss``.
-        confidence: :math:`1 - \delta`, above 0 and below 1. Default: the limit holds in expectation.
-        highest_loss: B, the highest possible loss, above 0.
-
-    Raises:
-        ValueError: If an argument breaks its rule above.
-        UnattainableLimitError: If there are too few samples to guarantee the limit at any threshold; the message gives
-            the lowest limit that they can guarantee, and the number of samples needed.
-
-    References:
-        Angelopoulos, Bates, Fisch, Lei, Schuster: Conformal Risk Control, ICLR 2024, Theorem 1. Angelopoulos, Bates,
-        Candes, Jordan, Lei: Learn then Test, Annals of Applied Statistics 19(2), 2025, fixed sequence testing; all
-        thresholds are tested instead of a grid, because the loss rises with t.
-
-    Example:
-        >>> risk = torch.arange(1000) / 1000
-        >>> loss = torch.arange(1000) >= 900  # the riskiest tenth is wrong
-        >>> risk_threshold(risk, loss, max_loss=0.01, confidence=0.95).threshold
-        tensor(0.9035)
-    """
-    _check(risk, loss, max_loss=max_loss, confidence=confidence, highest_loss=highest_loss)
-    guarantee = "in expectation" if confidence is None else f"with confidence {confidence:g}"
-    losses, risks = loss.double().cpu(), risk.cpu()
-    counted = torch.ones(len(risk), 1, dtype=torch.bool)
-    rate = LimitedRate(
-        f"max_loss {max_loss:g} {guarantee}", max_loss, confidence, losses[:, None], counted, highest_loss=highest_loss
-    )
-    rate.check_attainable()
-    ends = ends_of_steps(risks, rounding=64 * torch.finfo(risk.dtype).eps)
-    last = last_step([rate], torch.bucketize(risks.double(), ends, right=True)[:, None], len(ends))
-    threshold = (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)
-    decided = risks < threshold
-    return RiskThreshold(threshold, decided.double().mean(), (losses * decided).mean())
-
-
-def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None, highest_loss: float) -> None:
-    if not risk.is_floating_point() or risk.ndim != 1 or risk.isnan().any():
-        raise ValueError(f"risk must be floating point of shape (N,) without NaN, but got {risk.dtype} {risk.shape}.")
-    if loss.shape != risk.shape:
-        raise ValueError(f"loss must have the shape of risk {tuple(risk.shape)}, but got {tuple(loss.shape)}.")
-    if not 0 < highest_loss < float("inf"):
-        raise ValueError(f"highest_loss must be finite and above 0, but got {highest_loss}.")
-    if not 0 < max_loss < highest_loss:
-        raise ValueError(f"max_loss must be above 0 and below the highest loss {highest_loss:g}, but got {max_loss}.")
-    if confidence is not None:
-        check_confidence(confidence)
-    values = loss.double()
-    is_valid = (values == 0) | (values == 1) if confidence is not None else (values >= 0) & (values <= highest_loss)
-    if not is_valid.all():
-        rule = "0 or 1 with a confidence" if confidence is not None else f"from 0 to {highest_loss:g}"
-        raise ValueError(f"loss must be {rule}, but got {values[~is_valid][0].item():g}.")

@@ -1,8 +1,7 @@
-"""The sections of a run config, and checks of the metrics that they follow."""
+"""The keys of a run config, section by section, and checks of the metrics that they follow."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -17,7 +16,7 @@ from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning import Limit, SelectionRule
 from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
-from mpcs_torch.trainer.config.metrics import TEST
+from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.splits import check_splits, hold_out_validation
@@ -153,21 +152,16 @@ class DeviceConfig(Section):
     """Whether PyTorch may use oneDNN kernels on the CPU; the published runs of the LSTM did not."""
 
 
-@dataclass(frozen=True)
-class Follower:
-    """A key of a config that names a column of the records."""
-
-    place: str
-    column: str
-    needs: Literal["value", "direction", "lower_is_better"]
+Need = Literal["value", "direction", "lower_is_better"]
+Follower = tuple[str, str, Need]
+"""A key of a config that names a column of the records, this column, and the property that the column needs."""
 
 
 def follower_problems(
     followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
 ) -> Iterator[str]:
     """Yield a message for each follower whose column is not measured, is measured on test data, or is unsuitable."""
-    for follower in followers:
-        place, column = follower.place, follower.column
+    for place, column, needs in followers:
         if column.startswith(TEST):
             better = shown(column.removeprefix(TEST))
             yield (
@@ -178,9 +172,9 @@ def follower_problems(
         elif column not in measured:
             names = ", ".join(islice(measured, 30))
             yield f"{place}: must be one of the run's metrics, {names}, but is {quoted(column)}"
-        elif follower.needs != "value" and column not in directions:
+        elif needs != "value" and column not in directions:
             yield f"{place}: must be a metric with a direction (higher_is_better), but {quoted(column)} has none"
-        elif follower.needs == "lower_is_better" and directions[column] == "max":
+        elif needs == "lower_is_better" and directions[column] == "max":
             yield f"{place}: must be a metric that is better when lower, but {quoted(column)} is better when higher"
 
 
@@ -204,12 +198,6 @@ class SchedulerConfig(PartConfig):
         """Whether rates depend on the number of epochs: they do not if the name of this argument begins with ``_``."""
         parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
-
-    def followers(self) -> Iterator[Follower]:
-        """Yield the column that the scheduler follows, if any."""
-        score = (self.model_extra or {}).get("score")
-        if isinstance(score, str):
-            yield Follower("scheduler.score", score, "lower_is_better" if self.name == "mpcs_lr" else "direction")
 
 
 class OptimizerConfig(PartConfig):
@@ -239,11 +227,6 @@ class TrainingConfig(Section):
     averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """The decay per step of an exponential moving average of the weights, 0.998 for example. The average is then
     measured and saved. Default: no average."""
-
-    def followers(self) -> Iterator[Follower]:
-        """Yield the column that scales the loss, if any."""
-        if self.loss_scale is not None:
-            yield Follower("training.loss_scale", self.loss_scale, "lower_is_better")
 
 
 class RecommendedConfig(Section):
@@ -281,12 +264,90 @@ class SelectorConfig(Section):
 
     def followers(self) -> Iterator[Follower]:
         """Yield the columns that the rule reads."""
-        yield Follower("selector.by", self.by, "direction")
-        yield from (Follower("selector.within", column, "direction") for column in self.within)
-        yield from (Follower("selector.at_most", column, "value") for column in self.at_most)
-        yield from (Follower("selector.at_least", column, "value") for column in self.at_least)
+        yield "selector.by", self.by, "direction"
+        yield from (("selector.within", column, "direction") for column in self.within)
+        for name, bounds in (("at_most", self.at_most), ("at_least", self.at_least)):
+            yield from ((f"selector.{name}", column, "value") for column in bounds)
 
     def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
         """Make the selection rule; ``directions`` are those of the metrics."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
+
+
+class RunConfig(Section):
+    """The config of one training run."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
+    """The name of the run's folder."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    data: DataConfig
+    model: ModelConfig
+    training: TrainingConfig = TrainingConfig()
+    loss: LossConfig = LossConfig(name="cross_entropy")
+    scheduler: SchedulerConfig | None = None
+    """The learning-rate scheduler, stepped at every epoch. Default: the learning rate is constant."""
+    selector: SelectorConfig | None = None
+    """The checkpoints to keep. Default: none."""
+    recommended: RecommendedConfig | None = None
+    """Train with each loss of the recipe instead of ``loss``, and choose a model. Default: one run with ``loss``."""
+    metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
+    """The metrics of every epoch, each a column of the records. Default: the published columns."""
+    epochs: EpochsConfig = EpochsConfig()
+    score: ScoreConfig = ScoreConfig()
+    device: DeviceConfig = DeviceConfig()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the records that follow the column ``epoch``."""
+        return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """The direction of each metric that has one."""
+        entries = [metric.entry() for metric in self.metrics]
+        return {entry.name: entry.direction for entry in entries if entry.direction is not None}
+
+    @property
+    def custom_parts(self) -> dict[str, str]:
+        """The import path of each custom part, by its key in the config."""
+        parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
+        paths = {part.key: part.path for part in parts if part is not None}
+        paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
+        return {key: path for key, path in paths.items() if path is not None}
+
+    @property
+    def follows_count(self) -> str | None:
+        """The key of a schedule that depends on the number of epochs, if any."""
+        if self.recommended is not None:
+            return "recommended"
+        if self.training.margin_ramp is not None:
+            return "training.margin_ramp"
+        return "scheduler" if self.scheduler is not None and self.scheduler.follows_count else None
+
+    @field_validator("metrics", mode="after")
+    @classmethod
+    def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
+        names = [metric.name for metric in metrics]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"must have at least one metric, with different names, but got {quoted(names)}")
+        return metrics
+
+    @model_validator(mode="after")
+    def _columns_exist(self) -> Self:
+        measured = [metric.name for metric in self.metrics]
+        followers = [] if self.selector is None else list(self.selector.followers())
+        if self.training.loss_scale is not None:
+            followers.append(("training.loss_scale", self.training.loss_scale, "lower_is_better"))
+        if self.scheduler is not None and isinstance(score := (self.scheduler.model_extra or {}).get("score"), str):
+            needs: Need = "lower_is_better" if self.scheduler.name == "mpcs_lr" else "direction"
+            followers.append(("scheduler.score", score, needs))
+        problems = list(follower_problems(followers, measured, self.directions))
+        if unknown := [name for name in self.epochs.test if name not in measured]:
+            names = ", ".join(measured[:30])
+            problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
+        if self.recommended is not None and self.epochs.samples != "validation":
+            problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

@@ -4,7 +4,6 @@ import re
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, comb
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor
 
-from mpcs_torch.functional import UnattainableLimitError, risk_threshold
+from mpcs_torch.functional import UnattainableLimitError
+from tests.functional.concern.risk_threshold import risk_threshold
 
 SCORES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 0.9, np.inf]), st.booleans()), min_size=1, max_size=60
@@ -188,32 +188,3 @@ def test_the_limit_that_a_message_offers_can_be_guaranteed(samples: int, confide
     guarantee(0.001, int(offered[2]))
     with pytest.raises(UnattainableLimitError):
         guarantee(0.001, int(offered[2]) - 1)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"risk": torch.zeros(3, 1)}, r"risk must be floating point of shape \(N,\) without NaN, but got"),
-        ({"risk": torch.tensor([0.1, torch.nan, 0.2])}, r"risk must be .* without NaN"),
-        ({"loss": torch.zeros(2)}, r"loss must have the shape of risk \(3,\), but got \(2,\)"),
-        (
-            {"loss": torch.tensor([0.0, 0.5, 1.0])},
-            r"loss must be 0 or 1 with a confidence, but",
-        ),
-        ({"loss": torch.tensor([0.0, 2.0, 1.0]), "confidence": None}, r"loss must be from 0 to 1, but got 2"),
-        ({"max_loss": 0.0}, r"max_loss must be above 0 and below the highest loss 1, but got 0.0"),
-        ({"max_loss": 1.5}, r"max_loss must be above 0 and below the highest loss 1, but got 1.5"),
-        ({"confidence": 1.0}, r"confidence must be above 0 and below 1, but got 1.0"),
-        ({"highest_loss": 0.0}, r"highest_loss must be finite and above 0, but got 0.0"),
-    ],
-)
-def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {
-        "risk": torch.rand(3),
-        "loss": torch.tensor([0, 1, 0]),
-        "max_loss": 0.5,
-        "confidence": 0.5,
-        **changed,
-    }
-    with pytest.raises(ValueError, match=message):
-        risk_threshold(**arguments)

@@ -1,23 +1,78 @@
-"""Tables II and III of the paper: the correlation of MPCS with other metrics, and the time of each metric."""
+"""The published values of the paper, and their comparison with reproduced ones: records, Tables II and III.
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+Torch is imported only where values are computed, so that commands list the experiments fast.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
-from statistics import median
 
-import numpy as np
-import torch
-from scipy.stats import bootstrap
-from torch import Tensor
-from torchmetrics.functional import spearman_corrcoef
-
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.paper.published import BENCHMARKS, TABLE_2, TABLE_3
+from mpcs_torch.io.packaged import packaged_folder
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.evaluation import inputs_of
-from mpcs_torch.trainer.loop import PreparedRun
-from mpcs_torch.trainer.prepare import metrics_of
-from mpcs_torch.trainer.records import Record
+
+Record = Mapping[str, float]
+"""The values of an epoch by column."""
+EXPERIMENTS = ("exp01", "exp01-breast-cancer", *(f"exp{number:02}" for number in range(2, 11)), "case-study")
+QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
+"""The experiments that take seconds: all except those on MNIST."""
+BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
+"""The metrics that the paper compares with MPCS, in the order of its tables."""
+TIMED = (*BENCHMARKS, "mpcs")
+"""The metrics of Table III."""
+RECORD_FILES = {**{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")}, "case-study": "compare1.csv"}
+"""The published records of experiments that can be replayed (IRIS and DIGITS were split without a seed)."""
+
+CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
+CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
+"""The number of errors and of dangerous errors of each picked epoch."""
+
+_NUMBERS = json.loads((packaged_folder("paper") / "published.json").read_text(encoding="utf-8"))
+TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]
+"""Spearman correlation of MPCS with each benchmark over the epochs of an experiment."""
+TABLE_3: dict[str, list[float]] = _NUMBERS["table_3"]
+"""Milliseconds of one evaluation, forward pass included: the benchmarks, then MPCS."""
+FIGURE_5: dict[int, list[list[int]]] = {int(epoch): matrix for epoch, matrix in _NUMBERS["figure_5"].items()}
+"""The confusion matrix of each epoch, as printed: rows are predictions, columns labels."""
+FIGURE_6: dict[str, float] = _NUMBERS["figure_6"]
+"""The sum of each metric over the epochs: that of the run that learns with MPCS, divided by that of the plain run."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The agreement of a replay with the published record."""
+
+    epochs: int
+    agreeing: int
+    """The number of epochs that are equal in all published columns at 4 decimals."""
+    from_first: int
+    """The number of equal epochs before the first difference."""
+    first_difference: str | None
+    """The first unequal epoch, with its columns."""
+
+    def __str__(self) -> str:
+        text = f"{self.agreeing} of {self.epochs} epochs agree with the published record in all columns at 4 decimals"
+        if self.first_difference is None:
+            return text
+        return f"{text}, including the first {self.from_first}; first difference: {self.first_difference}"
+
+
+def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
+    """Compare records at the 4 published decimals; the column ``mpcs`` of published records is mpcs_count here."""
+    differences: dict[int, str] = {}
+    for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
+        unequal = []
+        for column, value in theirs.items():
+            name = "mpcs_count" if column == "mpcs" else column
+            if name not in ours:
+                raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
+            mine, printed = (f"{number:.4f}".replace("-0.0000", "0.0000") for number in (ours[name], value))
+            if mine != printed:
+                unequal.append(f"{column} {mine} for {printed}")
+        if unequal:
+            differences[compared] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
+    both = min(len(records), len(published))
+    first = min(differences, default=both)
+    return Agreement(len(published), both - len(differences), first, differences.get(first))
 
 
 @dataclass(frozen=True)
@@ -36,6 +91,11 @@ class MeanOverRuns:
 
 def mean_interval(values: Sequence[float]) -> MeanOverRuns:
     """Compute the mean and its 95 % interval by scipy's BCa bootstrap, with 9999 resamples and a fixed seed."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
     if sample.min() < sample.max():  # otherwise there is nothing to resample
@@ -46,6 +106,9 @@ def mean_interval(values: Sequence[float]) -> MeanOverRuns:
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
     """Compute Spearman's rank correlation of two columns over the epochs of a run, with mean ranks for ties."""
+    import torch
+    from torchmetrics.functional import spearman_corrcoef
+
     values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
     return float(spearman_corrcoef(values[:, 0], values[:, 1]))
 
@@ -87,16 +150,14 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[M
 
 def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
     """Return a table of the correlations over seeds: mean, 95 % interval, lowest and highest run."""
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+
     rows = [
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
         for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)
     ]
     numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest run", "highest"]
     return Table(["Spearman of mpcs_count with", *numbers], rows)
-
-
-TIMED = (*BENCHMARKS, "mpcs")
-MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 
 
 @dataclass(frozen=True)
@@ -111,53 +172,6 @@ class MetricCosts:
     def relative(self, metric: str) -> float:
         """Return the time of a metric with the forward pass, divided by that of accuracy."""
         return (self.forward + self.alone[metric]) / (self.forward + self.alone["accuracy"])
-
-
-@torch.no_grad()
-def measure_costs(run: PreparedRun) -> MetricCosts:
-    """Time the forward pass and each metric, in rounds after a warm-up round.
-
-    The times of all forward passes are pooled. If passes and metrics were timed together, differences between metrics
-    would be hidden in the noise of the passes.
-    """
-    model, evaluator = run.state.model, run.evaluator
-    device = evaluator.split.labels.device
-    logits = evaluator.logits(model)
-    metrics = {name: _timed(run, logits, name) for name in TIMED}
-    passes: list[float] = []
-    seconds: dict[str, list[float]] = {name: [] for name in metrics}
-    start = time.perf_counter()
-    for done in range(1 + MAX_ROUNDS):
-        for name, metric in metrics.items():
-            passes.append(_seconds(lambda: evaluator.logits(model), device))
-            seconds[name].append(_seconds(metric, device))
-        if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
-            break
-    alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
-    return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
-
-
-def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    """Return a function that computes a metric from the logits, including the softmax."""
-    target = run.evaluator.split.labels
-    metrics = metrics_of(run.config, run.data, logits.device, only=[name])
-
-    def compute() -> float:
-        metrics.reset()
-        metrics.update(inputs_of(logits, metrics.takes), target)
-        return metrics.values()[name]
-
-    return compute
-
-
-def _seconds(task: Callable[[], object], device: torch.device) -> float:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    start = time.perf_counter()
-    task()
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    return time.perf_counter() - start
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:

@@ -1,4 +1,4 @@
-"""Load and validate run configs, and report all errors of a config together."""
+"""Load run configs, and report all errors together, with places and the right spelling of unknown keys."""
 
 import inspect
 import re
@@ -6,108 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
+from typing import Any, get_args
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError
 
 from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
-from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
-from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import PartConfig, Section
-from mpcs_torch.trainer.config.sections import (
-    ConfigError,
-    DataConfig,
-    DeviceConfig,
-    EpochsConfig,
-    LossConfig,
-    ModelConfig,
-    RecommendedConfig,
-    SchedulerConfig,
-    ScoreConfig,
-    SelectorConfig,
-    TrainingConfig,
-    follower_problems,
-)
-
-__all__ = ["ConfigError", "RunConfig", "changed_keys", "dump_config", "flat", "load_config", "load_packaged_config"]
-
-
-class RunConfig(Section):
-    """The config of one training run."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
-    """The name of the run's folder."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    data: DataConfig
-    model: ModelConfig
-    training: TrainingConfig = TrainingConfig()
-    loss: LossConfig = LossConfig(name="cross_entropy")
-    scheduler: SchedulerConfig | None = None
-    """The learning-rate scheduler, stepped at every epoch. Default: the learning rate is constant."""
-    selector: SelectorConfig | None = None
-    """The checkpoints to keep. Default: none."""
-    recommended: RecommendedConfig | None = None
-    """Train with each loss of the recipe instead of ``loss``, and choose a model. Default: one run with ``loss``."""
-    metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
-    """The metrics of every epoch, each a column of the records. Default: the published columns."""
-    epochs: EpochsConfig = EpochsConfig()
-    score: ScoreConfig = ScoreConfig()
-    device: DeviceConfig = DeviceConfig()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the records that follow the column ``epoch``."""
-        return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
-
-    @property
-    def directions(self) -> dict[str, Direction]:
-        """The direction of each metric that has one."""
-        entries = [metric.entry() for metric in self.metrics]
-        return {entry.name: entry.direction for entry in entries if entry.direction is not None}
-
-    @property
-    def custom_parts(self) -> dict[str, str]:
-        """The import path of each custom part, by its key in the config."""
-        parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
-        paths = {part.key: part.path for part in parts if part is not None}
-        paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
-        return {key: path for key, path in paths.items() if path is not None}
-
-    @property
-    def follows_count(self) -> str | None:
-        """The key of a schedule that depends on the number of epochs, if any."""
-        if self.recommended is not None:
-            return "recommended"
-        if self.training.margin_ramp is not None:
-            return "training.margin_ramp"
-        return "scheduler" if self.scheduler is not None and self.scheduler.follows_count else None
-
-    @field_validator("metrics", mode="after")
-    @classmethod
-    def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
-        names = [metric.name for metric in metrics]
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"must have at least one metric, with different names, but got {quoted(names)}")
-        return metrics
-
-    @model_validator(mode="after")
-    def _columns_exist(self) -> Self:
-        measured = [metric.name for metric in self.metrics]
-        sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
-        followers = [follower for section in sections for follower in section.followers()]
-        problems = list(follower_problems(followers, measured, self.directions))
-        if unknown := [name for name in self.epochs.test if name not in measured]:
-            names = ", ".join(measured[:30])
-            problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
-        if self.recommended is not None and self.epochs.samples != "validation":
-            problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:

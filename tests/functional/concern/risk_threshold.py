@@ -1,0 +1,34 @@
+"""A threshold on one estimated risk, by the parts from which decision rules make theirs, for tests against oracles."""
+
+from math import inf
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.concern.limited_rate import LimitedRate
+from mpcs_torch.functional.concern.risk_control import ends_of_steps, last_step
+
+
+class RiskThreshold(NamedTuple):
+    """A threshold, the share of samples with a risk below it, and their sum of losses per sample."""
+
+    threshold: Tensor
+    coverage: Tensor
+    loss: Tensor
+
+
+def risk_threshold(
+    risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None = None, highest_loss: float = 1.0
+) -> RiskThreshold:
+    """Choose the highest threshold on ``risk`` (N,) whose expected ``loss`` (N,) is at most ``max_loss``."""
+    guarantee = "in expectation" if confidence is None else f"with confidence {confidence:g}"
+    losses, counted = loss.double() / highest_loss, torch.ones(len(risk), 1, dtype=torch.bool)
+    name, limit = f"max_loss {max_loss:g} {guarantee}", max_loss / highest_loss
+    rate = LimitedRate(name, limit, confidence, losses[:, None], counted, scale=highest_loss)
+    rate.check_attainable()
+    ends = ends_of_steps(risk, rounding=64 * torch.finfo(risk.dtype).eps)
+    last = last_step([rate], torch.bucketize(risk.double(), ends, right=True)[:, None], len(ends))
+    threshold = (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)
+    decided = risk < threshold
+    return RiskThreshold(threshold, decided.double().mean(), (loss.double() * decided).mean())
