@@ -1,17 +1,16 @@
 """Evaluate files with the predictions of one or several classifiers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.crossed import crossed
 from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
@@ -95,14 +94,12 @@ def score_models(
     development: Predictions | None = None,
     intervals: bool = True,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
-    check: "Callable[[Result[ClassifierScores]], object] | None" = None,
 ) -> "Result[ClassifierScores]":
     """Evaluate files with the same rows; the files are read one after the other.
 
     The files were ``opened`` by `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries``, which are the
     metrics, are arguments of `Evaluation`. If ``development``, a file of soft labels, is given, hard F is also measured
     at the thresholds that are best on it. The rows of a model are added to its ``risks``, for figures of certainty.
-    ``check`` is called early with the result of a single row, so that its ValueError can refuse unknown names.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
@@ -114,13 +111,12 @@ def score_models(
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
-    alike = [] if is_alone else [name for name in first.texts if name not in reading.columns]
-    matched = MatchedRows(first, identifier=None if is_alone else reading.id_column, alike=alike, concern=concern)
+    matched = MatchedRows(first, is_alone=is_alone, concern=concern)
     rows, of_classes = matched.rows_of(first), None
-    is_soft, has_costs = rows.target.ndim == 2, rows.costs is not None
+    is_soft, has_costs = rows[0].target.ndim == 2, rows[0].costs is not None
     with naming_file(first.path):
         if reading.prevalence is not None:
-            of_classes = class_weights(rows.repeated(is_clustered=is_clustered), reading.prevalence, names)
+            of_classes = class_weights(rows[0].repeated(is_clustered=is_clustered), reading.prevalence, names)
         if development is not None:
             if not is_soft:
                 raise PredictionsError(first.path, "must have soft labels for thresholds of a development file")
@@ -138,27 +134,24 @@ def score_models(
             refers=any(each.refers for each in opened.values()),
             intervals=intervals,
         )
-        if check is not None:
-            trial, weights = deepcopy(evaluation), torch.ones(1).double() if evaluation.chosen.is_weighted else None
-            for name in opened:
-                trial.add(name, rows.at(slice(1))._replace(groups={}, weights=weights, frequencies=None), None)
-            check(trial.result())
-        evaluation.count_repeats(rows)
+        evaluation.count_repeats(rows[0])
+        for column in reading.by:
+            evaluation.codes_of(column, matched.columns[column].names)
+    evaluations = [deepcopy(evaluation) for _ in rows]
+    clusterings = [(reading.cluster, reading.crossed, reading.cluster)[place] for place in range(len(rows))]
     for name, predictions in opened.items():
         rows = rows if predictions is first else matched.rows_of(predictions)
-        if name in risks:
-            risks[name].begin(evaluation.chosen)
-        for part in rows.repeated(is_clustered=is_clustered):
-            part = part if of_classes is None else part.weighted_by(of_classes)
-            with naming_file(predictions.path):
-                evaluation.add(name, part, reading.cluster)
-            if name in risks:
-                risks[name].add(part)
-            advance(len(part.ids))
-    for column in reading.by:
-        evaluation.codes_of(column, matched.columns[column].names)
+        for each, cluster, of_model in zip(evaluations, clusterings, rows, strict=True):
+            for part in of_model.repeated(is_clustered=is_clustered):
+                part = part if of_classes is None else part.weighted_by(of_classes)
+                with naming_file(predictions.path):
+                    each.add(name, part, cluster)
+                if name in risks and each is evaluations[0]:
+                    risks[name].add(part, evaluation.chosen)
+        advance(len(rows[0].ids))
     with naming_file(first.path):
-        result = evaluation.result()
+        results = [each.result() for each in evaluations]
+        result = results[0] if len(results) == 1 else crossed(results, (reading.cluster, reading.crossed))
     notes = [*([] if matched.units is None else [matched.units.note(names)]), *result.notes]
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")

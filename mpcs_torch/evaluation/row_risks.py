@@ -23,24 +23,18 @@ class RowRisks:
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
         """Risks, and whether decisions are dangerous errors; then weights, or for two classes scores and labels."""
-        self._pairs: Tensor | None = None
         self.is_weighted = False
 
-    def begin(self, chosen: ChosenMetrics) -> None:
-        """Define which errors are dangerous; call this before the first row is added."""
-        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MAX_CLASSES:
-            self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
-
-    def add(self, rows: Rows) -> None:
-        """Add the risks of rows."""
+    def add(self, rows: Rows, chosen: ChosenMetrics) -> None:
+        """Add the risks of rows, whose dangerous errors are those of the concern of the metrics."""
         self.is_weighted = rows.weights is not None
-        if self._pairs is None:
+        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
             return
-        decisions = highest_class(rows.probs)[1]
-        columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
+        pairs, decisions = dangerous_pairs_of(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
+        columns = [risks_of(rows.probs, decisions, pairs).float(), pairs[rows.target, decisions]]
         if rows.weights is not None:
             columns.append(rows.weights)
-        elif len(self._pairs) == 2:
+        elif len(pairs) == 2:
             columns += [rows.probs[:, 1].clone(), rows.target == 1]
         self._parts.append(tuple(columns))
 

@@ -51,8 +51,8 @@ class EpochPredictions:
     def rows(self) -> RowRisks:
         """The risks of the test samples."""
         risks = RowRisks()
-        risks.begin(choose_metrics(self.concern.classes, self.concern))
-        risks.add(Rows(self.probs, self.labels, torch.arange(len(self.labels))))
+        rows = Rows(self.probs, self.labels, torch.arange(len(self.labels)))
+        risks.add(rows, choose_metrics(self.concern.classes, self.concern))
         return risks
 
     @property

@@ -74,7 +74,6 @@ def score(
 
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import open_models, score_models, shared_rows
-    from mpcs_torch.evaluation.crossed import crossed
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.row_risks import RowRisks
     from mpcs_torch.metrics.register import find_entry
@@ -92,24 +91,19 @@ def score(
 
         result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
     else:
-        ways = []
-        for way in reading.clusterings() if reading.crossed is not None else [reading]:
-            opened = open_models(predictions, way, spec)
-            risks = {name: RowRisks() for name in opened} if html is not None else {}
-            with row_counter("score", predictions) as advance:
-                scored = score_models(
-                    opened,
-                    costs,
-                    advance,
-                    entries=entries,
-                    settings={"k": k, "t": t, "concession": concession},
-                    development=None if development is None else Predictions(development, alone),
-                    intervals=intervals,
-                    risks=risks,
-                    check=(lambda result: result.check(*requirements)) if requirements else None,
-                )
-            ways.append(scored)
-        result = ways[0] if len(ways) == 1 else crossed(ways, (reading.cluster, reading.crossed))
+        opened = open_models(predictions, reading, spec)
+        risks = {name: RowRisks() for name in opened} if html is not None else {}
+        with row_counter("score", predictions) as advance:
+            result = score_models(
+                opened,
+                costs,
+                advance,
+                entries=entries,
+                settings={"k": k, "t": t, "concession": concession},
+                development=None if development is None else Predictions(development, alone),
+                intervals=intervals,
+                risks=risks,
+            )
     if seen is not None:
         known = Predictions(seen, alone)
         result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
