@@ -5,12 +5,15 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.chosen import needs_classes
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed
+from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
@@ -19,15 +22,11 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import number_or_text
 from mpcs_torch.evaluation.files.row_ids import shared_ids
 from mpcs_torch.evaluation.files.tables import number_of
+from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import class_weights
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
-from mpcs_torch.functional.soft.hard import best_f_thresholds
-
-if TYPE_CHECKING:
-    from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-    from mpcs_torch.evaluation.result import Result
-    from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.register import MetricEntry
 
 
 def open_models(
@@ -69,68 +68,42 @@ def open_models(
     return dict(zip(file_names(paths), models, strict=True))
 
 
-def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
-    """Return entries for hard F, measured with the threshold of each class that is best on development data."""
-    from mpcs_torch.metrics.register import MetricEntry
-    from mpcs_torch.metrics.soft.scores import HardF1
-
-    if development.class_names != list(class_names):
-        raise PredictionsError(development.path, "must have the classes of the file that is scored, in their order")
-    rows = development.rows()
-    if not rows.is_soft:
-        raise PredictionsError(development.path, "must have soft labels for thresholds by class")
-    best = best_f_thresholds(rows.scores, rows.target, num_classes=len(class_names))
-    settings = [{"average": average, "threshold": best.threshold} for average in ("micro", "macro")]
-    return [MetricEntry(f"hard_f1_{each['average']}_tuned", HardF1, "soft_labels", each) for each in settings]
-
-
 def score_models(
     opened: Mapping[str, Predictions],
     concern: ConcernSpec | ConcernRange | None,
     advance: Advance = lambda _: None,
     *,
-    entries: "Sequence[MetricEntry] | None" = None,
+    entries: Sequence[MetricEntry] | None = None,
     settings: Mapping[str, Any] | None = None,
-    development: Predictions | None = None,
     intervals: bool = True,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
-) -> "Result[ClassifierScores]":
+) -> Result[ClassifierScores]:
     """Evaluate files with the same rows; the files are read one after the other.
 
     The files were ``opened`` by `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries``, which are the
-    metrics, are arguments of `Evaluation`. If ``development``, a file of soft labels, is given, hard F is also measured
-    at the thresholds that are best on it. The rows of a model are added to its ``risks``, for figures of certainty.
+    metrics, are arguments of `Evaluation`. The rows of a model are added to its ``risks``, for figures of certainty.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
     """
-    from mpcs_torch.evaluation.chosen import choose_metrics, needs_classes
-    from mpcs_torch.evaluation.evaluation import Evaluation
-
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
     rows, of_classes = matched.rows_of(first), None
-    is_soft, has_costs = rows[0].target.ndim == 2, rows[0].costs is not None
     with naming_file(first.path):
         if reading.prevalence is not None:
             of_classes = class_weights(rows[0].repeated(is_clustered=is_clustered), reading.prevalence, names)
-        if development is not None:
-            if not is_soft:
-                raise PredictionsError(first.path, "must have soft labels for thresholds of a development file")
-            chosen = choose_metrics(names, concern, entries, is_soft=is_soft, has_costs=has_costs)
-            entries = [*chosen.entries, *tuned_entries(development, names)]
         evaluation = Evaluation(
             names,
             concern=concern,
             metrics=entries,
             settings=settings,
-            is_soft=is_soft,
+            is_soft=rows[0].target.ndim == 2,
             is_decided=first.decides,
             is_weighted=reading.weight is not None or reading.prevalence is not None,
-            has_costs=has_costs,
+            has_costs=rows[0].costs is not None,
             refers=any(each.refers for each in opened.values()),
             intervals=intervals,
         )
@@ -156,11 +129,8 @@ def score_models(
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
-    if development is not None and any(development.path.samefile(each.path) for each in opened.values()):
-        problem = "hard F at thresholds that were learned on the file that is scored is optimistic"
-        cautions.append(EvaluationWarning("E5", problem))
     models = {name: replace(result.models[name], file_notes=each.notes()) for name, each in opened.items()}
-    read = [each.how() for each in [*opened.values(), *([development] if development else [])]]
+    read = [each.how() for each in opened.values()]
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
 
 
