@@ -36,16 +36,8 @@ class Dialect(NamedTuple):
     has_names: bool
     first_lines: int
     """The number of lines before the first row: comments and the header."""
-    comments: int
-    """The number of lines of comments before the header."""
-
-    def in_words(self) -> list[str]:
-        """List what is unusual about the dialect."""
-        words = ["UTF-16"] if self.encoding.startswith("utf-16") else []
-        words += [DELIMITERS.get(self.delimiter, "")] if DELIMITERS.get(self.delimiter) else []
-        words += ["decimal commas"] if self.decimal == "," else []
-        words += [f"{self.comments} lines of comments"] if self.comments else []
-        return [*words, *([] if self.has_names else ["no header"])]
+    unusual: list[str]
+    """Phrases on what is unusual; empty phrases have no meaning."""
 
 
 def detect_encoding(start: bytes) -> str:
@@ -95,7 +87,10 @@ def sniff(path: Path, content: bytes) -> Dialect:
         names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
     names = names if has_names else unnamed(len(rows[0]))
     header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
-    return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, comments)
+    unusual = ["UTF-16" * encoding.startswith("utf-16"), DELIMITERS.get(delimiter, "")]
+    unusual += ["decimal commas" * (decimal == ","), f"{comments} lines of comments" * (comments > 0)]
+    unusual += ["no header" * (not has_names)]
+    return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, unusual)
 
 
 def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
