@@ -110,8 +110,8 @@ def score_models(
         evaluation.count_repeats(rows[0])
         for column in reading.by:
             evaluation.codes_of(column, matched.columns[column].names)
-    evaluations = [deepcopy(evaluation) for _ in rows]
-    clusterings = [(reading.cluster, reading.crossed, reading.cluster)[place] for place in range(len(rows))]
+    evaluations = [evaluation, *(deepcopy(evaluation) for _ in rows[1:])]
+    clusterings = (reading.cluster, reading.crossed, reading.cluster)[: len(rows)]
     for name, predictions in opened.items():
         rows = rows if predictions is first else matched.rows_of(predictions)
         for each, cluster, of_model in zip(evaluations, clusterings, rows, strict=True):
