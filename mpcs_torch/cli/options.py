@@ -177,7 +177,10 @@ def _options_of(given: Mapping[str, Any]) -> ReadOptions:
 
 
 def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, float]:
-    """Read NAME=NUMBER from each entry; refuse an option that has another ``form``, or a name twice."""
+    """Return the numbers of NAME=NUMBER entries by name; refuse other entries, and a name that appears twice.
+
+    ``form`` describes the entries in the message.
+    """
     pairs = [entry.rpartition("=") for entry in entries]
     with refused_values(option=option):
         if not all(name.strip() for name, _, _ in pairs) or len({name.strip() for name, _, _ in pairs}) < len(pairs):

@@ -37,7 +37,7 @@ class Dialect(NamedTuple):
     first_lines: int
     """The number of lines before the first row: comments and the header."""
     unusual: list[str]
-    """Phrases on what is unusual; empty phrases have no meaning."""
+    """Phrases that describe what is unusual; some may be empty."""
 
 
 def detect_encoding(start: bytes) -> str:
@@ -100,7 +100,7 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def _reader(lines: Iterable[str], delimiter: str) -> Any:
-    """Return a csv reader of the lines; with the delimiter `SPACE`, each white space becomes a single space."""
+    """Return a csv reader of the lines; with the delimiter `SPACE`, each run of white space becomes one space."""
     return csv.reader((" ".join(line.split()) for line in lines) if delimiter == SPACE else lines, delimiter=delimiter)
 
 
