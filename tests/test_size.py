@@ -9,9 +9,9 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 BUDGET = {
     ".": 250,
     "calibration": 1_100,
-    "cli": 2_600,
+    "cli": 2_550,
     "concern": 1_250,
-    "evaluation": 10_300,
+    "evaluation": 10_200,
     "functional": 8_100,
     "integrations": 1_050,
     "io": 500,

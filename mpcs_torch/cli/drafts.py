@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import typer
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -25,9 +26,10 @@ from mpcs_torch.concern.suggest import (
     spec_from_tree,
 )
 from mpcs_torch.errors import DataError, shown
+from mpcs_torch.evaluation.files.file_errors import reading
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.tables import text_of
-from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
+from mpcs_torch.io.untrusted_files import FileRuleError, check_member
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
@@ -85,20 +87,14 @@ def read_samples(path: Path) -> LabelledPoints:
         MpcsError: If the file is not npz, or an array is missing or breaks a rule.
         FileNotFoundError: If there is no such file.
     """
-    arrays, name = dict[str, NDArray[Any]](), ""
-    check_regular(path)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            for member in archive.zip.infolist():
-                check_member(member)
-            names = archive.files
-            for name in {"inputs", "labels", "classes"} & {*names}:
-                arrays[name] = np.asarray(archive[name])
-    except FileRuleError:
-        raise
-    except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds of errors
-        reason = f"{name} cannot be read without pickle: {shown(str(error)) or type(error).__name__}"
-        raise DataError(f"{path}: {reason if name else 'must be an npz file'}") from None
+    with reading(path), np.load(path, allow_pickle=False) as archive:
+        if not isinstance(archive, NpzFile) or archive.zip is None:
+            raise FileRuleError("must be an npz file")
+        for member in archive.zip.infolist():
+            check_member(member)
+        names = archive.files
+        known = [name for name in ("inputs", "labels", "classes") if name in names]
+        arrays: dict[str, NDArray[Any]] = {name: np.asarray(archive[name]) for name in known}
     for needed in ("inputs", "labels"):
         if needed not in arrays:
             raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(names)) or 'none'}")
@@ -193,11 +189,9 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Tabl
     return [text, Table(["pair", "share of neighbours", "in the draft", "seeds"], rows)]
 
 
-def from_tree(path: str, *, classes: str | None, max_distance: int, factor: float) -> Draft:
+def from_tree(path: str) -> Draft:
     """Draft a concern from a YAML file of nested classes."""
-    names = None if classes is None else _names(classes)
-    tree = read_yaml_file(Path(path)).value
-    return Draft(spec_from_tree(tree, classes=names, max_distance=max_distance, factor=factor))
+    return Draft(spec_from_tree(read_yaml_file(Path(path)).value))
 
 
 def from_costs(path: str, *, dangerous: float | None) -> Draft:
@@ -210,17 +204,14 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
 
 def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> Draft:
     """Draft a concern from class names in order from low to high, separated by commas."""
-    return _with_threshold(spec_from_order(_names(classes), under=under, over=over), dangerous)
+    names = [name.strip() for name in classes.split(",")]
+    return _with_threshold(spec_from_order(names, under=under, over=over), dangerous)
 
 
 def _with_threshold(spec: ConcernSpec, dangerous: float | None) -> Draft:
     if dangerous is not None and not 0 < dangerous <= 1:
         raise ValueError(f"dangerous must be above 0 and at most 1, the largest weight, but got {dangerous}.")
     return Draft(replace(spec, dangerous=dangerous))
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
 
 
 DRAFTS: Mapping[str, Callable[..., Draft]] = {

@@ -1,7 +1,7 @@
 """Options that verbs share, each defined once, and checks of options and files."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import wraps
@@ -168,19 +168,24 @@ def _options_of(given: Mapping[str, Any]) -> ReadOptions:
     for name in {"score_columns", "classes", "cost_columns"} & {*read}:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     if "prevalence" in read:
-        read["prevalence"] = _shares_of(read["prevalence"])
+        form = "a share for each class, such as ill=0.01,healthy=0.99"
+        read["prevalence"] = named_numbers(next(csv.reader([read["prevalence"]]), []), "--prevalence", form)
     for name, needed in (("combine", "unit"), ("crossed", "cluster")):
         if name in read and needed not in read:
             raise typer.BadParameter(f"needs --{needed}, too", param_hint=f"--{name}")
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 
 
-def _shares_of(text: str) -> dict[str, float]:
-    pairs = [part.rpartition("=") for part in next(csv.reader([text]), ())]
-    with refused_values(option="--prevalence"):
+def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, float]:
+    """Return the numbers of NAME=NUMBER entries by name; refuse other entries, and a name that appears twice.
+
+    ``form`` describes the entries in the message.
+    """
+    pairs = [entry.rpartition("=") for entry in entries]
+    with refused_values(option=option):
         if not all(name.strip() for name, _, _ in pairs) or len({name.strip() for name, _, _ in pairs}) < len(pairs):
-            raise ValueError(f"must be a share for each class, such as ill=0.01,healthy=0.99, but is {text!r}")
-        return {name.strip(): float(share) for name, _, share in pairs}
+            raise ValueError(f"must be {form}, but is {', '.join(entries)!r}")
+        return {name.strip(): float(number) for name, _, number in pairs}
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:

@@ -5,13 +5,17 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.chosen import needs_classes
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.crossed import crossed
+from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
@@ -20,15 +24,11 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.roles import number_or_text
 from mpcs_torch.evaluation.files.row_ids import shared_ids
 from mpcs_torch.evaluation.files.tables import number_of
+from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import class_weights
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
-from mpcs_torch.functional.soft.hard import best_f_thresholds
-
-if TYPE_CHECKING:
-    from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-    from mpcs_torch.evaluation.result import Result
-    from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.register import MetricEntry
 
 
 def open_models(
@@ -70,104 +70,76 @@ def open_models(
     return dict(zip(file_names(paths), models, strict=True))
 
 
-def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
-    """Return entries for hard F, measured with the threshold of each class that is best on development data."""
-    from mpcs_torch.metrics.register import MetricEntry
-    from mpcs_torch.metrics.soft.scores import HardF1
-
-    if development.class_names != list(class_names):
-        raise PredictionsError(development.path, "must have the classes of the file that is scored, in their order")
-    rows = development.rows()
-    if not rows.is_soft:
-        raise PredictionsError(development.path, "must have soft labels for thresholds by class")
-    best = best_f_thresholds(rows.scores, rows.target, num_classes=len(class_names))
-    settings = [{"average": average, "threshold": best.threshold} for average in ("micro", "macro")]
-    return [MetricEntry(f"hard_f1_{each['average']}_tuned", HardF1, "soft_labels", each) for each in settings]
-
-
 def score_models(
     opened: Mapping[str, Predictions],
     concern: ConcernSpec | ConcernRange | None,
     advance: Advance = lambda _: None,
     *,
-    entries: "Sequence[MetricEntry] | None" = None,
+    entries: Sequence[MetricEntry] | None = None,
     settings: Mapping[str, Any] | None = None,
-    development: Predictions | None = None,
     intervals: bool = True,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
-    check: "Callable[[Result[ClassifierScores]], object] | None" = None,
-) -> "Result[ClassifierScores]":
+    check: Callable[[Result[ClassifierScores]], object] | None = None,
+) -> Result[ClassifierScores]:
     """Evaluate files with the same rows; the files are read one after the other.
 
     The files were ``opened`` by `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries``, which are the
-    metrics, are arguments of `Evaluation`. If ``development``, a file of soft labels, is given, hard F is also measured
-    at the thresholds that are best on it. The rows of a model are added to its ``risks``, for figures of certainty.
+    metrics, are arguments of `Evaluation`. The rows of a model are added to its ``risks``, for figures of certainty.
     ``check`` is called early with the result of a single row, so that its ValueError can refuse unknown names.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
     """
-    from mpcs_torch.evaluation.chosen import choose_metrics, needs_classes
-    from mpcs_torch.evaluation.evaluation import Evaluation
-
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
-    alike = [] if is_alone else [name for name in first.texts if name not in reading.columns]
-    matched = MatchedRows(first, identifier=None if is_alone else reading.id_column, alike=alike, concern=concern)
+    matched = MatchedRows(first, is_alone=is_alone, concern=concern)
     rows, of_classes = matched.rows_of(first), None
-    is_soft, has_costs = rows.target.ndim == 2, rows.costs is not None
     with naming_file(first.path):
         if reading.prevalence is not None:
-            of_classes = class_weights(rows.repeated(is_clustered=is_clustered), reading.prevalence, names)
-        if development is not None:
-            if not is_soft:
-                raise PredictionsError(first.path, "must have soft labels for thresholds of a development file")
-            chosen = choose_metrics(names, concern, entries, is_soft=is_soft, has_costs=has_costs)
-            entries = [*chosen.entries, *tuned_entries(development, names)]
+            of_classes = class_weights(rows[0].repeated(is_clustered=is_clustered), reading.prevalence, names)
         evaluation = Evaluation(
             names,
             concern=concern,
             metrics=entries,
             settings=settings,
-            is_soft=is_soft,
+            is_soft=rows[0].target.ndim == 2,
             is_decided=first.decides,
             is_weighted=reading.weight is not None or reading.prevalence is not None,
-            has_costs=has_costs,
+            has_costs=rows[0].costs is not None,
             refers=any(each.refers for each in opened.values()),
             intervals=intervals,
         )
         if check is not None:
             trial, weights = deepcopy(evaluation), torch.ones(1).double() if evaluation.chosen.is_weighted else None
             for name in opened:
-                trial.add(name, rows.at(slice(1))._replace(groups={}, weights=weights, frequencies=None), None)
+                trial.add(name, rows[0].at(slice(1))._replace(groups={}, weights=weights, frequencies=None), None)
             check(trial.result())
-        evaluation.count_repeats(rows)
+        evaluation.count_repeats(rows[0])
+        for column in reading.by:
+            evaluation.codes_of(column, matched.columns[column].names)
+    evaluations = [evaluation, *(deepcopy(evaluation) for _ in rows[1:])]
+    clusterings = (reading.cluster, reading.crossed, reading.cluster)[: len(rows)]
     for name, predictions in opened.items():
         rows = rows if predictions is first else matched.rows_of(predictions)
-        if name in risks:
-            risks[name].begin(evaluation.chosen)
-        for part in rows.repeated(is_clustered=is_clustered):
-            part = part if of_classes is None else part.weighted_by(of_classes)
-            with naming_file(predictions.path):
-                evaluation.add(name, part, reading.cluster)
-            if name in risks:
-                risks[name].add(part)
-            advance(len(part.ids))
-    for column in reading.by:
-        evaluation.codes_of(column, matched.columns[column].names)
+        for each, cluster, of_model in zip(evaluations, clusterings, rows, strict=True):
+            for part in of_model.repeated(is_clustered=is_clustered):
+                part = part if of_classes is None else part.weighted_by(of_classes)
+                with naming_file(predictions.path):
+                    each.add(name, part, cluster)
+                if name in risks and each is evaluations[0]:
+                    risks[name].add(part, evaluation.chosen)
+        advance(len(rows[0].ids))
     with naming_file(first.path):
-        result = evaluation.result()
+        results = [each.result() for each in evaluations]
+        result = results[0] if len(results) == 1 else crossed(results, (reading.cluster, reading.crossed))
     notes = [*([] if matched.units is None else [matched.units.note(names)]), *result.notes]
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
-    if development is not None and any(development.path.samefile(each.path) for each in opened.values()):
-        problem = "hard F at thresholds that were learned on the file that is scored is optimistic"
-        cautions.append(EvaluationWarning("E5", problem))
     models = {name: replace(result.models[name], file_notes=each.notes()) for name, each in opened.items()}
-    read = [each.how() for each in [*opened.values(), *([development] if development else [])]]
+    read = [each.how() for each in opened.values()]
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -95,29 +95,22 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
     return predictions
 
 
-class RowsToFit(NamedTuple):
-    """The rows of a file, or its units of decision, in the form of the arguments of `DecisionRule.fit`."""
+def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> tuple[dict[str, Any], str]:
+    """Read the rows of a file that was opened by `open_to_fit`, combined if the file has units of decision.
 
-    logits: Tensor
-    target: Tensor
-    clusters: list[str] | None
-    groups: dict[str, list[str]]
-    weights: list[float] | None
-    note: str
-    """A sentence on how rows were combined into units of decision."""
-
-
-def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> RowsToFit:
-    """Read the rows of a file that was opened by `open_to_fit`."""
+    Returns:
+        The arguments of `DecisionRule.fit`, and a sentence on how rows were combined; empty if they were not.
+    """
     read, cluster, weight = predictions.logits(), predictions.reading.cluster, predictions.reading.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
     logits, target, texts, _, note = UnitRows.of(read, predictions, rule.concern, columns)
+    arguments = {"preds": logits, "target": target, "groups": {name: texts[name] for name in by}}
+    arguments |= {} if cluster is None else {"clusters": texts[cluster]}
     with naming_file(predictions.path):
-        weights = None if weight is None else [float(text) for text in texts[weight]]
-    clusters = None if cluster is None else texts[cluster]
-    return RowsToFit(logits, target, clusters, {name: texts[name] for name in by}, weights, note)
+        arguments |= {} if weight is None else {"weights": [float(text) for text in texts[weight]]}
+    return arguments, note
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
@@ -128,12 +121,12 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     Warns:
         EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
     """
-    rows = rows_to_fit(rule, predictions, advance)
+    arguments, note = rows_to_fit(rule, predictions, advance)
     with naming_file(predictions.path):
-        rule.fit(rows.logits, rows.target, clusters=rows.clusters, groups=rows.groups, weights=rows.weights)
+        rule.fit(**arguments)
     for caution in shared_by_rows(predictions) if rule.limits else ():
         warnings.warn(caution, stacklevel=2)
-    return rows.note
+    return note
 
 
 def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:

@@ -35,22 +35,14 @@ class DetectorTrials(NamedTuple):
     """Other trials of the detector, from which thresholds, calibrations and fusions are learned."""
 
 
-class DetectorFiles(NamedTuple):
-    """The files of detectors, and the options for reading these files."""
-
-    paths: Sequence[Path]
-    options: ReadOptions
-    development: Sequence[Path] = ()
-    """The files of development trials: either no file, or one for each of ``paths``."""
-    development_labels: Path | None = None
-    """The list of development trials with their labels, if the development files have no labels."""
-
-
 def score_detectors(
-    files: DetectorFiles,
+    paths: Sequence[Path],
+    options: ReadOptions,
     points: Sequence[OperatingPoint],
     advance: Advance,
     *,
+    development: Sequence[Path] = (),
+    development_labels: Path | None = None,
     is_llr: bool = False,
     threshold: float | None = None,
     p_fa: Sequence[float] = (),
@@ -63,27 +55,28 @@ def score_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate detectors from files as `evaluate_detectors` does; arguments with the same names have the same meaning.
 
-    Decisions at a ``threshold`` are measured, too. If there are development trials, the thresholds that limit error
-    rates are learned from these (`learned_thresholds`). A ``calibration`` of each detector, and if ``is_fused`` the
-    fusion of all, are fitted to these trials, measured and compared. ``advance`` is called with numbers of rows.
+    Decisions at a ``threshold`` are measured, too. ``development`` has no file, or a file of development trials for
+    each of ``paths``; ``development_labels`` is the list of these trials, if their files have no labels. The thresholds
+    that limit error rates are learned from these trials (`learned_thresholds`). A ``calibration`` of each detector, and
+    if ``is_fused`` the fusion of all, are fitted to these trials, measured and compared. ``advance`` is called with
+    numbers of rows.
     """
-    options = files.options
-    tables = _matched(files.paths, options, advance, named=len(files.paths) > 1)
-    learning = options._replace(by=(), cluster=None, labels=files.development_labels)
-    together = [files.development] if is_fused else [[path] for path in files.development]
-    others = [table for paths in together for table in _matched(paths, learning, advance, named=is_fused)]
-    development: Sequence[Trials | None] = [table.trials for table in others] or [None] * len(tables)
-    rows = zip(file_names(files.paths), tables, development, strict=True)
+    tables = _matched(paths, options, advance, named=len(paths) > 1)
+    learning = options._replace(by=(), cluster=None, labels=development_labels)
+    together = [development] if is_fused else [[path] for path in development]
+    others = [table for files in together for table in _matched(files, learning, advance, named=is_fused)]
+    learned_from: Sequence[Trials | None] = [table.trials for table in others] or [None] * len(tables)
+    rows = zip(file_names(paths), tables, learned_from, strict=True)
     read = compared = detectors = [DetectorTrials(name, table.trials, is_llr, learned) for name, table, learned in rows]
     prior = points[0].effective_prior
     if calibration is not None:
         compared = [
             _learned(f"{each.name}, calibrated", new_calibration(calibration, 0, prior), path, [each])
-            for each, path in zip(read, files.development, strict=True)
+            for each, path in zip(read, development, strict=True)
         ]
         detectors = [*detectors, *compared]
     if is_fused:
-        fusion = _learned("fusion", LogisticFusion(len(read), prior), files.development[0], read)
+        fusion = _learned("fusion", LogisticFusion(len(read), prior), development[0], read)
         detectors, compared = [*detectors, fusion], [*compared, fusion]
     fixed = {detector.name: [] if threshold is None else given_threshold(threshold, points) for detector in detectors}
     wanted: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
@@ -97,14 +90,14 @@ def score_detectors(
         thresholds=fixed,
         groups={column: tables[0].groups[column] for column in options.by},
         clusters=None if options.cluster is None else tables[0].groups[options.cluster],
-        p_fa=() if files.development else p_fa,
-        p_miss=() if files.development else p_miss,
+        p_fa=() if development else p_fa,
+        p_miss=() if development else p_miss,
         max_p_fa=max_p_fa,
         compared=[detector.name for detector in compared],
         intervals=intervals,
     )
     cautions, is_apart = list(result.cautions), options.cluster is None
-    cautions += shared_in_table(open_table(files.paths[0]), tables[0].unread) if intervals and is_apart else []
+    cautions += shared_in_table(open_table(paths[0]), tables[0].unread) if intervals and is_apart else []
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 

@@ -33,11 +33,11 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
         PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` probabilities.
     """
     first = next(iter(opened.values()))
-    matched, probs = MatchedRows(first, identifier=first.reading.id_column if len(opened) > 1 else None), {}
+    matched, probs = MatchedRows(first, is_alone=len(opened) == 1), {}
     for name, predictions in opened.items():
         if predictions.decides:
             raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
-        rows = matched.rows_of(predictions)
+        [rows] = matched.rows_of(predictions)
         if rows.target.ndim == 2:
             raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
         if len(opened) * rows.probs.numel() > MAX_VALUES:

@@ -23,19 +23,13 @@ class RowRisks:
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
         """Risks, whether decisions are dangerous errors, and any weights."""
-        self._pairs: Tensor | None = None
 
-    def begin(self, chosen: ChosenMetrics) -> None:
-        """Define which errors are dangerous; call this before the first row is added."""
-        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MAX_CLASSES:
-            self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
-
-    def add(self, rows: Rows) -> None:
-        """Add the risks of rows."""
-        if self._pairs is None:
+    def add(self, rows: Rows, chosen: ChosenMetrics) -> None:
+        """Add the risks of rows, whose dangerous errors are those of the concern of the metrics."""
+        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
             return
-        decisions = highest_class(rows.probs)[1]
-        columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
+        pairs, decisions = dangerous_pairs_of(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
+        columns = [risks_of(rows.probs, decisions, pairs).float(), pairs[rows.target, decisions]]
         if rows.weights is not None:
             columns.append(rows.weights)
         self._parts.append(tuple(columns))

@@ -77,8 +77,7 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     probs, labels, concern = logits.double().softmax(dim=1), run.test.labels.cpu(), run.concern
     metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
     risks = RowRisks()
-    risks.begin(choose_metrics(concern.classes, concern))
-    risks.add(Rows(probs, labels, torch.arange(len(labels))))
+    risks.add(Rows(probs, labels, torch.arange(len(labels))), choose_metrics(concern.classes, concern))
     scores = evaluate(probs, labels, concern=concern, metrics=metrics).first
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 

@@ -106,7 +106,7 @@ def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.Captu
     ("options", "message"),
     [
         (("--confusion",), "Invalid value for --confusion: is for one file of predictions"),
-        (("--development", "A.csv"), "Invalid value for --development: is for one file of predictions"),
+        (("--seen", "A.csv"), "Invalid value for --seen: is for one file of predictions"),
         (("--by", "patient", "--by", "nothing"), "A.csv: has no column 'nothing' of --by; it has patient,"),
     ],
 )

@@ -14,7 +14,6 @@ from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
 from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
@@ -105,14 +104,6 @@ def shared(share: float, rows: int = 1000, fitted: Rows | None = None) -> list[E
     return warned(lambda: rule.evaluate(new.log().clamp(min=-30).float(), labels))
 
 
-def tuned(folder: Path) -> list[EvaluationWarning]:
-    """Choose thresholds on the file that is scored."""
-    path = folder / "soft.csv"
-    path.write_text("rain,wind,target_rain,target_wind\n0.1,0.9,0,1\n0.2,0.5,1,0\n0.3,0.1,1,0\n")
-    opened = open_models([path], ReadOptions())
-    return list(score_models(opened, None, development=Predictions(path), intervals=False).cautions)
-
-
 def underconfident(rows: int) -> tuple[Tensor, Tensor]:
     """Draw right classes with so little confidence that decisions by cost avoid them."""
     target = torch.arange(rows) % 3
@@ -160,7 +151,6 @@ PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
         ),
     ),
     ("E4", "a fit to 58 patients with malignant cases", lambda _: fitted_to_patients(174)),
-    ("E5", "thresholds of the scored file", tuned),
     ("E5", "the best of 20 epochs", lambda _: warn_of_pick(20, "mpcs", "validation data")),
 ]
 

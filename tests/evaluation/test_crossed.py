@@ -83,7 +83,9 @@ def test_intervals_hold_the_truth_where_those_by_patient_do_not() -> None:
         models, target, columns = scores(60, 14, seed=100 + seed)
         truth = 0.7181  # P(N(1, 3) > 0)
         for name, clusters in (("crossed", columns), ("patient", columns["patient"])):
-            low, high = evaluate(models["first"], target, clusters=clusters, metrics=METRICS).interval("macro_recall")
+            low, high = evaluate(models["first"], target, clusters=clusters, metrics=["macro_recall"]).interval(
+                "macro_recall"
+            )
             hits[name] += low <= truth <= high
     assert hits["crossed"] >= 34  # 95 % of 40 are 38; fewer than 34 have probability 0.0004
     assert hits["patient"] <= 30

@@ -284,7 +284,6 @@ def test_options_of_units_are_refused_where_they_mean_nothing(
     for options, message in (
         (("--combine", "worst"), "needs --unit"),
         (("--unit", "person"), "has no column 'person' of --unit"),
-        (("--unit", "patient", "--development", path), "has thresholds for rows, not for units of decision"),
     ):
         assert run("score", path, *options) != 0
         assert message in one_line(capsys.readouterr().err)

@@ -15,8 +15,8 @@ concern = group_of_commands("Check or draft a concern file, which says how much 
 Source = Literal["tsne", "tree", "costs", "order"]
 """The source of a suggestion."""
 OPTIONS: dict[Source, set[str]] = {
-    "tsne": {"min_share", "pairs", "factor", "seeds", "data_root"},
-    "tree": {"factor", "max_distance", "classes"},
+    "tsne": {"min_share", "pairs", "seeds", "data_root"},
+    "tree": set(),
     "costs": {"dangerous"},
     "order": {"under", "over", "dangerous"},
 }
@@ -57,12 +57,9 @@ def suggest(
     source: Annotated[Source, typer.Option("--from")],
     out: Annotated[Path, typer.Option(dir_okay=False)],
     given: Annotated[str, typer.Argument(metavar="INPUT")],
-    factor: float = 0.5,
     min_share: Annotated[float | None, typer.Option(show_default="0.01")] = None,
     pairs: int | None = None,
     seeds: Annotated[int, typer.Option(min=1)] = 5,
-    max_distance: int = 2,
-    classes: str | None = None,
     under: float = 1.0,
     over: float = 1.0,
     dangerous: Annotated[float | None, typer.Option(show_default="every error with a weight above 0")] = None,
@@ -76,13 +73,10 @@ def suggest(
         given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz file
             with inputs (N, ...), labels (N,) and perhaps names in classes. tree: a YAML file of nested classes. costs:
             a CSV file with the class names in its first row. order: class names from low to high, separated by commas.
-        factor: tsne and tree: the concern of a released pair.
         min_share: tsne: release pairs of classes with at least this share of each other's neighbours.
         pairs: tsne, instead of --min-share: how many ordered pairs to release; an even number, because both directions
             are released.
         seeds: tsne: how many runs to average, and to compare for each pair.
-        max_distance: tree: release classes that are at most this many edges apart.
-        classes: tree: all classes in index order, separated by commas. Default: the order of the tree.
         under: order: the cost of each class that a prediction is too low.
         over: order: the cost of each class that a prediction is too high.
         dangerous: costs and order: errors with at least this weight are dangerous; the largest weight is 1.
@@ -97,8 +91,7 @@ def suggest(
     from mpcs_torch.cli.drafts import DRAFTS
     from mpcs_torch.concern import save_concern
 
-    settings: dict[str, Any] = {"min_share": min_share, "pairs": pairs, "factor": factor, "seeds": seeds}
-    settings |= {"data_root": data_root, "max_distance": max_distance, "classes": classes}
+    settings: dict[str, Any] = {"min_share": min_share, "pairs": pairs, "seeds": seeds, "data_root": data_root}
     settings |= {"under": under, "over": over, "dangerous": dangerous}
     with refused_values(f"{given}: "):
         draft = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})

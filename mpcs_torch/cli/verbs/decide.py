@@ -172,11 +172,10 @@ def _plan_like(
         rule = DecisionRule(load_concern(concern), [Limit.parse(text) for text in limits])
     predictions = open_to_fit(rule, like, reading)
     with row_counter("read", [like], predictions) as advance:
-        rows = rows_to_fit(rule, predictions, advance)
+        arguments, note_on_units = rows_to_fit(rule, predictions, advance)
     with options.refused_values():
-        rows_of = partial(plan_like, rule, rows.logits, rows.target, clusters=rows.clusters, groups=rows.groups)
-        planned = rows_of(coverage=coverage, chance=chance)
-    note(*filter(None, [rows.note]))
+        planned = plan_like(rule, **arguments, coverage=coverage, chance=chance)
+    note(*filter(None, [note_on_units]))
     print_result(planned._asdict() | {"plan": str(planned)}, f"{planned}\n")
 
 

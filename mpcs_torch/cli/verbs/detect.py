@@ -73,15 +73,17 @@ def detect(
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
     points = _points_of(point or POINTS)
 
-    from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
+    from mpcs_torch.evaluation.detector_files import score_detectors
     from mpcs_torch.evaluation.detectors import MISSES
 
-    files = DetectorFiles(scores, reading, development or (), development_labels)
-    with row_counter("read", [*scores, *files.development]) as advance:
+    with row_counter("read", [*scores, *(development or ())]) as advance:
         result = score_detectors(
-            files,
+            scores,
+            reading,
             points,
             advance,
+            development=development or (),
+            development_labels=development_labels,
             is_llr=llr,
             threshold=threshold,
             p_fa=at_false_alarm or (),

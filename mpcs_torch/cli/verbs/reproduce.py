@@ -1,5 +1,6 @@
 """``mpcs reproduce``: repeat the paper's experiments."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,16 +10,13 @@ from mpcs_torch.cli.console import print_result
 from mpcs_torch.cli.options import DataRoot, Out, shared
 from mpcs_torch.paper.published_values import EXPERIMENTS, QUICK, RECORD_FILES
 
-NAMES = (*EXPERIMENTS, "figure6")
+Experiment = StrEnum("Experiment", {name: name for name in (*EXPERIMENTS, "figure6")})  # type: ignore[misc]
 
 
 @shared("overwrite", "json", "quiet")
 def reproduce(
     experiments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="EXPERIMENT", help=f"One or more of {', '.join(NAMES)}.", autocompletion=lambda: list(NAMES)
-        ),
+        list[Experiment] | None, typer.Argument(metavar="EXPERIMENT", help=f"One or more of {', '.join(Experiment)}.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all")] = False,
     seeds: Annotated[int, typer.Option(min=0)] = 0,
@@ -33,8 +31,11 @@ def reproduce(
         seeds: Also repeat each experiment with seeds 0 to SEEDS - 1; with --all, only the fast ones.
         records: Folder of the published per-epoch records, to compare with.
     """
-    _check_names(experiments or [], everything)
-    names = experiments or list(NAMES)
+    if everything == bool(experiments):
+        raise typer.BadParameter(f"name one or more experiments ({', '.join(Experiment)}) or pass --all")
+    names = [str(name) for name in experiments or Experiment]
+    if len(set(names)) < len(names):
+        raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")
     published = [records / RECORD_FILES[name] for name in names if name in RECORD_FILES] if records else []
     missing = [str(path) for path in published if not path.is_file()]
     if missing:
@@ -57,13 +58,3 @@ def reproduce(
     if with_figure_6:
         figure_6["figure6"] = runs.reproduce_figure_6(data_root, out, seeds=0 if everything else seeds)
     print_result({name: one.plain(intervals.get(name, ())) for name, one in finished.items()} | figure_6)
-
-
-def _check_names(names: list[str], everything: bool) -> None:
-    if everything == bool(names):
-        raise typer.BadParameter(f"name one or more experiments ({', '.join(NAMES)}) or pass --all")
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        raise typer.BadParameter(f"{', '.join(unknown)}: must be one of {', '.join(NAMES)}")
-    if len(set(names)) < len(names):
-        raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")

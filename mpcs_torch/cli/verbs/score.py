@@ -33,7 +33,6 @@ def score(
     t: Annotated[int | None, typer.Option(min=2, show_default="200")] = None,
     concession: Annotated[float | None, typer.Option(show_default="the concern's")] = None,
     confusion: Annotated[bool, typer.Option("--confusion")] = False,
-    development: Annotated[Path | None, options.FILE] = None,
     seen: Annotated[Path | None, options.FILE] = None,
     intervals: options.Intervals = True,
     require: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
@@ -53,19 +52,15 @@ def score(
         t: MPCS: number of intervals.
         concession: MPCS, instead of --t: how far confidences may fall short of certainty.
         confusion: PREDICTIONS is a confusion matrix instead, with the true class first in each row.
-        development: Soft labels: also measure hard F at the thresholds by class that are best on this file.
         seen: Predictions for rows that the model was trained or chosen on: warn if rows are the same.
         require: Exit with status 3 unless a bound meets the requirement, such as "dangerous_rate < 1 %"; repeatable.
     """
     if confusion:
-        of_scores: dict[str, object] = {"development": development, "seen": seen, "concession": concession}
-        of_scores |= {"k": k, "t": t} | options.given_options(reading)
+        of_scores: dict[str, object] = {"seen": seen, "concession": concession, "k": k, "t": t}
+        of_scores |= options.given_options(reading)
         options.refuse_given(of_scores, "is for scores, which a confusion matrix does not have")
-    if reading.unit is not None:
-        options.refuse_given({"development": development}, "has thresholds for rows, not for units of decision")
     if len(predictions) > 1:
-        of_one = {"confusion": confusion, "development": development, "seen": seen}
-        options.refuse_given(of_one, "is for one file of predictions")
+        options.refuse_given({"confusion": confusion, "seen": seen}, "is for one file of predictions")
 
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError, table_of
 
@@ -74,7 +69,6 @@ def score(
 
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import open_models, score_models, shared_rows
-    from mpcs_torch.evaluation.crossed import crossed
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.row_risks import RowRisks
     from mpcs_torch.metrics.register import find_entry
@@ -85,33 +79,27 @@ def score(
         sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     with options.refused_values(option="--metrics"):
         entries = None if metrics is None else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
-    alone = reading.alone()._replace(labels=None)
     risks: dict[str, RowRisks] = {}
     if confusion:
         from mpcs_torch.evaluation.confusion import score_confusion
 
         result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
     else:
-        ways = []
-        for way in reading.clusterings() if reading.crossed is not None else [reading]:
-            opened = open_models(predictions, way, spec)
-            risks = {name: RowRisks() for name in opened} if html is not None else {}
-            with row_counter("score", predictions) as advance:
-                scored = score_models(
-                    opened,
-                    costs,
-                    advance,
-                    entries=entries,
-                    settings={"k": k, "t": t, "concession": concession},
-                    development=None if development is None else Predictions(development, alone),
-                    intervals=intervals,
-                    risks=risks,
-                    check=(lambda result: result.check(*requirements)) if requirements else None,
-                )
-            ways.append(scored)
-        result = ways[0] if len(ways) == 1 else crossed(ways, (reading.cluster, reading.crossed))
+        opened = open_models(predictions, reading, spec)
+        risks = {name: RowRisks() for name in opened} if html is not None else {}
+        with row_counter("score", predictions) as advance:
+            result = score_models(
+                opened,
+                costs,
+                advance,
+                entries=entries,
+                settings={"k": k, "t": t, "concession": concession},
+                intervals=intervals,
+                risks=risks,
+                check=(lambda result: result.check(*requirements)) if requirements else None,
+            )
     if seen is not None:
-        known = Predictions(seen, alone)
+        known = Predictions(seen, reading.alone()._replace(labels=None))
         result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
     with options.refused_values(option="--require"):
         outcomes = result.check(*requirements) if requirements else []

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from mpcs_torch.cli.console import print_result
-from mpcs_torch.cli.options import refused_values, shared
+from mpcs_torch.cli.options import named_numbers, option_name, refused_values, shared
 
 Limits = Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")]
 
@@ -34,7 +34,8 @@ def select(
         ties: Epoch to pick if several are equally good.
         top_k: Number of best epochs to print.
     """
-    limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
+    entries = {"within": within or (), "at_most": at_most or (), "at_least": at_least or ()}
+    limits = {name: named_numbers(each, option_name(name), "COLUMN=VALUE") for name, each in entries.items()}
     records = run / "records.csv"
 
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
@@ -78,14 +79,3 @@ def select(
         *([f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}"] if counts else []),
         sentences,
     )
-
-
-def _limits(entries: list[str] | None) -> dict[str, float]:
-    limits = {}
-    for entry in entries or []:
-        name, _, value = entry.partition("=")
-        try:
-            limits[name] = float(value)
-        except ValueError:
-            raise typer.BadParameter(f"{entry!r} must have the form COLUMN=VALUE with a number") from None
-    return limits

@@ -40,12 +40,9 @@ def assign_roles(
         PredictionsError: If columns of scores or labels are missing, or several readings are possible.
     """
     table.check_columns([reading.label_column] * (reading.labels is None), "--label-column")
-    table.check_columns([reading.decision_column], "--decision-column")
-    table.check_columns([reading.id_column], "--id-column")
-    table.check_columns(reading.by, "--by")
-    table.check_columns([reading.cluster, reading.crossed], "--cluster")
-    for option in ("weight", "frequency", "unit"):
-        table.check_columns([getattr(reading, option)], f"--{option}")
+    for option in ("decision_column", "id_column", "by", "cluster", "crossed", "weight", "frequency", "unit"):
+        value = getattr(reading, option)
+        table.check_columns(value if option == "by" else [value], f"--{option.replace('_', '-')}")
     table.check_columns(reading.cost_columns, "--cost-columns")
     _check_uses(table, reading, [table.label or reading.label_column, reading.decision_column])
     columns = OpenColumns(table, reading, class_names)

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,6 @@ SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
 """The delimiter that stands for any white space."""
-QUOTED = re.compile(r'"([^"]*)"(?!\S)|(\S+)')
 OUTER_SPACE = re.compile(rb"^[ \t]+|[ \t\r]+$", re.MULTILINE)
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -37,16 +36,8 @@ class Dialect(NamedTuple):
     has_names: bool
     first_lines: int
     """The number of lines before the first row: comments and the header."""
-    comments: int
-    """The number of lines of comments before the header."""
-
-    def in_words(self) -> list[str]:
-        """List what is unusual about the dialect."""
-        words = ["UTF-16"] if self.encoding.startswith("utf-16") else []
-        words += [DELIMITERS.get(self.delimiter, "")] if DELIMITERS.get(self.delimiter) else []
-        words += ["decimal commas"] if self.decimal == "," else []
-        words += [f"{self.comments} lines of comments"] if self.comments else []
-        return [*words, *([] if self.has_names else ["no header"])]
+    unusual: list[str]
+    """Phrases that describe what is unusual; some may be empty."""
 
 
 def detect_encoding(start: bytes) -> str:
@@ -96,20 +87,21 @@ def sniff(path: Path, content: bytes) -> Dialect:
         names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
     names = names if has_names else unnamed(len(rows[0]))
     header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
-    return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, comments)
+    unusual = ["UTF-16" * encoding.startswith("utf-16"), DELIMITERS.get(delimiter, "")]
+    unusual += ["decimal commas" * (decimal == ","), f"{comments} lines of comments" * (comments > 0)]
+    unusual += ["no header" * (not has_names)]
+    return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, unusual)
 
 
 def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    if delimiter == SPACE:
-        return [fields for line in lines if (fields := _fields(line))]
     with suppress(csv.Error):  # a field is too long
-        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        return [row for row in _reader(lines, delimiter) if row]
     return []
 
 
-def _fields(line: str) -> list[str]:
-    """Return the fields of a line, separated by white space. A quoted field may have some; its quotes are removed."""
-    return ["".join(field) for field in QUOTED.findall(line)] if '"' in line else line.split()
+def _reader(lines: Iterable[str], delimiter: str) -> Any:
+    """Return a csv reader of the lines; with the delimiter `SPACE`, each run of white space becomes one space."""
+    return csv.reader((" ".join(line.split()) for line in lines) if delimiter == SPACE else lines, delimiter=delimiter)
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
@@ -131,11 +123,9 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 def _header_lines(lines: Sequence[str], delimiter: str) -> int:
     """Return the number of lines up to the end of the header; a quoted name may span several lines."""
-    reader = csv.reader(iter(lines), delimiter=delimiter)
-    if delimiter != SPACE:
-        next((row for row in reader if row), None)
-        return reader.line_num
-    return next(place for place, line in enumerate(lines, start=1) if line.split())
+    reader = _reader(lines, delimiter)
+    next((row for row in reader if row), None)
+    return int(reader.line_num)
 
 
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
@@ -197,9 +187,9 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
 
     delimiter, is_utf8 = dialect.delimiter, dialect.encoding.startswith("utf-8")
     if delimiter == SPACE:
-        if b'"' in content or not is_utf8:
-            raise pyarrow.ArrowInvalid("white space in quotes separates no fields")
-        content, delimiter = re.sub(rb"[ \t\r]+", b"\t", OUTER_SPACE.sub(b"", content)), "\t"
+        if not is_utf8:
+            raise pyarrow.ArrowInvalid("only in UTF-8 is each white space one byte")
+        content = re.sub(rb"[ \t\r]+", b" ", OUTER_SPACE.sub(b"", content))
     types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
     opened = arrow_csv.open_csv(
         pyarrow.BufferReader(content),
@@ -227,9 +217,7 @@ def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise PredictionsError(path, f"cannot be read: {error}, which is in line {line}; save it as UTF-8") from None
-    is_space, delimiter = dialect.delimiter == SPACE, dialect.delimiter
-    split: Any = map(_fields, lines) if is_space else csv.reader(lines, delimiter=delimiter)
-    for number, row in enumerate((row for row in split if row), start=1):
+    for number, row in enumerate((row for row in _reader(lines, dialect.delimiter) if row), start=1):
         if len(row) < len(names):
             problem = f"is missing: the row has {len(row)} of {len(names)} values"
             raise PredictionsError(path, problem, row=number, column=names[len(row)])

@@ -79,26 +79,22 @@ def _text_table(path: Path, *, is_whole: bool) -> FileTable:
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
         return _json_table(path, content.decode("utf-8-sig"), compression)
     dialect = sniff(path, content)
-    words = ", ".join(filter(None, [compression, *dialect.in_words()]))
+    words = ", ".join(filter(None, [compression, *dialect.unusual]))
     about: dict[str, Any] = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "dialect": words}
     return FileTable(path, dialect.names, partial(read_text, path, dialect, read), dialect.has_names, **about)
 
 
 def _json_table(path: Path, text: str, compression: str) -> FileTable:
     """Open JSON lines, or a JSON array of records, or a JSON object of columns or of records by id."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    is_lines = len(lines) > 1
     try:
-        json.loads(lines[0])
-    except ValueError:
-        is_lines = False
-    if is_lines:
+        records = parse_records(json.loads(text))
+    except json.JSONDecodeError as error:
+        if not error.msg.startswith("Extra data"):
+            raise
         records = []
-        for row, line in enumerate(lines, start=1):
+        for row, line in enumerate(filter(str.strip, text.split("\n")), start=1):
             with reading(path, row):
                 records.append(json.loads(line))
-    else:
-        records = parse_records(json.loads(text))
     table = _nested_table(path, records)
     if not table.names:
         raise PredictionsError(path, "must contain records with names of columns")

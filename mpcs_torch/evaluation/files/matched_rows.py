@@ -26,21 +26,17 @@ class MatchedRows:
     Args:
         first: The first file. Its groups, clusters, units, weights, frequencies and costs are used for all files. Each
             row must have a cluster and a unit, if requested; a row without a group is in the group "(none)".
-        identifier: The column of ids by which the rows of all files are matched. Default: the rows of all files have
-            the same order.
-        alike: Further columns that must have the same values in all files, such as ids.
+        is_alone: Whether there are no other files. Rows of others are matched by the column of ids, if requested, else
+            by their order; then all further columns of text, such as ids, must have the same values in all files.
         concern: The concern that decides which row of a unit is the worst.
     """
 
     def __init__(
-        self,
-        first: Predictions,
-        *,
-        identifier: str | None = None,
-        alike: Sequence[str] = (),
-        concern: ConcernSpec | ConcernRange | None = None,
+        self, first: Predictions, *, is_alone: bool, concern: ConcernSpec | ConcernRange | None = None
     ) -> None:
-        self._first, self._identifier, self._concern, reading = first, identifier, concern, first.reading
+        self._first, self._concern, reading = first, concern, first.reading
+        self._identifier = None if is_alone else reading.id_column
+        alike = [] if is_alone else [name for name in first.texts if name not in reading.columns]
         read = first.rows()
         self._scores, self._target = read.scores, read.target
         known = {each for each in (reading.cluster, reading.crossed, reading.unit) if each is not None}
@@ -48,15 +44,18 @@ class MatchedRows:
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
         """The units of the file of the last `rows_of`, if rows are combined into units."""
-        self._row_ids = None if identifier is None else self._row_names(first)
+        self._row_ids = None if self._identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
         self._costs = _row_numbers(read.others, "cost", reading.cost_columns)
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
-    def rows_of(self, predictions: Predictions) -> Rows:
+    def rows_of(self, predictions: Predictions) -> list[Rows]:
         """Return the rows of a file for evaluation, in the order of the rows of the first file.
+
+        The list has one item; for crossed clusters three, with ids by the first column of clusters, by the second and
+        by both.
 
         Raises:
             PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
@@ -69,8 +68,8 @@ class MatchedRows:
             scores, target = read.scores[order], read.target[order]
         columns = [name for name in (*self._first.reading.by, self._first.reading.unit) if name is not None]
         groups = {name: self.columns[name].codes for name in columns}
-        rows = Rows(scores, target, self._ids, groups, self._weights, self._costs, self._frequencies)
-        return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
+        rows = [Rows(scores, target, ids, groups, self._weights, self._costs, self._frequencies) for ids in self._ids]
+        return rows if self._first.reading.unit is None else [self._in_units(each, predictions) for each in rows]
 
     def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
         """Return the groups that a column names, in order of occurrence; if ``is_named``, refuse a missing name."""
@@ -83,16 +82,16 @@ class MatchedRows:
         codes = read.codes(name, code_of, f"must name a {kind}")
         return Groups([*by_name], codes)
 
-    def _independent_ids(self, rows: int) -> Tensor:
-        """Return an id for each row, (N,): rows of a cluster share an id; without clusters, all ids differ."""
+    def _independent_ids(self, rows: int) -> list[Tensor]:
+        """Return ids of the rows, (N,): rows of a cluster share an id; without clusters, all ids differ."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
             ids = [ids_of_names(self.columns[name].names)[self.columns[name].codes] for name in shared]
-            return ids[0] if len(ids) == 1 else hashed(hashed(ids[0]) + ids[1])
+            return ids if len(ids) == 1 else [*ids, hashed(hashed(ids[0]) + ids[1])]
         if self._frequencies is not None:
-            return self._frequencies.cumsum(0) - self._frequencies
-        return torch.arange(rows)
+            return [self._frequencies.cumsum(0) - self._frequencies]
+        return [torch.arange(rows)]
 
     def _check_numbers(self, read: ReadColumns) -> None:
         reading, classes = self._first.reading, len(self._first.class_names)

@@ -68,10 +68,6 @@ class ReadOptions(NamedTuple):
             by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
         )
 
-    def clusterings(self) -> "list[ReadOptions]":
-        """Return three options: with the first column of clusters alone, with the second alone, and with both."""
-        return [self._replace(crossed=None), self._replace(cluster=self.crossed, crossed=None), self]
-
     def how_counted(self) -> str:
         """Describe the weights and units of rows in a phrase; empty if there are none."""
         shares = ", ".join(f"{name} {share:g}" for name, share in (self.prevalence or {}).items())

@@ -199,7 +199,8 @@ class FileTable:
         most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
         values = {name: column[:most].tolist() for name, column in self.read(self.names, rows=most).columns.items()}
         if self.decimal == ",":
-            values = {name: [_with_point(value) for value in column] for name, column in values.items()}
+            for column in values.values():
+                column[:] = [DECIMAL_COMMA.sub(r"\1.\2", each) if isinstance(each, str) else each for each in column]
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
@@ -212,10 +213,6 @@ class FileTable:
     def it_has(self) -> str:
         """List the columns of the file for a message."""
         return f"it has {listed([name for name in self.names if name not in self.joined])}"
-
-
-def _with_point(value: Any) -> Any:
-    return DECIMAL_COMMA.sub(r"\1.\2", value) if isinstance(value, str) else value
 
 
 def unnamed(count: int) -> list[str]:
@@ -299,11 +296,8 @@ def column_of(values: Sequence[Any]) -> Column:
     if types <= {int, float}:
         with suppress(OverflowError, pyarrow.ArrowException):
             return pyarrow.array(values, pyarrow.int64() if types <= {int} else pyarrow.float64())
-    return pyarrow.array([None if value is None else _as_text(value) for value in values], pyarrow.string())
-
-
-def _as_text(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, (list, dict, bool)) else str(value)
+    texts = [json.dumps(each) if isinstance(each, (list, dict, bool)) else str(each) for each in values]
+    return pyarrow.array(texts, pyarrow.string(), mask=np.array([each is None for each in values], dtype=bool))
 
 
 def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
