@@ -37,13 +37,13 @@ from mpcs_torch.functional.concern.losses import concern_loss as concern_loss
 from mpcs_torch.functional.concern.losses import softmax_margin_loss as softmax_margin_loss
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
-from mpcs_torch.functional.concern.risk_control import RiskThreshold as RiskThreshold
-from mpcs_torch.functional.concern.risk_control import risk_threshold as risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage as RiskCoverage
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area as risk_coverage_area
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area_details as risk_coverage_area_details
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_curve as risk_coverage_curve
 from mpcs_torch.functional.concern.row_cost import row_cost as row_cost
+from mpcs_torch.functional.concern.threshold_testing import RiskThreshold as RiskThreshold
+from mpcs_torch.functional.concern.threshold_testing import risk_threshold as risk_threshold
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
 from mpcs_torch.functional.detection.area import h_measure as h_measure
 from mpcs_torch.functional.detection.area import miss_at_false_alarm as miss_at_false_alarm

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.functional import UnattainableLimitError, risk_threshold
 from mpcs_torch.functional.concern.limited_rate import LimitedRate
-from mpcs_torch.functional.concern.risk_control import RiskPath, last_step
+from mpcs_torch.functional.concern.threshold_testing import RiskPath, last_step
 
 FITS = 300
 MAX_ABOVE = 0.05 + 2 * sqrt(0.05 * 0.95 / FITS)
