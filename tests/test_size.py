@@ -12,7 +12,7 @@ BUDGET = {
     "cli": 2_600,
     "concern": 1_300,
     "evaluation": 10_300,
-    "functional": 8_200,
+    "functional": 8_000,
     "integrations": 1_050,
     "io": 500,
     "learning": 3_700,

@@ -28,7 +28,6 @@ from mpcs_torch.functional.concern.coverage import coverage as coverage
 from mpcs_torch.functional.concern.coverage import selective_accuracy as selective_accuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts as DangerousErrorCounts
 from mpcs_torch.functional.concern.dangerous import dangerous_errors as dangerous_errors
-from mpcs_torch.functional.concern.dangerous import dangerous_errors_details as dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision as least_concern_decision
 from mpcs_torch.functional.concern.decision import shift_priors as shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern as expected_concern
@@ -39,7 +38,6 @@ from mpcs_torch.functional.concern.mpcs import concession_intervals as concessio
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage as RiskCoverage
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area as risk_coverage_area
-from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area_details as risk_coverage_area_details
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_curve as risk_coverage_curve
 from mpcs_torch.functional.concern.row_cost import row_cost as row_cost
 from mpcs_torch.functional.concern.threshold_testing import RiskThreshold as RiskThreshold
@@ -51,17 +49,13 @@ from mpcs_torch.functional.detection.area import partial_auc as partial_auc
 from mpcs_torch.functional.detection.area import precision_recall_break_even as precision_recall_break_even
 from mpcs_torch.functional.detection.cost import DetectionCost as DetectionCost
 from mpcs_torch.functional.detection.cost import actual_detection_cost as actual_detection_cost
-from mpcs_torch.functional.detection.cost import actual_detection_cost_details as actual_detection_cost_details
 from mpcs_torch.functional.detection.cost import half_total_error_rate as half_total_error_rate
-from mpcs_torch.functional.detection.cost import half_total_error_rate_details as half_total_error_rate_details
 from mpcs_torch.functional.detection.cost import min_detection_cost as min_detection_cost
-from mpcs_torch.functional.detection.cost import min_detection_cost_details as min_detection_cost_details
 from mpcs_torch.functional.detection.curve import detection_curve as detection_curve
 from mpcs_torch.functional.detection.curve import roc_convex_hull as roc_convex_hull
 from mpcs_torch.functional.detection.equal_error_rate import EqualError as EqualError
 from mpcs_torch.functional.detection.equal_error_rate import GaussianEqualError as GaussianEqualError
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate as equal_error_rate
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate_details as equal_error_rate_details
 from mpcs_torch.functional.detection.equal_error_rate import gaussian_equal_error as gaussian_equal_error
 from mpcs_torch.functional.detection.errors import ErrorRates as ErrorRates
 from mpcs_torch.functional.detection.errors import ReversedScoresWarning as ReversedScoresWarning
@@ -74,8 +68,6 @@ from mpcs_torch.functional.detection.normalization import CohortStatistics as Co
 from mpcs_torch.functional.detection.normalization import cohort_statistics as cohort_statistics
 from mpcs_torch.functional.detection.normalization import normalize_scores as normalize_scores
 from mpcs_torch.functional.detection.operating_point import OperatingPoint as OperatingPoint
-from mpcs_torch.functional.detection.operating_point import bayes_threshold as bayes_threshold
-from mpcs_torch.functional.detection.operating_point import effective_prior as effective_prior
 from mpcs_torch.functional.detection.summary import DetectionSummary as DetectionSummary
 from mpcs_torch.functional.detection.summary import detection_summary as detection_summary
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning as ProbabilitiesWarning

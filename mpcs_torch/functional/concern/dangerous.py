@@ -72,30 +72,18 @@ def dangerous_errors(
         tensor(1., dtype=torch.float64)
     """
     check_choice("normalize", normalize, DangerousNormalize)
-    counts = dangerous_errors_details(
-        preds, target, sample_weight, num_classes=num_classes, concern=concern, ignore_index=ignore_index
-    )
-    return normalized_count(counts, normalize)
+    return normalized_count(checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index), normalize)
 
 
-def dangerous_errors_details(
+def checked_counts(
     preds: Tensor,
     target: Tensor,
-    sample_weight: Tensor | None = None,
-    *,
+    sample_weight: Tensor | None,
     num_classes: int,
-    concern: Tensor | ConcernLike | None = None,
-    ignore_index: int | None = None,
+    concern: Tensor | ConcernLike | None,
+    ignore_index: int | None,
 ) -> DangerousErrorCounts:
-    """Count the dangerous errors, all errors, the decided samples and all samples.
-
-    Arguments and errors are those of `dangerous_errors` without ``normalize``.
-
-    Example:
-        >>> import torch
-        >>> dangerous_errors_details(torch.tensor([1, 0]), torch.tensor([0, 0]), num_classes=2).errors
-        tensor(1., dtype=torch.float64)
-    """
+    """Validate a batch, and count the dangerous errors, all errors, the decided samples and all samples."""
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     severity = severity_of(concern, num_classes).to(preds.device)

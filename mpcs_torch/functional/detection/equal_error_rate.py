@@ -47,7 +47,8 @@ def equal_error_rate(
     ``"interpolated"`` interpolates linearly between the points of the curve. ``"nearest"`` is the mean of both rates at
     the lowest threshold where they differ least.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds on both sides of the rate. There is no
+    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -77,37 +78,9 @@ def equal_error_rate(
         >>> [f"{equal_error_rate(scores, labels, method=m):.4f}" for m in ("rocch", "interpolated", "nearest")]
         ['0.3158', '0.4000', '0.3667']
     """
-    details = equal_error_rate_details(
-        preds, target, num_classes=num_classes, method=method, average=average, ignore_index=ignore_index
-    )
-    return average_classes(details.rate, num_classes, average)
-
-
-def equal_error_rate_details(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    num_classes: int | None = None,
-    method: EqualErrorMethod = "rocch",
-    average: ClassAverage = "macro",
-    ignore_index: int | None = None,
-) -> EqualError:
-    """Compute the equal error rate and the thresholds on both sides of it.
-
-    Arguments and errors are those of `equal_error_rate`.
-
-    Returns:
-        Float64 scalars; with classes ``(C,)``, unless ``average="micro"``.
-
-    Example:
-        >>> scores, labels = torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1])
-        >>> details = equal_error_rate_details(scores, labels, method="nearest")
-        >>> details.rate, details.low, details.high
-        (tensor(0.5000, dtype=torch.float64), tensor(0.3000, dtype=torch.float64), tensor(0.4000, dtype=torch.float64))
-    """
     check_choice("method", method, EqualErrorMethod)
     by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    return equal_error_of_trials(by_class, method)
+    return average_classes(equal_error_of_trials(by_class, method).rate, num_classes, average)
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
