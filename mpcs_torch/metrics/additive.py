@@ -64,9 +64,10 @@ class AdditiveMetric(SumMetric):
     def sums_of(self, samples: Any, /) -> Any:
         """Return the sums of ``samples``: a ``sums_type`` of tensors (...), or (B, ...) for samples in B bins."""
 
-    @abstractmethod
     def value_of(self, sums: Any, /) -> Tensor:
-        """Return the value of sums (...), or the values (B,) of sums of bins (B, ...)."""
+        """Return the value of sums (...), or the values (B,) of bins; by default, the ratio of `ratio_of`."""
+        numerator, denominator = self.ratio_of(sums, sums)
+        return numerator / denominator
 
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
         """Return the sums of each of B bins of a batch, without validation: tensors (B, ...)."""
@@ -145,10 +146,6 @@ class ProbabilityMetric(AdditiveMetric):
     def sums_of(self, samples: RowTerms) -> WeightedSum:
         """Return the sums of samples."""
         return samples.summed()
-
-    def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the weighted mean of the terms; NaN if the sum of weights is 0."""
-        return sums.total / sums.weight
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
         """Return the samples of a batch with their terms."""

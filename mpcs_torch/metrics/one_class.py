@@ -59,10 +59,6 @@ class ClassRate(DecisionMetric):
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
         return WeightedSum(labels.sum(total & (true == predicted)), labels.sum(total))
 
-    def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the rate; NaN if its denominator is 0."""
-        return sums.total / sums.weight
-
 
 class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.

@@ -70,4 +70,4 @@ def selective_accuracy(
         tensor(0.6667, dtype=torch.float64)
     """
     counts = checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index)
-    return 1 - counts.errors / counts.decided
+    return (counts.decided - counts.errors) / counts.decided

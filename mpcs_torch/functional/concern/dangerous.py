@@ -117,7 +117,7 @@ def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCou
         labels.sum(severities == DANGEROUS),
         labels.sum(severities >= 1),
         labels.sum(decisions.predicted < columns - 1),
-        labels.total(),
+        labels.sum(),
     )
 
 

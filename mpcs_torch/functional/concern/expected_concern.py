@@ -175,7 +175,7 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
     labels, target = decided.labels, decided.labels.target
     cost = concern.flatten().take(target * concern.shape[1] + decided.predicted)
     cost = torch.where(decided.predicted == target, 0, cost)  # the diagonal is not read
-    return CostSums(labels.sum_by(target, len(concern), cost), labels.count_by(target, len(concern)))
+    return CostSums(labels.sum_by(target, len(concern), cost), labels.sum_by(target, len(concern)))
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:

@@ -9,12 +9,15 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.pattern_scores import CorrectConcern, pattern_scores
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings, widest_float
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import RowTerms, checked_terms, scale_of
 
 DEFAULT_K, DEFAULT_T = 5, 200
 """The settings of the published runs: with 200 intervals, a confidence within 0.005 of certainty costs nothing."""
+
+MAX_INTERVALS = 2**29
+"""The largest t: a float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
 
 
 def concession_intervals(concession: float) -> int:
@@ -55,13 +58,22 @@ def pattern_settings(
     Raises:
         ValueError: If t and concession are both given, or a setting breaks its rule.
     """
+    check_num_classes(num_classes)
     if t is not None and concession is not None:
         raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
     k = min(DEFAULT_K, num_classes) if k is None else k
     t = (DEFAULT_T if t is None else t) if concession is None else concession_intervals(concession)
-    check_pattern_settings(k=k, t=t, num_classes=num_classes)
+    for name, value in (("k", k), ("t", t)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} must be an integer, but got {value!r}.")
+    if not 1 <= k <= num_classes:
+        raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
+    if t < 2:
+        raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
+    if t > MAX_INTERVALS:
+        raise ValueError(f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there), but got {t}.")
     return k, t
 
 
@@ -174,4 +186,4 @@ def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
         return scored.summed()
     labels = scored.labels
     by_class = labels.target, labels.num_classes
-    return WeightedSum(labels.sum_by(*by_class, scored.term), labels.count_by(*by_class))
+    return WeightedSum(labels.sum_by(*by_class, scored.term), labels.sum_by(*by_class))

@@ -62,7 +62,8 @@ def row_cost(
     check_num_classes(num_classes)
     samples = flatten_costs(preds, target, num_classes=num_classes, sample_weight=sample_weight)
     raise_first(samples.find_faults())
-    return cost_of(sum_row_costs(samples), regret=regret)
+    sums = sum_row_costs(samples)
+    return (sums.cost - sums.least if regret else sums.cost) / sums.samples
 
 
 class CostedDecisions(NamedTuple):
@@ -103,9 +104,4 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
     costs, labels = samples.costs, samples.labels
     cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
     total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
-    return RowCostSums(total, least, most, labels.total())
-
-
-def cost_of(sums: RowCostSums, *, regret: bool) -> Tensor:
-    """Return the mean cost or, with ``regret``, the mean regret, of shape (...), from the sums."""
-    return (sums.cost - sums.least if regret else sums.cost) / sums.samples
+    return RowCostSums(total, least, most, labels.sum())

@@ -115,14 +115,14 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
     return EqualError(rate, below, counts.thresholds[nearest])
 
 
-def crossing_of(curve: ErrorRates) -> EqualError:
-    """Interpolate the point of equal rates linearly on a curve or a hull."""
-    gap = curve.p_miss - curve.p_fa  # rises from -1 to 1
+def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
+    """Interpolate the point of equal rates, or of equal numbers, linearly on a curve or a hull."""
+    misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
+    gap = misses - alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
     share = torch.where(before == after, 0.0, -gap[before] / (gap[after] - gap[before]))
-    rate = curve.p_miss[before] + share * (curve.p_miss[after] - curve.p_miss[before])
-    return EqualError(rate, curve.thresholds[before], curve.thresholds[after])
+    return EqualError(misses[before] + share * (misses[after] - misses[before]), thresholds[before], thresholds[after])
 
 
 class GaussianEqualError(NamedTuple):

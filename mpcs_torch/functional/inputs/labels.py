@@ -84,25 +84,15 @@ class Labels(NamedTuple):
         weight = self.weight
         return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
-    def sum(self, values: Tensor) -> Tensor:
-        """Sum ``values`` (M,) times the weights: a scalar, or (B,) with bins."""
-        weighted = self.weighted(values)
+    def sum(self, values: Tensor | None = None) -> Tensor:
+        """Sum the weights, each multiplied by its value if there are ``values`` (M,): a scalar, or (B,) with bins."""
+        weighted = self.weight if values is None else self.weighted(values)
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
-    def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
-        """Sum ``values`` (M,) times the weights for each code in [0, size): (size,), or (B, size) with bins."""
-        weighted = self.weighted(values)
+    def sum_by(self, codes: Tensor, size: int, values: Tensor | None = None) -> Tensor:
+        """Compute the sum of `sum` for the samples of each code in [0, size): (size,), or (B, size) with bins."""
+        weighted = self.weight if values is None else self.weighted(values)
         return add_at(codes, size, weighted) if self.bins is None else self.bins.sum_by(codes, size, weighted)
-
-    def total(self) -> Tensor:
-        """Sum the weights: a scalar, or (B,) with bins."""
-        weight = self.weight
-        return weight.sum() if self.bins is None else self.bins.sum(weight)
-
-    def count_by(self, codes: Tensor, size: int) -> Tensor:
-        """Sum the weights for each code in [0, size): (size,), or (B, size) with bins."""
-        weight = self.weight
-        return add_at(codes, size, weight) if self.bins is None else self.bins.sum_by(codes, size, weight)
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Return the violations of `label_rule` and of `WEIGHT_RULE`."""

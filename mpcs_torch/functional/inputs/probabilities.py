@@ -108,7 +108,7 @@ class RowTerms(NamedTuple):
 
     def summed(self) -> WeightedSum:
         """Sum the terms over the samples: scalars, or (B,) with bins."""
-        return WeightedSum(self.labels.sum(self.term), self.labels.total())
+        return WeightedSum(self.labels.sum(self.term), self.labels.sum())
 
 
 def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
