@@ -76,11 +76,10 @@ from mpcs_torch.functional.probability.generalized import generalized_mean as ge
 from mpcs_torch.functional.probability.generalized import generalized_mean_loss as generalized_mean_loss
 from mpcs_torch.functional.probability.generalized import geometric_accuracy as geometric_accuracy
 from mpcs_torch.functional.probability.generalized import robustness as robustness
-from mpcs_torch.functional.probability.measured import MeanCurve as MeanCurve
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities as MeasuredProbabilities
-from mpcs_torch.functional.probability.measured import calibration_slope as calibration_slope
-from mpcs_torch.functional.probability.measured import generalized_mean_curve as generalized_mean_curve
-from mpcs_torch.functional.probability.measured import measured_probabilities as measured_probabilities
+from mpcs_torch.functional.probability.probability_accuracy import MeanCurve as MeanCurve
+from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities as MeasuredProbabilities
+from mpcs_torch.functional.probability.probability_accuracy import calibration_slope as calibration_slope
+from mpcs_torch.functional.probability.probability_accuracy import generalized_mean_curve as generalized_mean_curve
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy as probability_accuracy
 from mpcs_torch.functional.probability.scoring_rules import brier_score as brier_score
 from mpcs_torch.functional.probability.scoring_rules import cross_entropy as cross_entropy
