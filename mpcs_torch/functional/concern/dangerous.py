@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, pairs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_num_classes, check_pairs
+from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
@@ -84,7 +84,6 @@ def checked_counts(
     ignore_index: int | None,
 ) -> DangerousErrorCounts:
     """Validate a batch, and count the dangerous errors, all errors, the decided samples and all samples."""
-    check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     severity = severity_of(concern, num_classes).to(preds.device)
     further = severity.shape[1] - num_classes

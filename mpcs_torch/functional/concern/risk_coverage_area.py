@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.arrays import ConcernLike
-from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
@@ -64,7 +64,6 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index)
     raise_first(samples.find_faults())
     risk, loss = estimated_risks(samples, dangerous_pairs_of(concern, num_classes).to(samples.scores.device))

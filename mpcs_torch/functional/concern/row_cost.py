@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
@@ -59,7 +58,6 @@ def row_cost(
         >>> row_cost(torch.tensor([0, 1, 0]), costs, num_classes=2, regret=True)
         tensor(5., dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     samples = flatten_costs(preds, target, num_classes=num_classes, sample_weight=sample_weight)
     raise_first(samples.find_faults())
     sums = sum_row_costs(samples)

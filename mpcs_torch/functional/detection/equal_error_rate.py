@@ -116,7 +116,7 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
 
 
 def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
-    """Interpolate the point of equal rates, or of equal numbers, linearly on a curve or a hull."""
+    """Interpolate the point with equal rates, or with equal numbers of errors, linearly on a curve or a hull."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
     gap = misses - alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()

@@ -33,7 +33,8 @@ MAX_MATRIX_BYTES = 2**31
 
 
 def check_matrix_fits(num_classes: int, itemsize: int) -> None:
-    """Check that a matrix (C, C) takes at most 2 GiB."""
+    """Check that there are at least two classes, and that a matrix (C, C) takes at most 2 GiB."""
+    check_num_classes(num_classes)
     size = num_classes**2 * itemsize
     if size > MAX_MATRIX_BYTES:
         raise ValueError(

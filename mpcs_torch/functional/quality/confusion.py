@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_matrix_fits, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_matrix_fits, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
@@ -66,7 +66,6 @@ def confusion_matrix(
         tensor([[1., 1.],
                 [0., 1.]], dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     check_matrix_fits(num_classes, 8)
     decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
     raise_first(decisions.find_faults())
@@ -85,7 +84,6 @@ def counts_of(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
     """Return the per-class counts of samples or, without a target, of a confusion matrix passed as `preds`."""
-    check_num_classes(num_classes)
     if target is not None:
         decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
         raise_first(decisions.find_faults())
