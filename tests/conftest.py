@@ -22,6 +22,12 @@ def load_oracle(name: str) -> Any:
     return json.loads((ORACLES / f"{name}.json").read_text())
 
 
+def details(metric: Any, *batch: Any) -> Any:
+    """Update a metric with a batch, and return its details."""
+    metric.update(*batch)
+    return metric.details()
+
+
 def _folder(variable: str) -> Path:
     if variable not in os.environ:
         pytest.skip(f"{variable} is not set: it names a folder with files that the repository does not hold")

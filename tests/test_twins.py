@@ -121,19 +121,15 @@ MORE_SETTINGS = {"meta_pattern_concern_score": ["reduction"]}
 """Exemption: scores of single samples cannot be the value of a Metric."""
 TAKE_COUNTS = {"multiclass_quality_metrics", "class_error_rates"}
 """Exemption: their target is optional, because a confusion matrix of counts has none."""
-NOT_OF_DETAILS = "normalize"
-"""Exemption: details hold what is normalized and what it is divided by, so that this setting changes nothing."""
 
 WITH_TWIN = sorted(set(metrics.__all__) - set(ENTRIES))
-WITH_DETAILS = [name for name in WITH_TWIN if hasattr(getattr(metrics, name), "details")]
 VARIANTS = [(name, place) for name in SETTINGS for place in range(len(SETTINGS[name]))]
 """Each Metric and the place of each of its settings."""
 
 
-def twin_of(name: str, suffix: str = "") -> Callable[..., Any]:
+def twin_of(name: str) -> Callable[..., Any]:
     """Find the function by its name: `SoftFBeta` and `soft_fbeta` differ in capitals and underscores."""
-    wanted = name.lower() + suffix
-    found = [function for function in functional.__all__ if function.replace("_", "") == wanted]
+    found = [function for function in functional.__all__ if function.replace("_", "") == name.lower()]
     assert len(found) == 1, f"{name} has no function mpcs_torch.functional.* of its name"
     twin: Callable[..., Any] = getattr(functional, found[0])
     return twin
@@ -225,16 +221,9 @@ def test_numpy_arrays_give_what_tensors_give(name: str) -> None:
         assert_same(twin_of(name)(**arrays, **settings), theirs)
 
 
-def test_functions_with_details_are_those_whose_metrics_have_details() -> None:
-    functions = {name.replace("_", "") for name in functional.__all__ if name.endswith("_details")}
-    assert functions == {f"{name.lower()}details" for name in WITH_DETAILS}
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix"), [*((name, "") for name in WITH_TWIN), *((name, "details") for name in WITH_DETAILS)]
-)
-def test_twins_have_the_same_arguments_and_defaults(name: str, suffix: str) -> None:
-    twin = twin_of(name, suffix)
+@pytest.mark.parametrize("name", WITH_TWIN)
+def test_twins_have_the_same_arguments_and_defaults(name: str) -> None:
+    twin = twin_of(name)
     by_kind: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for parameter in inspect.signature(twin).parameters.values():
         by_kind[parameter.kind is inspect.Parameter.KEYWORD_ONLY][parameter.name] = parameter.default
@@ -246,8 +235,6 @@ def test_twins_have_the_same_arguments_and_defaults(name: str, suffix: str) -> N
         tensors["target"] = None
     assert list(by_kind[False].items()) == list(tensors.items())
     settings = {setting: repr(parameter.default) for setting, parameter in settings_of(name).items()}
-    if suffix:
-        settings.pop(NOT_OF_DETAILS, None)
     assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == list(settings.items())
 
 
@@ -268,21 +255,8 @@ def test_twins_refuse_the_same(name: str, place: int, argument: str) -> None:
     values[1] = float("nan") if values.is_floating_point() else 99  # the first is ignored
     with pytest.raises(ValueError, match=f"^{argument} must") as of_metric:
         updated(name, settings, {**batch, argument: values})
-    for suffix in ("", *(["details"] if name in WITH_DETAILS else [])):
-        used = {setting: value for setting, value in settings.items() if not suffix or setting != NOT_OF_DETAILS}
-        with pytest.raises(ValueError, match=re.escape(str(of_metric.value))):
-            twin_of(name, suffix)(**{**batch, argument: values}, **used)
-
-
-@pytest.mark.parametrize(("name", "place"), [variant for variant in VARIANTS if variant[0] in WITH_DETAILS])
-def test_twins_return_the_same_details(name: str, place: int) -> None:
-    settings = SETTINGS[name][place]
-    used = {setting: value for setting, value in settings.items() if setting != NOT_OF_DETAILS}
-    batch = drawn(name, settings)
-    for whole in (batch, {**batch, **optional(name, batch)}):
-        details = updated(name, settings, whole).details()
-        assert hasattr(details, "_fields")
-        assert_same(twin_of(name, "details")(**whole, **used), details)
+    with pytest.raises(ValueError, match=re.escape(str(of_metric.value))):
+        twin_of(name)(**{**batch, argument: values}, **settings)
 
 
 def assert_near(ours: Any, theirs: Any) -> None:

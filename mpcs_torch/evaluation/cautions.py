@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.files.tables import FileTable, number_of, text_of
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.tables import in_percent
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefi
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import

@@ -21,9 +21,9 @@ from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate_of
 from mpcs_torch.functional.comparison.significance import Measure
-from mpcs_torch.functional.detection.area import break_even_of, h_measure_of, partial_auc_of
+from mpcs_torch.functional.detection.area import h_measure_of, partial_auc_of
 from mpcs_torch.functional.detection.cost import cost_at
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
 from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, middle_of, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.functional.detection.summary import summary_of
@@ -187,7 +187,7 @@ class Detector:
             partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
             yield partial_area, partial_auc_of(counts, self._max_p_fa), UNKNOWN, None
         yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(summary.hull.rates()), UNKNOWN, None
-        yield BREAK_EVEN, break_even_of(summary.hull), UNKNOWN, None
+        yield BREAK_EVEN, crossing_of(summary.hull).rate, UNKNOWN, None
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
             metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
@@ -237,7 +237,7 @@ class Detector:
     @cached_property
     def misranked(self) -> list[Tensor]:
         """For each target, and each non-target: the share of trials of the other kind that are on its wrong side."""
-        return misranked_shares(self.summary.counts, (self.scores, self.labels))
+        return misranked_shares(self.summary.counts, self.scores, self.labels)
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
         """Return ``value``, the weighted sum of both error rates at a threshold, with the influence of each trial."""

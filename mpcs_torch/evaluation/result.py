@@ -274,7 +274,7 @@ class Result(Generic[ScoresT]):
             ModuleNotFoundError: If matplotlib is missing.
             ValueError: If there is no such metric.
         """
-        from mpcs_torch.metrics.plottable import drawing_on
+        from mpcs_torch.metrics.base import drawing_on
 
         names = [names] if isinstance(names, str) else self._main_metrics() if names is None else names
         whole = {name: [self.find(name, model) for model in self.models] for name in names}

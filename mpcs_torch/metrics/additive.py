@@ -1,4 +1,4 @@
-"""AdditiveMetric, the base of Metrics that are functions of sums, and its subclass ProbabilityMetric."""
+"""AdditiveMetric, the base of Metrics that are functions of sums, with ProbabilityMetric and DecisionMetric."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,16 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.labels import Bins, WeightedSum, in_bins
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples, row_terms, sample_rules
+from mpcs_torch.functional.inputs.probabilities import (
+    RowTerms,
+    Samples,
+    flatten_samples,
+    row_terms,
+    sample_rules,
+    scale_of,
+)
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
@@ -64,9 +72,10 @@ class AdditiveMetric(SumMetric):
     def sums_of(self, samples: Any, /) -> Any:
         """Return the sums of ``samples``: a ``sums_type`` of tensors (...), or (B, ...) for samples in B bins."""
 
-    @abstractmethod
     def value_of(self, sums: Any, /) -> Tensor:
-        """Return the value of sums (...), or the values (B,) of sums of bins (B, ...)."""
+        """Return the value of sums (...), or the values (B,) of bins; by default, the ratio from `ratio_of`."""
+        numerator, denominator = self.ratio_of(sums, sums)
+        return numerator / denominator
 
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
         """Return the sums of each of B bins of a batch, without validation: tensors (B, ...)."""
@@ -132,11 +141,11 @@ class ProbabilityMetric(AdditiveMetric):
     def __init__(
         self, arguments: Mapping[str, Any], state_settings: Sequence[str] | None = None, *, shape: tuple[int, ...] = ()
     ) -> None:
-        """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``scale``."""
-        num_classes = arguments["num_classes"]
+        """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``from_logits``."""
+        num_classes, scale = arguments["num_classes"], arguments.get("scale", scale_of(arguments["from_logits"]))
         check_num_classes(num_classes)
-        rules = sample_rules(num_classes, scale=arguments["scale"])
-        super().__init__(arguments, value_rules=rules, state_settings=state_settings, shape=shape)
+        rules = sample_rules(num_classes, scale=scale)
+        super().__init__({**arguments, "scale": scale}, value_rules=rules, state_settings=state_settings, shape=shape)
 
     @abstractmethod
     def term_of(self, samples: Samples, /) -> Tensor:
@@ -146,11 +155,28 @@ class ProbabilityMetric(AdditiveMetric):
         """Return the sums of samples."""
         return samples.summed()
 
-    def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the weighted mean of the terms; NaN if the sum of weights is 0."""
-        return sums.total / sums.weight
-
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
         """Return the samples of a batch with their terms."""
         settings = self.num_classes, self.scale, self.ignore_index
         return row_terms(flatten_samples(detached(preds), target, *settings, sample_weight), self.term_of)
+
+
+class DecisionMetric(AdditiveMetric):
+    """A metric of decisions: predicted classes and, if ``further`` is above 0, coarse answers and a referral."""
+
+    further = 0
+    """The number of decisions other than the classes, as in `flatten_decisions`."""
+
+    def __init__(
+        self, arguments: Mapping[str, Any], shape: tuple[int, ...] = (), *, further_settings: Sequence[str] = ()
+    ) -> None:
+        """Initialize from a constructor's ``locals()``, the shape of the states, and the names of further settings."""
+        num_classes = arguments["num_classes"]
+        check_num_classes(num_classes)
+        rules = decision_rules(num_classes, arguments.get("further", 0))
+        settings = ("num_classes", "ignore_index", *further_settings)
+        super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
+
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
+        """Flatten a batch of decisions (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
+        return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, self.further)

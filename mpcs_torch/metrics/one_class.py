@@ -10,7 +10,7 @@ from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.metrics.quality.confusion import DecisionMetric
+from mpcs_torch.metrics.additive import DecisionMetric
 
 Rate = Literal["recall", "specificity", "precision"]
 
@@ -36,6 +36,7 @@ class ClassRate(DecisionMetric):
     """
 
     higher_is_better = True
+    plot_upper_bound = 1.0
     sums_type = WeightedSum
     interval_rule = "bounded"
     row_bounds = (0, 1)
@@ -50,7 +51,7 @@ class ClassRate(DecisionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(locals(), (), further=("classes", "rate"))
+        super().__init__(locals(), (), further_settings=("classes", "rate"))
 
     def sums_of(self, samples: Decisions) -> WeightedSum:
         """Return the numerator and the denominator of the rate; for recall, the latter counts samples of the group."""
@@ -58,10 +59,6 @@ class ClassRate(DecisionMetric):
         true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
         return WeightedSum(labels.sum(total & (true == predicted)), labels.sum(total))
-
-    def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the rate; NaN if its denominator is 0."""
-        return sums.total / sums.weight
 
 
 class ClassAUROC(Metric):

@@ -5,7 +5,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
+from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities, calibration_slope
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, legend_below
 
@@ -16,7 +16,7 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     On the diagonal, the rate equals the reported probability. Above it, the classifier is underconfident.
 
     Args:
-        measured: The result of `functional.measured_probabilities` or `ProbabilityAccuracy.bins`.
+        measured: The result of `ProbabilityAccuracy.bins`.
         reported: The result of `ProbabilityAccuracy.reported`.
         title: The title of the figure.
         on: Where to draw.

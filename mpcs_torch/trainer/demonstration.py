@@ -12,13 +12,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import (
-    RiskCoverage,
-    confusion_matrix,
-    dangerous_errors_details,
-    jackknife_interval,
-    risk_coverage_curve,
-)
+from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_interval, risk_coverage_curve
+from mpcs_torch.functional.concern.dangerous import checked_counts
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning import DecisionRule, Limit, recommended
 from mpcs_torch.learning.recommended import PLAIN
@@ -75,10 +70,7 @@ class Demonstration:
     def tallies(self, name: str) -> list[Tally]:
         """Count the test samples of each seed, by the outcome of the decisions that are called ``name``."""
         classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
-        details = [
-            dangerous_errors_details(seed.decisions[name], seed.target, num_classes=classes, concern=pairs)
-            for seed in self.seeds
-        ]
+        details = [checked_counts(seed.decisions[name], seed.target, None, classes, pairs, None) for seed in self.seeds]
         return [Tally(*map(int, counts)) for counts in details]
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from mpcs_torch.evaluation.cautions import uncalibrated
-from mpcs_torch.functional import measured_probabilities
+from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.evaluation.test_cautions import drawn, votes
 
 SAMPLES = 200
@@ -28,8 +28,9 @@ KINDS: dict[str, Callable[[int], tuple[Tensor, Tensor]]] = {
 
 def is_warned_of(probs: Tensor, target: Tensor) -> bool:
     """Return whether E3 is given."""
-    measured = measured_probabilities(probs, target, num_classes=probs.shape[1], from_logits=False)
-    return bool(uncalibrated(measured, 1.0, ""))
+    accuracy = ProbabilityAccuracy(probs.shape[1], from_logits=False)
+    accuracy.update(probs, target)
+    return bool(uncalibrated(accuracy.bins(), 1.0, ""))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import torch
 
 from mpcs_torch import OperatingPoint
 from mpcs_torch.evaluation.fixed_thresholds import point_key
-from mpcs_torch.functional import min_detection_cost_details
+from mpcs_torch.metrics import MinDetectionCost
 from tests.cli.test_cli import run
-from tests.conftest import load_oracle
+from tests.conftest import details, load_oracle
 from tests.functional.detection.test_detection import CASES, H_MEASURE, near, points_of, scores_of
 
 DEVELOPED = [case for case in CASES if "dev_target" in case]
@@ -66,7 +66,7 @@ def test_the_command_gives_every_expectation(
         assert found["calibration_loss"] == near(found["cllr"] - found["min_cllr"])
     for point, row in rows.items():
         assert found[f"min_cost[{point_key(point)}]"] == near(row["normalized"])
-        minimum = min_detection_cost_details(*scores_of(case), points=point)
+        minimum = details(MinDetectionCost(point), *scores_of(case))
         threshold = found[f"min_cost[{point_key(point)}], threshold"]
         assert threshold == minimum.threshold or math.isinf(minimum.threshold), "JSON has no infinite numbers"
     for point, row in points_of(expected["act_dcf_bayes"]):

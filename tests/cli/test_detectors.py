@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from mpcs_torch.calibration import LogisticCalibration, LogisticFusion
-from mpcs_torch.functional import OperatingPoint, cllr, equal_error_rate, min_detection_cost_details, partial_auc
+from mpcs_torch.functional import OperatingPoint, cllr, equal_error_rate, partial_auc
+from mpcs_torch.metrics import MinDetectionCost
 from tests.cli.test_cli import one_line, run
+from tests.conftest import details
 
 NAMES = ("a", "b", "c")
 
@@ -91,7 +93,7 @@ def test_thresholds_calibrations_and_a_fusion_are_learnt(
     options = ("--point", 0.2, "--calibrate", "logistic", "--fuse", "--at-false-alarm", 0.1, "--at-miss", 0.1)
     found = told(capsys, *evaluation.paths, *learning(development), *options)["models"]
     assert list(found) == ["a-1", "b-1", "c-1", "a-1, calibrated", "b-1, calibrated", "c-1, calibrated", "fusion"]
-    learned = min_detection_cost_details(development.scores["b"], development.labels, points=OperatingPoint(0.2))
+    learned = details(MinDetectionCost(OperatingPoint(0.2)), development.scores["b"], development.labels)
     assert found["b-1"]["errors"]["cost[development,p=0.2]"]["threshold"] == learned.threshold
     name = "miss_rate[development,p_fa=0.1]"
     missed = evaluation.scores["b"][evaluation.labels] < found["b-1"]["errors"][name]["threshold"]

@@ -11,9 +11,10 @@ from mpcs_torch.functional import (
     OperatingPoint,
     equal_error_rate,
     false_alarm_at_miss,
-    min_detection_cost_details,
     miss_at_false_alarm,
 )
+from mpcs_torch.metrics import MinDetectionCost
+from tests.conftest import details
 
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
 DRAWN = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=30).filter(
@@ -33,7 +34,7 @@ def test_they_are_the_best_on_the_development_trials(drawn: list[tuple[int, bool
     trials = Trials(torch.tensor(scores, dtype=torch.float64), torch.tensor(labels))
     first, second, equal, miss, alarm = learned_thresholds(*trials, POINTS, p_fa=[limit], p_miss=[limit])
     for found, point in zip((first, second), POINTS, strict=True):
-        assert found.threshold == min_detection_cost_details(*trials, points=point).threshold
+        assert found.threshold == details(MinDetectionCost(point), *trials).threshold
     p_miss, p_fa = rates_at(trials, equal.threshold)
     assert (p_miss + p_fa) / 2 == pytest.approx(equal_error_rate(*trials, method="nearest").item())
     p_miss, p_fa = rates_at(trials, miss.threshold)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from mpcs_torch import ConcernError, ConcernSpec, DangerousErrors, ExpectedConcern, load_concern
 from mpcs_torch.concern import save_concern
-from mpcs_torch.functional import dangerous_errors_details, expected_concern, least_concern_decision
+from mpcs_torch.functional import expected_concern, least_concern_decision
 from mpcs_torch.learning import DecisionRule, Limit
+from tests.conftest import details
 
 NAMES = ["red", "yellow", "green", "off"]
 LIGHTS = ConcernSpec(
@@ -44,7 +45,7 @@ def test_the_answer_of_minimum_expected_cost_is_given(seed: int) -> None:
 
 def test_metrics_count_wrong_and_dangerous_answers() -> None:
     decisions, target = torch.tensor([RED, RED_OR_YELLOW, RED_OR_YELLOW, NOT_RED, -1]), torch.tensor([1, 0, 2, 0, 3])
-    counts = dangerous_errors_details(decisions, target, num_classes=4, concern=LIGHTS)
+    counts = details(DangerousErrors(4, concern=LIGHTS), decisions, target)
     assert [count.item() for count in counts] == [2, 3, 4, 5], "green for red or yellow, and not red for red"
     cost = expected_concern(decisions, target, num_classes=4, concern=LIGHTS, normalize=False)
     assert cost.item() == pytest.approx((0.5 + 0.1 + 1 + 1 + 0.6) / 5)

@@ -7,9 +7,11 @@ import torch
 from matplotlib.figure import Figure
 
 from mpcs_torch import OperatingPoint
-from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost_details
+from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate
+from mpcs_torch.metrics import MinDetectionCost
 from mpcs_torch.plots import bayes_error_curves, det_curves, roc_curves, score_histograms
 from mpcs_torch.plots.detection import thinned
+from tests.conftest import details
 
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(3000) < 1000
@@ -28,7 +30,7 @@ def test_det_marks_the_minimum_costs_within_their_intervals() -> None:
     (axes,) = figure.axes
     assert len(axes.patches) == len(POINTS) * 2
     assert not det_curves({"one": rates}, points=POINTS, confidence=None).axes[0].patches
-    cost = min_detection_cost_details(SCORES, LABELS, points=OperatingPoint(0.5))
+    cost = details(MinDetectionCost(OperatingPoint(0.5)), SCORES, LABELS)
     left, right = clopper_pearson(round(cost.p_fa.item() * 2000), 2000)
     bottom, top = clopper_pearson(round(cost.p_miss.item() * 1000), 1000)
     box = axes.patches[0].get_bbox()

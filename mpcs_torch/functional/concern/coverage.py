@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from mpcs_torch.functional.concern.dangerous import dangerous_errors_details
+from mpcs_torch.functional.concern.dangerous import checked_counts
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 
 
@@ -40,9 +40,7 @@ def coverage(
         >>> coverage(torch.tensor([1, -1, 0, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    counts = dangerous_errors_details(
-        preds, target, sample_weight, num_classes=num_classes, concern=concern, ignore_index=ignore_index
-    )
+    counts = checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index)
     return counts.decided / counts.samples
 
 
@@ -71,7 +69,5 @@ def selective_accuracy(
         >>> selective_accuracy(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
         tensor(0.6667, dtype=torch.float64)
     """
-    counts = dangerous_errors_details(
-        preds, target, sample_weight, num_classes=num_classes, concern=concern, ignore_index=ignore_index
-    )
-    return 1 - counts.errors / counts.decided
+    counts = checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index)
+    return (counts.decided - counts.errors) / counts.decided

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, pairs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_num_classes, check_pairs
+from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
@@ -72,31 +72,18 @@ def dangerous_errors(
         tensor(1., dtype=torch.float64)
     """
     check_choice("normalize", normalize, DangerousNormalize)
-    counts = dangerous_errors_details(
-        preds, target, sample_weight, num_classes=num_classes, concern=concern, ignore_index=ignore_index
-    )
-    return normalized_count(counts, normalize)
+    return normalized_count(checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index), normalize)
 
 
-def dangerous_errors_details(
+def checked_counts(
     preds: Tensor,
     target: Tensor,
-    sample_weight: Tensor | None = None,
-    *,
+    sample_weight: Tensor | None,
     num_classes: int,
-    concern: Tensor | ConcernLike | None = None,
-    ignore_index: int | None = None,
+    concern: Tensor | ConcernLike | None,
+    ignore_index: int | None,
 ) -> DangerousErrorCounts:
-    """Count the dangerous errors, all errors, the decided samples and all samples.
-
-    Arguments and errors are those of `dangerous_errors` without ``normalize``.
-
-    Example:
-        >>> import torch
-        >>> dangerous_errors_details(torch.tensor([1, 0]), torch.tensor([0, 0]), num_classes=2).errors
-        tensor(1., dtype=torch.float64)
-    """
-    check_num_classes(num_classes)
+    """Validate a batch, and count the dangerous errors, all errors, the decided samples and all samples."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     severity = severity_of(concern, num_classes).to(preds.device)
     further = severity.shape[1] - num_classes
@@ -129,7 +116,7 @@ def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCou
         labels.sum(severities == DANGEROUS),
         labels.sum(severities >= 1),
         labels.sum(decisions.predicted < columns - 1),
-        labels.total(),
+        labels.sum(),
     )
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.probabilities import Samples, unlabelled_samples
+from mpcs_torch.functional.inputs.probabilities import Samples, compute_dtype, unlabelled_samples
 
 
 def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> Tensor:
@@ -128,26 +128,16 @@ def least_concern_decision(
     samples = unlabelled_samples(preds, num_classes, from_logits=from_logits)
     ratio = prior_ratio(training_priors, priors, num_classes)
     decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
-    return as_decisions(decided, costs.shape[1], preds)
-
-
-def as_decisions(decided: Tensor, columns: int, preds: Tensor) -> Tensor:
-    """Convert ``decided`` (M,), columns of the costs, to codes (N, ...) for scores (N, C, ...); a referral is -1."""
-    is_referral = (decided == columns - 1) & (columns > preds.shape[1])
+    is_referral = (decided == costs.shape[1] - 1) & (costs.shape[1] > preds.shape[1])
     return torch.where(is_referral, REFERRED, decided).reshape(preds.shape[:1] + preds.shape[2:])
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the column of minimum expected cost for probabilities (..., C), without synchronizing an accelerator."""
-    rows = at_least_float(rows)
+    rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
     return cheapest(rows, costs).first(costs.shape[1])
-
-
-def at_least_float(rows: Tensor) -> Tensor:
-    """Upcast probabilities of half types to float32."""
-    return rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
 
 
 class Choices(NamedTuple):

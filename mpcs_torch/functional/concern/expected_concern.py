@@ -1,6 +1,5 @@
 """Expected concern: the mean cost of decisions, relative to the best constant class."""
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -12,15 +11,20 @@ from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
     check_matrix_fits,
-    check_num_classes,
     check_priors,
     widest_float,
 )
-from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.decisions import Decisions, decision_range, flatten_decisions
+from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.most_probable import highest_class
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, row_terms, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import (
+    RowTerms,
+    Samples,
+    flatten_samples,
+    row_terms,
+    sample_rules,
+    scale_of,
+)
 
 DecideBy = Literal["most_probable", "least_concern"]
 
@@ -92,7 +96,6 @@ def expected_concern(
         >>> expected_concern(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 2]), num_classes=3, concern=concern)
         tensor(0.5000, dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     check_choice("decision", decision, DecideBy)
     preds = as_tensor(preds, "preds")
     matrix = cost_matrix(concern, num_classes).to(preds.device, widest_float(preds.device))
@@ -113,14 +116,9 @@ def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
     return costs.detach().to(widest_float(costs.device), copy=True).fill_diagonal_(0)
 
 
-class Decided(NamedTuple):
-    """The decisions for a batch of M samples, passed in or computed from scores."""
-
-    predicted: Tensor
-    """(M,), int64: columns of the costs."""
-    labels: Labels
-    find_faults: Callable[[], tuple[Fault, Fault, Fault]]
-    """A function that returns the violations of each rule of `cost_rules`, in that order."""
+Decided = RowTerms | Decisions
+"""The decisions for a batch, computed from scores or passed in. The first two fields of both types are the decisions
+(M,), columns of the costs, and the labels."""
 
 
 def decide(
@@ -145,13 +143,11 @@ def decide(
             probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
             return highest_class(probs)[1] if decision == "most_probable" else least_risk(probs, concern)
 
-        terms = row_terms(samples, decision_of)
-        return Decided(terms.term, terms.labels, terms.find_faults)
+        return row_terms(samples, decision_of)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
     further = concern.shape[1] - num_classes
-    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
-    return Decided(decisions.predicted, decisions.labels, decisions.find_faults)
+    return flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
 
 
 def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
@@ -172,10 +168,11 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
     """Sum the costs of the decisions for each true class, without reading values on the host."""
-    labels, target = decided.labels, decided.labels.target
-    cost = concern.flatten().take(target * concern.shape[1] + decided.predicted)
-    cost = torch.where(decided.predicted == target, 0, cost)  # the diagonal is not read
-    return CostSums(labels.sum_by(target, len(concern), cost), labels.count_by(target, len(concern)))
+    predicted, labels, *_ = decided
+    target = labels.target
+    cost = concern.flatten().take(target * concern.shape[1] + predicted)
+    cost = torch.where(predicted == target, 0, cost)  # the diagonal is not read
+    return CostSums(labels.sum_by(target, len(concern), cost), labels.sum_by(target, len(concern)))
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""The Meta Pattern Concern Score (MPCS)."""
+"""The Meta Pattern Concern Score (MPCS), by Eq. 4 to 9 and Algorithm 1 of arXiv:2209.06408v3."""
 
 from functools import partial
 from math import ceil, isclose
@@ -7,14 +7,23 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.pattern_scores import CorrectConcern, pattern_scores
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings, widest_float
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.chunks import concat_chunks
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import RowTerms, checked_terms, scale_of
+from mpcs_torch.functional.inputs.most_probable import highest_classes
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
+CorrectConcern = Literal["sum", "count"]
+CHUNK = 2**16
+"""The number of confidences per chunk: intermediate results stay in the cache."""
+LOWEST_LEVEL = 1e-7
+"""The value that replaces level 0, whose logarithm is infinite."""
 DEFAULT_K, DEFAULT_T = 5, 200
 """The settings of the published runs: with 200 intervals, a confidence within 0.005 of certainty costs nothing."""
+
+MAX_INTERVALS = 2**29
+"""The largest t: a float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
 
 
 def concession_intervals(concession: float) -> int:
@@ -55,13 +64,22 @@ def pattern_settings(
     Raises:
         ValueError: If t and concession are both given, or a setting breaks its rule.
     """
+    check_num_classes(num_classes)
     if t is not None and concession is not None:
         raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
     k = min(DEFAULT_K, num_classes) if k is None else k
     t = (DEFAULT_T if t is None else t) if concession is None else concession_intervals(concession)
-    check_pattern_settings(k=k, t=t, num_classes=num_classes)
+    for name, value in (("k", k), ("t", t)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} must be an integer, but got {value!r}.")
+    if not 1 <= k <= num_classes:
+        raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
+    if t < 2:
+        raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
+    if t > MAX_INTERVALS:
+        raise ValueError(f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there), but got {t}.")
     return k, t
 
 
@@ -174,4 +192,69 @@ def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
         return scored.summed()
     labels = scored.labels
     by_class = labels.target, labels.num_classes
-    return WeightedSum(labels.sum_by(*by_class, scored.term), labels.count_by(*by_class))
+    return WeightedSum(labels.sum_by(*by_class, scored.term), labels.sum_by(*by_class))
+
+
+def pattern_scores(
+    samples: Samples, *, k: int, t: int, concern: Tensor | None, correct_concern: CorrectConcern = "sum"
+) -> Tensor:
+    """Score the prediction pattern of each sample: its k most probable classes, with confidences in t intervals.
+
+    An accelerator is not synchronized.
+
+    Args:
+        samples: M samples; the score of invalid logits is NaN.
+        k: The length of the pattern, from 1 to C.
+        t: The number of intervals.
+        concern: (C, C), in the widest float: the weight of mistaking the true class (row) for another; a sparse tensor
+            must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
+        correct_concern: The concern of the true class: the ``"sum"`` over the other classes, or their ``"count"``.
+
+    Returns:
+        (M,), in the widest float.
+    """
+    samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
+    confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
+    true = samples.labels.target.unsqueeze(1)
+    (scores,) = concat_chunks(
+        lambda rows: [_score(confidence[rows], label[rows], true[rows], t, concern, correct_concern)],
+        confidence,
+        size=CHUNK,
+    )
+    return scores
+
+
+def _score(
+    confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
+) -> Tensor:
+    """Return the scores (M,) of patterns (M, k), given the true classes (M, 1)."""
+    k, wide = label.shape[1], widest_float(label.device)
+    is_wrong = label != true
+    # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
+    interval = (confidence.to(wide) * t).floor_()
+    level = torch.where(is_wrong, interval.neg().add_(t - 1), interval).clamp_(LOWEST_LEVEL, t - 1)  # p = 1 gives t
+    log_level = level.div_(t - 1).log_()  # at most 0
+    wrong = is_wrong.to(wide)
+    wrong_concern, wrong_logs = wrong.sum(dim=1), log_level * wrong
+    true_log = (log_level - wrong_logs).sum(dim=1)
+    has_true = wrong_concern.neg().add_(k)  # 1 if the true class is in the pattern, else 0
+    if concern is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
+        weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(concern, true, label), 1.0)
+        wrong_concern, wrong_logs = (wrong * weight).sum(dim=1), wrong_logs * weight
+    wrong_log, true_concern = wrong_logs.sum(dim=1), has_true
+    if k > 1:  # for k = 1, the true class has concern 1: there are no others
+        true_concern = has_true * (wrong_concern if correct_concern == "sum" else k - 1)
+    return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()
+
+
+def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
+    """Look up the weights of pairs of classes in a concern (C, C); unstored weights of a sparse tensor are 1."""
+    pairs = true * concern.shape[1] + predicted
+    if concern.layout == torch.strided:
+        return concern.flatten().take(pairs)
+    if not len(concern.values()):
+        return torch.ones_like(pairs, dtype=concern.dtype)
+    rows, columns = concern.indices()
+    stored = rows * concern.shape[1] + columns
+    index = torch.searchsorted(stored, pairs.contiguous()).clamp_(max=len(stored) - 1)
+    return torch.where(stored[index] == pairs, concern.values()[index], 1)

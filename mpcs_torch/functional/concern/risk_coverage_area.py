@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.arrays import ConcernLike
-from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
@@ -64,37 +64,11 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
-    curve = risk_coverage_area_details(
-        preds, target, num_classes=num_classes, concern=concern, from_logits=from_logits, ignore_index=ignore_index
-    )
-    return curve.risk.mean()
-
-
-def risk_coverage_area_details(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    num_classes: int,
-    concern: Tensor | ConcernLike | None = None,
-    from_logits: bool = True,
-    ignore_index: int | None = None,
-) -> RiskCoverage:
-    """Compute the curve of dangerous errors per decided sample against coverage.
-
-    Arguments and errors are those of `risk_coverage_area`.
-
-    Example:
-        >>> import torch
-        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
-        >>> risk_coverage_area_details(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False).risk
-        tensor([0.0000, 0.0000, 0.0000, 0.2500], dtype=torch.float64)
-    """
-    check_num_classes(num_classes)
     samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index)
     raise_first(samples.find_faults())
     risk, loss = estimated_risks(samples, dangerous_pairs_of(concern, num_classes).to(samples.scores.device))
     counted = samples.labels.counted
-    return risk_coverage_curve(risk[counted], loss[counted])
+    return risk_coverage_curve(risk[counted], loss[counted]).risk.mean()
 
 
 def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
@@ -59,10 +58,10 @@ def row_cost(
         >>> row_cost(torch.tensor([0, 1, 0]), costs, num_classes=2, regret=True)
         tensor(5., dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     samples = flatten_costs(preds, target, num_classes=num_classes, sample_weight=sample_weight)
     raise_first(samples.find_faults())
-    return cost_of(sum_row_costs(samples), regret=regret)
+    sums = sum_row_costs(samples)
+    return (sums.cost - sums.least if regret else sums.cost) / sums.samples
 
 
 class CostedDecisions(NamedTuple):
@@ -103,9 +102,4 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
     costs, labels = samples.costs, samples.labels
     cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
     total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
-    return RowCostSums(total, least, most, labels.total())
-
-
-def cost_of(sums: RowCostSums, *, regret: bool) -> Tensor:
-    """Return the mean cost or, with ``regret``, the mean regret, of shape (...), from the sums."""
-    return (sums.cost - sums.least if regret else sums.cost) / sums.samples
+    return RowCostSums(total, least, most, labels.sum())

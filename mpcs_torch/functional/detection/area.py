@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, first_threshold, hull_of
 
 
@@ -150,7 +151,7 @@ def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
 
 def break_even_of_trials(trials: BinaryTrials) -> Tensor:
     """Compute `precision_recall_break_even` from binary trials."""
-    return break_even_of(hull_of(trials.errors()))
+    return crossing_of(hull_of(trials.errors())).rate
 
 
 def check_max_p_fa(max_p_fa: float) -> None:
@@ -163,15 +164,6 @@ def check_rate(name: str, rate: float) -> None:
     """Check that a rate is in [0, 1]."""
     if not 0 <= rate <= 1:
         raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")
-
-
-def break_even_of(hull: ErrorCounts) -> Tensor:
-    """Compute the number of misses, equal to that of false alarms, at the break-even point of a convex hull."""
-    misses = hull.misses.double()
-    gap = misses - hull.false_alarms  # rises from below 0 to above
-    after = (gap >= 0).int().argmax()
-    share = -gap[after - 1] / (gap[after] - gap[after - 1])
-    return misses[after - 1] + share * (misses[after] - misses[after - 1])
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:

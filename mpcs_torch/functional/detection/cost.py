@@ -49,7 +49,8 @@ def min_detection_cost(
     The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
     decision. A normalised cost of 1 is no better than ignoring the scores.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    `mpcs_torch.metrics.MinDetectionCost` also returns the error rates and the threshold of the minimum. There is no
+    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -80,42 +81,9 @@ def min_detection_cost(
         >>> min_detection_cost(scores, labels, points=OperatingPoint(p_target=0.5))
         tensor(0.5000, dtype=torch.float64)
     """
-    details = min_detection_cost_details(
-        preds, target, points=points, num_classes=num_classes, average=average, ignore_index=ignore_index
-    )
-    costs = details.normalized if normalize else details.cost
-    return average_classes(costs, num_classes, average)
-
-
-def min_detection_cost_details(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    points: OperatingPoint | Sequence[OperatingPoint],
-    num_classes: int | None = None,
-    average: ClassAverage = "macro",
-    ignore_index: int | None = None,
-) -> DetectionCost:
-    """Compute the minimum detection cost, raw and normalised, with its error rates and its threshold.
-
-    The threshold is the middle of the interval of optimal thresholds; if several intervals tie, that of the widest
-    bounded one (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
-    these thresholds. If only accepting all or rejecting all trials is optimal, it is -inf or +inf (-inf if both are).
-    If all thresholds cost the same, it is 0. Rejecting all is possible even with scores of +inf. Arguments and errors
-    are those of `min_detection_cost`.
-
-    Returns:
-        Scalars, or ``(P,)`` for P > 1 points; classes, unless ``average="micro"``, are a last dimension.
-
-    Example:
-        >>> scores, labels = torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1])
-        >>> details = min_detection_cost_details(scores, labels, points=OperatingPoint(p_target=0.5))
-        >>> details.cost, details.threshold
-        (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64))
-    """
     checked = at_least_one_point(points)
-    by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    return min_cost_of_trials(by_class, checked)
+    details = min_cost_of_trials(split_batch(preds, target, num_classes, average, ignore_index), checked)
+    return average_classes(details.normalized if normalize else details.cost, num_classes, average)
 
 
 def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
@@ -142,7 +110,7 @@ def _stacked(
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost and its threshold, which `min_detection_cost_details` defines.
+    """Compute the minimum cost and its threshold, which `MinDetectionCost` in `mpcs_torch.metrics` defines.
 
     Args:
         counts: The errors at all thresholds.
@@ -217,44 +185,11 @@ def actual_detection_cost(
         >>> actual_detection_cost(scores, labels, points=OperatingPoint(p_target=0.1), threshold=0.0)
         tensor(0., dtype=torch.float64)
     """
-    details = actual_detection_cost_details(
-        preds,
-        target,
-        points=points,
-        threshold=threshold,
-        num_classes=num_classes,
-        average=average,
-        ignore_index=ignore_index,
-    )
-    costs = details.normalized if normalize else details.cost
-    return average_classes(costs, num_classes, average)
-
-
-def actual_detection_cost_details(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    points: OperatingPoint | Sequence[OperatingPoint],
-    threshold: float | None = None,
-    num_classes: int | None = None,
-    average: ClassAverage = "macro",
-    ignore_index: int | None = None,
-) -> DetectionCost:
-    """Compute the detection cost at a threshold, raw and normalised, with its error rates and its threshold.
-
-    Arguments and errors are those of `actual_detection_cost`, shapes those of `min_detection_cost_details`.
-
-    Example:
-        >>> import torch
-        >>> scores, labels = torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1])
-        >>> details = actual_detection_cost_details(scores, labels, points=OperatingPoint(0.5), threshold=0.5)
-        >>> details.cost, details.p_miss
-        (tensor(0.2500, dtype=torch.float64), tensor(0.5000, dtype=torch.float64))
-    """
     checked = at_least_one_point(points)
     check_threshold(threshold)
     by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    return cost_of_trials_at(by_class, checked, [thresholds_at(checked, threshold)] * len(by_class))
+    details = cost_of_trials_at(by_class, checked, [thresholds_at(checked, threshold)] * len(by_class))
+    return average_classes(details.normalized if normalize else details.cost, num_classes, average)
 
 
 def half_total_error_rate(
@@ -283,35 +218,6 @@ def half_total_error_rate(
         threshold=threshold,
         num_classes=num_classes,
         normalize=False,
-        average=average,
-        ignore_index=ignore_index,
-    )
-
-
-def half_total_error_rate_details(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    threshold: float | None = None,
-    num_classes: int | None = None,
-    average: ClassAverage = "macro",
-    ignore_index: int | None = None,
-) -> DetectionCost:
-    """Compute the half total error rate (``cost``) with both error rates and the threshold.
-
-    Arguments and errors are those of `half_total_error_rate`, shapes those of `min_detection_cost_details`.
-
-    Example:
-        >>> import torch
-        >>> half_total_error_rate_details(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5).p_fa
-        tensor(0., dtype=torch.float64)
-    """
-    return actual_detection_cost_details(
-        preds,
-        target,
-        points=HALF_TOTAL,
-        threshold=threshold,
-        num_classes=num_classes,
         average=average,
         ignore_index=ignore_index,
     )

@@ -47,7 +47,8 @@ def equal_error_rate(
     ``"interpolated"`` interpolates linearly between the points of the curve. ``"nearest"`` is the mean of both rates at
     the lowest threshold where they differ least.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds on both sides of the rate. There is no
+    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -77,37 +78,9 @@ def equal_error_rate(
         >>> [f"{equal_error_rate(scores, labels, method=m):.4f}" for m in ("rocch", "interpolated", "nearest")]
         ['0.3158', '0.4000', '0.3667']
     """
-    details = equal_error_rate_details(
-        preds, target, num_classes=num_classes, method=method, average=average, ignore_index=ignore_index
-    )
-    return average_classes(details.rate, num_classes, average)
-
-
-def equal_error_rate_details(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    num_classes: int | None = None,
-    method: EqualErrorMethod = "rocch",
-    average: ClassAverage = "macro",
-    ignore_index: int | None = None,
-) -> EqualError:
-    """Compute the equal error rate and the thresholds on both sides of it.
-
-    Arguments and errors are those of `equal_error_rate`.
-
-    Returns:
-        Float64 scalars; with classes ``(C,)``, unless ``average="micro"``.
-
-    Example:
-        >>> scores, labels = torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1])
-        >>> details = equal_error_rate_details(scores, labels, method="nearest")
-        >>> details.rate, details.low, details.high
-        (tensor(0.5000, dtype=torch.float64), tensor(0.3000, dtype=torch.float64), tensor(0.4000, dtype=torch.float64))
-    """
     check_choice("method", method, EqualErrorMethod)
     by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    return equal_error_of_trials(by_class, method)
+    return average_classes(equal_error_of_trials(by_class, method).rate, num_classes, average)
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
@@ -142,14 +115,14 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
     return EqualError(rate, below, counts.thresholds[nearest])
 
 
-def crossing_of(curve: ErrorRates) -> EqualError:
-    """Interpolate the point of equal rates linearly on a curve or a hull."""
-    gap = curve.p_miss - curve.p_fa  # rises from -1 to 1
+def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
+    """Interpolate the point with equal rates, or with equal numbers of errors, linearly on a curve or a hull."""
+    misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
+    gap = misses - alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
     share = torch.where(before == after, 0.0, -gap[before] / (gap[after] - gap[before]))
-    rate = curve.p_miss[before] + share * (curve.p_miss[after] - curve.p_miss[before])
-    return EqualError(rate, curve.thresholds[before], curve.thresholds[after])
+    return EqualError(misses[before] + share * (misses[after] - misses[before]), thresholds[before], thresholds[after])
 
 
 class GaussianEqualError(NamedTuple):

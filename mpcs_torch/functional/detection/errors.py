@@ -105,7 +105,7 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
     return (doubled - lost).double() / doubled
 
 
-def misranked_shares(counts: ErrorCounts, trials: tuple[Tensor, Tensor] | None = None) -> list[Tensor]:
+def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> list[Tensor]:
     """Return, for each trial, the share of trials of the other kind that are ranked wrongly against it.
 
     Ties count 1/2. The mean for each kind is 1 minus the area under the ROC; the shares are influence values: DeLong,
@@ -113,20 +113,17 @@ def misranked_shares(counts: ErrorCounts, trials: tuple[Tensor, Tensor] | None =
 
     Args:
         counts: The errors of the trials.
-        trials: Scores ``(N,)``, float64, and labels ``(N,)``, bool; shares are returned in this order. Default: the
-            ascending order of the scores of each kind, which is faster.
+        scores: ``(N,)``, float64.
+        labels: ``(N,)``, bool.
 
     Returns:
-        ``(N_k,)`` for each kind, float64, in [0, 1].
+        ``(N_k,)`` for each kind in the order of ``scores``, float64, in [0, 1].
     """
     misses, alarms, thresholds = counts
     at = [
         (errors[:-1] + errors[1:]).double() / (2 * number)
         for errors, number in ((alarms, counts.nontargets), (misses, counts.targets))
     ]
-    if trials is None:
-        return [at[0].repeat_interleave(misses.diff()), at[1].repeat_interleave(-alarms.diff())]
-    scores, labels = trials
     kinds = zip(at, (labels, ~labels), strict=True)
     return [shares[torch.searchsorted(thresholds, scores[of_kind])] for shares, of_kind in kinds]
 

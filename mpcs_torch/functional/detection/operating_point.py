@@ -9,7 +9,15 @@ MIN_WEIGHT = 1e-300
 
 
 class OperatingPoint(NamedTuple):
-    """The target prior and the costs of errors in an application of a detector."""
+    """The target prior and the costs of errors in an application of a detector.
+
+    References:
+        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.
+
+    Example:
+        >>> round(OperatingPoint(0.01, c_miss=10).effective_prior, 4), round(OperatingPoint(0.01).bayes_threshold, 4)
+        (0.0917, 4.5951)
+    """
 
     p_target: float
     """The prior probability of a target, in (0, 1)."""
@@ -39,36 +47,6 @@ class OperatingPoint(NamedTuple):
         """The log-likelihood ratio above which accepting costs less: -logit of the effective prior."""
         miss, false_alarm = self.weights
         return log(false_alarm) - log(miss)
-
-
-def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
-    """Compute the prior of targets, in (0, 1), that gives the same decisions with costs of 1.
-
-    Arguments are those of `OperatingPoint`.
-
-    Raises:
-        ValueError: If an argument breaks its rule.
-
-    References:
-        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.
-
-    Example:
-        >>> round(effective_prior(0.01, c_miss=10), 4)
-        0.0917
-    """
-    return check_point(OperatingPoint(p_target, c_miss, c_fa)).effective_prior
-
-
-def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
-    """Compute the natural-log likelihood ratio above which accepting costs less: -logit of the effective prior.
-
-    Arguments and errors are those of `effective_prior`.
-
-    Example:
-        >>> round(bayes_threshold(0.01), 4)
-        4.5951
-    """
-    return check_point(OperatingPoint(p_target, c_miss, c_fa)).bayes_threshold
 
 
 def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:

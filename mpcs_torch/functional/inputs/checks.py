@@ -14,24 +14,6 @@ def widest_float(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-MAX_INTERVALS = 2**29
-"""The largest t: a float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
-
-
-def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
-    """Check that the pattern length k is in [1, C] and the number of intervals t in [2, 2^29]."""
-    check_num_classes(num_classes)
-    for name, value in (("k", k), ("t", t)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name} must be an integer, but got {value!r}.")
-    if not 1 <= k <= num_classes:
-        raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
-    if t < 2:
-        raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
-    if t > MAX_INTERVALS:
-        raise ValueError(f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there), but got {t}.")
-
-
 def check_choice(name: str, value: object, choices: Any) -> None:
     """Check that a setting has one of the values of a `Literal`."""
     allowed = get_args(choices)
@@ -51,7 +33,8 @@ MAX_MATRIX_BYTES = 2**31
 
 
 def check_matrix_fits(num_classes: int, itemsize: int) -> None:
-    """Check that a matrix (C, C) takes at most 2 GiB."""
+    """Check that there are at least two classes, and that a matrix (C, C) takes at most 2 GiB."""
+    check_num_classes(num_classes)
     size = num_classes**2 * itemsize
     if size > MAX_MATRIX_BYTES:
         raise ValueError(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
-from mpcs_torch.functional.inputs.checks import check_scores, check_target
+from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 from mpcs_torch.functional.inputs.most_probable import highest_class
@@ -65,6 +65,7 @@ def flatten_decisions(
     If ``further`` is above 0, integer codes may also be -1 (referral) or a coarse answer. Values are not read on the
     host, so an accelerator is not synchronized.
     """
+    check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     if preds.is_floating_point():
         preds = of_both_classes(preds, target, num_classes, None)

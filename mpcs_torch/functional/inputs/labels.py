@@ -28,10 +28,6 @@ class Bins(NamedTuple):
         """Sum values (M, ...) over the samples of each bin: (B, ...)."""
         return values.new_zeros(self.number, *values.shape[1:]).index_add_(0, self.codes, values)
 
-    def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
-        """Sum values (M,) over the samples of each bin and code in [0, size): (B, size)."""
-        return add_at(self.codes * size + codes, self.number * size, values).view(self.number, size)
-
 
 class WeightedSum(NamedTuple):
     """A weighted sum of values over samples: (...), in the widest float."""
@@ -84,25 +80,18 @@ class Labels(NamedTuple):
         weight = self.weight
         return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
-    def sum(self, values: Tensor) -> Tensor:
-        """Sum ``values`` (M,) times the weights: a scalar, or (B,) with bins."""
-        weighted = self.weighted(values)
+    def sum(self, values: Tensor | None = None) -> Tensor:
+        """Sum the weights, each multiplied by its value if there are ``values`` (M,): a scalar, or (B,) with bins."""
+        weighted = self.weight if values is None else self.weighted(values)
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
-    def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
-        """Sum ``values`` (M,) times the weights for each code in [0, size): (size,), or (B, size) with bins."""
-        weighted = self.weighted(values)
-        return add_at(codes, size, weighted) if self.bins is None else self.bins.sum_by(codes, size, weighted)
-
-    def total(self) -> Tensor:
-        """Sum the weights: a scalar, or (B,) with bins."""
-        weight = self.weight
-        return weight.sum() if self.bins is None else self.bins.sum(weight)
-
-    def count_by(self, codes: Tensor, size: int) -> Tensor:
-        """Sum the weights for each code in [0, size): (size,), or (B, size) with bins."""
-        weight = self.weight
-        return add_at(codes, size, weight) if self.bins is None else self.bins.sum_by(codes, size, weight)
+    def sum_by(self, codes: Tensor, size: int, values: Tensor | None = None) -> Tensor:
+        """Compute `sum` over the samples of each code in [0, size): (size,), or (B, size) with bins."""
+        weighted = self.weight if values is None else self.weighted(values)
+        if self.bins is None:
+            return Bins(codes, size).sum(weighted)
+        number = self.bins.number
+        return Bins(self.bins.codes * size + codes, number * size).sum(weighted).view(number, size)
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Return the violations of `label_rule` and of `WEIGHT_RULE`."""
@@ -111,11 +100,6 @@ class Labels(NamedTuple):
         weight = None if self.sample_weight is None else self.weight
         label_fault = Fault(label_rule(self.num_classes), self.raw, [in_range], counted)
         return label_fault, find_bad_weights(self.raw, weight)
-
-
-def add_at(codes: Tensor, size: int, values: Tensor) -> Tensor:
-    """Sum ``values`` (M,) for each code in [0, size): (size,)."""
-    return values.new_zeros(size).index_add_(0, codes, values)
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:

@@ -108,7 +108,7 @@ class RowTerms(NamedTuple):
 
     def summed(self) -> WeightedSum:
         """Sum the terms over the samples: scalars, or (B,) with bins."""
-        return WeightedSum(self.labels.sum(self.term), self.labels.total())
+        return WeightedSum(self.labels.sum(self.term), self.labels.sum())
 
 
 def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
@@ -127,7 +127,6 @@ def checked_terms(
     ignore_index: int | None,
 ) -> RowTerms:
     """Flatten a batch, compute the term of each sample, and validate the values; synchronizes an accelerator."""
-    check_num_classes(num_classes)
     terms = row_terms(flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight), term)
     raise_first(terms.find_faults())
     return terms
@@ -174,6 +173,7 @@ def flatten_samples(
     sample_weight: Tensor | None = None,
 ) -> Samples:
     """Check shapes and dtypes, and flatten (N, C, ...) to (M, C), without reading values on the host."""
+    check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     preds = of_both_classes(preds, target, num_classes, scale)
     check_scores(preds, target, num_classes)

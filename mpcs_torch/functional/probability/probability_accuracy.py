@@ -1,17 +1,277 @@
-"""Generalized means of reported and measured probabilities, and the calibration slope."""
+"""Generalized means of reported and measured probabilities, by counts in bins, and the slope between them."""
 
+from collections.abc import Callable, Sequence
+from math import inf, isfinite
+from typing import Literal, NamedTuple
+
+import torch
 from torch import Tensor
 
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
-from mpcs_torch.functional.probability.measured import (
-    BinSpan,
-    calibration_slope,
-    check_bins,
-    count_probabilities,
-    measure_counts,
-    measure_terms,
-    true_probs,
+from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.chunks import map_chunks
+from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
+from mpcs_torch.functional.probability.generalized import (
+    ProbabilityMeans,
+    check_floor,
+    log_generalized_mean,
+    means_of,
+    prob_of_true_class,
 )
+
+PER_OCTAVE, OCTAVES = 16, 100
+LOW_CELLS = PER_OCTAVE * OCTAVES
+"""The number of logarithmic cells into which the lowest cell is divided; the first of them includes 0."""
+BinSpan = Literal["data", "unit"]
+
+
+class MeasuredProbabilities(NamedTuple):
+    """The means of measured probabilities, and their B bins in ascending order: float64 (float32 on MPS)."""
+
+    means: ProbabilityMeans
+    low: Tensor
+    """(B,): the lower edges of the bins."""
+    high: Tensor
+    """(B,): the upper edges, exclusive except for the last bin."""
+    correct: Tensor
+    """(B,): the number of probabilities of true classes in each bin."""
+    incorrect: Tensor
+    """(B,): the number of probabilities of other classes in each bin."""
+
+    @property
+    def rate(self) -> Tensor:
+        """The share of probabilities in each bin that belong to true classes: (B,)."""
+        return self.correct / (self.correct + self.incorrect)
+
+
+def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
+    """Compute the slope of measured against reported probabilities; above 1 is underconfident, below 1 overconfident.
+
+    .. math:: (D_{measured} - R_{measured}) / (D_{reported} - R_{reported})
+
+    NaN if the reported means are equal. The slope is biased upwards for few samples: noise in the rates of small bins
+    spreads the measured means.
+
+    References:
+        George, Barrera, Nelson, arXiv:2006.00058, Eq. 3.
+    """
+    spread = reported.decisiveness - reported.robustness
+    slope = (measured.decisiveness - measured.robustness) / spread
+    return torch.where(spread > 1e-12, slope, float("nan"))
+
+
+def measure_terms(
+    terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
+) -> MeasuredProbabilities:
+    """Return the bins and means for samples whose ``terms`` are the probabilities of the true classes."""
+    kept, samples, wide = terms.labels.counted, terms.samples, widest_float(terms.term.device)
+    labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
+    samples = Samples(samples.scores[kept], labels, samples.scale)
+    values, counts = torch.unique(terms.term[kept].to(wide), return_counts=True)
+
+    def count_others(bins: _Bins) -> Tensor:
+        def count(rows: slice) -> Tensor:
+            chunk = samples.at(rows)
+            owner = bins.owner(chunk.probs().to(wide).contiguous()).scatter_(
+                1, chunk.labels.target.unsqueeze(1), bins.number
+            )
+            return torch.bincount(owner.flatten(), minlength=bins.number + 1)
+
+        return torch.stack(map_chunks(count, samples.scores)).sum(0)
+
+    return _measure(_Histogram(values, values, values, counts), count_others, epsilon, n_bins, delta, span)
+
+
+class _Histogram(NamedTuple):
+    """The histogram of the probabilities of true classes, by value or grid cell, ascending: (V,) each."""
+
+    middle: Tensor
+    low: Tensor
+    high: Tensor
+    correct: Tensor
+    """The counts, int64."""
+
+
+class _Bins(NamedTuple):
+    """Singular cells of equal width, and the bins of the other probabilities."""
+
+    width: float
+    rank: Tensor
+    """(cells,), int64: the index of each cell among the singular cells; -1 for other cells."""
+    starts: Tensor
+    """(B,), ascending: the lower edges of the bins."""
+    last: float
+    """The upper edge of the last bin, inclusive."""
+
+    @property
+    def number(self) -> int:
+        """The number of singular cells and bins."""
+        return int(self.rank.max()) + 1 + len(self.starts)
+
+    def owner(self, probs: Tensor) -> Tensor:
+        """Return the index of the singular cell or bin of each probability (...), cells first; ``number`` for none."""
+        rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
+        index = torch.bucketize(probs, self.starts, right=True) - 1
+        is_in_bin = (index >= 0) & (probs <= self.last)
+        bins = torch.where(is_in_bin, index + self.number - len(self.starts), self.number)
+        return torch.where(rank >= 0, rank, bins)
+
+
+def _measure(
+    histogram: _Histogram,
+    count_others: Callable[[_Bins], Tensor],
+    epsilon: float,
+    n_bins: int,
+    delta: float | None,
+    span: BinSpan,
+) -> MeasuredProbabilities:
+    """Choose singular cells and bins, and count the probabilities in them; ``count_others`` counts wrong classes."""
+    wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
+    cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
+    cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
+    is_singular = cell_counts * min(n_bins, total) > (inf if delta is None else total)
+    rest = torch.where(is_singular[cell], 0, histogram.correct)
+    kept = rest.nonzero().squeeze(1)
+    first = kept[equal_population(rest[kept], min(n_bins, total) - int(is_singular.sum()))] if len(kept) else kept
+    edges = torch.cat([histogram.low[first], histogram.high[kept[-1:]]])
+    last = float(histogram.middle[kept[-1]]) if len(kept) else 0.0
+    if span == "unit" and len(edges):
+        edges[0], edges[-1], last = 0, 1, inf
+    bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
+    owner = bins.owner(histogram.middle)
+    correct = histogram.correct.new_zeros(bins.number + 1).index_add_(0, owner, histogram.correct)
+    incorrect = count_others(bins)
+    low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
+    high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
+    order = low.argsort(stable=True)
+    low, high, correct, incorrect = (field[order].to(wide) for field in (low, high, correct[:-1], incorrect[:-1]))
+    return MeasuredProbabilities(
+        means_of(correct / (correct + incorrect), correct, epsilon), low, high, correct, incorrect
+    )
+
+
+def equal_population(counts: Tensor, bins: int) -> Tensor:
+    """Divide ``counts`` (G,) into bins of about equal population; return the first index of each, ascending from 0."""
+    total = counts.sum()
+    ranks = torch.arange(1, bins, device=counts.device) * total // bins
+    starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
+    return torch.cat([starts.new_zeros(1), torch.unique(starts[starts > 0])])
+
+
+def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
+    """Check the settings of binning: a floor in [0, 1), at least one bin, a delta that divides 1, and a known span."""
+    check_floor(epsilon)
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, but got {n_bins}.")
+    if delta is not None and not (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6):
+        raise ValueError(f"delta must be 1 divided by a whole number, or None, but got {delta}.")
+    check_choice("span", span, BinSpan)
+
+
+def grid_size(cells: int) -> int:
+    """Return the number of cells of the grid: ``cells`` of equal width, the lowest of them divided."""
+    return LOW_CELLS + cells - 1
+
+
+def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
+    """Count the probabilities (M, C) of true and of other classes in each cell of the grid: int64 (grid_size,) each.
+
+    Values are not read on the host, so an accelerator is not synchronized.
+    """
+    scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
+    log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
+    cell = torch.where(scaled < 1, log_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, grid_size(cells) - 1)
+    true_cell = cell.gather(1, labels.unsqueeze(1)).squeeze(1)
+    weight = counted.long()
+    zeros = torch.zeros(grid_size(cells), dtype=torch.int64, device=probs.device)
+    total = zeros.index_add(0, cell.reshape(-1), weight.unsqueeze(1).expand_as(cell).reshape(-1))
+    correct = zeros.index_add(0, true_cell, weight)
+    return correct, total - correct
+
+
+def measure_counts(
+    correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
+) -> MeasuredProbabilities:
+    """Return the bins and means, given counts in each cell of the grid (grid_size,); 1 / delta divides ``cells``."""
+    edges = _edges(cells, correct.device)
+    histogram = _Histogram((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
+
+    def count_others(bins: _Bins) -> Tensor:
+        return incorrect.new_zeros(bins.number + 1).index_add_(0, bins.owner(histogram.middle), incorrect)
+
+    return _measure(histogram, count_others, epsilon, n_bins, delta, span)
+
+
+def _edges(cells: int, device: torch.device) -> Tensor:
+    """Return the edges of the grid's cells: (grid_size + 1,)."""
+    wide = widest_float(device)
+    lowest = 2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
+    lowest[0] = 0
+    return torch.cat([lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells])
+
+
+CURVE_POWERS = tuple(tenth / 10 for tenth in range(-20, 21))
+
+
+class MeanCurve(NamedTuple):
+    """Generalized means in [0, 1] by power: float64 (R,) each."""
+
+    power: Tensor
+    reported: Tensor
+    """The means of the reported probabilities of true classes."""
+    measured: Tensor
+    """The means of the measured rates of true classes."""
+
+
+def generalized_mean_curve(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    powers: Sequence[float] = CURVE_POWERS,
+    from_logits: bool = True,
+    epsilon: float = 0.005,
+    n_bins: int = 20,
+    delta: float | None = 0.005,
+    span: BinSpan = "data",
+    ignore_index: int | None = None,
+) -> MeanCurve:
+    """Compute the generalized means of reported and measured probabilities for several powers; higher is better.
+
+    Both rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). Where the reported
+    mean is below the measured one, the classifier is underconfident at that power.
+
+    ``powers`` are R finite numbers, by default -2 to 2 in steps of 0.1. ``epsilon`` is the floor of probabilities and
+    rates. The other arguments and errors are those of `probability_accuracy`.
+
+    Returns:
+        The curve, float32 on MPS; NaN without samples.
+
+    References:
+        George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
+        arXiv:2006.00058, Eq. 2 and Section 4. The paper looks at three powers.
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+        >>> curve = generalized_mean_curve(
+        ...     probs, torch.tensor([0, 1]), num_classes=2, powers=(-2 / 3, 0, 1), from_logits=False
+        ... )
+        >>> curve.reported
+        tensor([0.5684, 0.6000, 0.6500], dtype=torch.float64)
+    """
+    check_bins(epsilon, n_bins, delta, span)
+    if not powers or not all(isfinite(power) for power in powers):
+        raise ValueError(f"powers must be finite and at least one, but got {powers}.")
+    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, scale_of(from_logits), ignore_index)
+    probs = terms.term[terms.labels.counted].to(terms.labels.weight.dtype)
+    bins = measure_terms(terms, epsilon, n_bins, delta, span)
+    reported = _means(probs, torch.ones_like(probs), powers, epsilon)
+    return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
+
+
+def _means(values: Tensor, weights: Tensor, powers: Sequence[float], epsilon: float) -> Tensor:
+    logs = values.clamp(min=epsilon).log()
+    return torch.stack([log_generalized_mean(logs, weights, power).exp() for power in powers])
 
 
 def probability_accuracy(
@@ -27,12 +287,30 @@ def probability_accuracy(
     cells: int | None = None,
     ignore_index: int | None = None,
 ) -> dict[str, Tensor]:
-    """Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
+    r"""Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
 
-    Equations are those of `geometric_accuracy`, `decisiveness`, `robustness`, `measured_probabilities` and
-    `calibration_slope`. ``epsilon`` is the floor of probabilities and rates. ``cells`` is None for exact bins, or the
-    number of histogram cells of [0, 1], a multiple of 1 / delta. The other arguments and errors are those of
-    `measured_probabilities`.
+    Reported means are those of `geometric_accuracy`, `decisiveness` and `robustness`; the slope is `calibration_slope`.
+    For measured means, the probabilities of the true classes are divided into bins of equal population. A cell of width
+    ``delta`` with more of them than a bin (a singularity, mostly at 1) becomes a separate bin. A bin with :math:`n_b`
+    of the :math:`N` true classes' probabilities and :math:`m_b` of other classes' has the rate
+    :math:`f_b = n_b / (n_b + m_b)`, and
+
+    .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
+
+    `mpcs_torch.metrics.ProbabilityAccuracy` also returns the bins.
+
+    Args:
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+        num_classes: C, at least 2.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        epsilon: Floor of probabilities and rates, in [0, 1).
+        n_bins: The maximum number of bins, which is never more than the number of samples.
+        delta: The width of a cell, 1 divided by a whole number; None for no singularities.
+        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
+            ``"unit"`` extends the outer bins to 0 and 1; cells of singularities are not extended.
+        cells: None for exact bins, or the number of histogram cells of [0, 1], a multiple of 1 / delta.
+        ignore_index: Label of samples to leave out.
 
     Returns:
         Float64 scalars by name (float32 on MPS): ``geometric_accuracy``, ``decisiveness`` and
@@ -40,9 +318,13 @@ def probability_accuracy(
         ``slope``, above 1 if the classifier is underconfident, below 1 if overconfident. NaN without samples. There is
         no ``sample_weight``, because bins of equal population count samples.
 
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Sections 3 and 4.
+        arXiv:2006.00058, Sections 3 and 4. The paper does not specify the bin of ties (here the upper bin), the
+        treatment of wrong classes outside the bins (here by ``span``), or the number of bins (``n_bins``).
 
     Example:
         >>> import torch
@@ -53,7 +335,7 @@ def probability_accuracy(
     """
     check_bins(epsilon, n_bins, delta, span)
     check_cells(cells, delta)
-    terms = true_probs(preds, target, num_classes, from_logits, ignore_index)
+    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, scale_of(from_logits), ignore_index)
     labels = terms.labels
     reported = means_of(terms.term, labels.weight, epsilon)
     if cells is None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_matrix_fits, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_matrix_fits, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
@@ -40,17 +40,10 @@ def class_counts(confusion: Tensor) -> ClassCounts:
 
 def count_classes(decisions: Decisions) -> ClassCounts:
     """Count the decisions for each class, without reading values on the host: (3, C), or (B, 3, C) with bins."""
-    labels, predicted, size = decisions.labels, decisions.predicted, decisions.labels.num_classes
-    weight, bins, true, number = labels.weight, labels.bins, labels.target, 1
-    right = weight * (predicted == true)
-    if bins is not None:
-        true, predicted, number = true + bins.codes * size, predicted + bins.codes * size, bins.number
-    counts = weight.new_zeros(3, number * size)
-    right_counts, true_counts, predicted_counts = counts.unbind()
-    right_counts.index_add_(0, true, right)
-    true_counts.index_add_(0, true, weight)
-    predicted_counts.index_add_(0, predicted, weight)
-    return ClassCounts(counts if bins is None else counts.view(3, number, size).transpose(0, 1))
+    labels, predicted = decisions.labels, decisions.predicted
+    true, size = labels.target, labels.num_classes
+    sums = [labels.sum_by(true, size, predicted == true), labels.sum_by(true, size), labels.sum_by(predicted, size)]
+    return ClassCounts(torch.stack(sums, dim=-2))
 
 
 def confusion_matrix(
@@ -73,7 +66,6 @@ def confusion_matrix(
         tensor([[1., 1.],
                 [0., 1.]], dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     check_matrix_fits(num_classes, 8)
     decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
     raise_first(decisions.find_faults())
@@ -84,7 +76,7 @@ def count_pairs(decisions: Decisions) -> Tensor:
     """Sum the weights for each pair of classes, without reading values on the host: (C, C), or (B, C, C) with bins."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
-    counts = labels.count_by(pair, num_classes * num_classes)
+    counts = labels.sum_by(pair, num_classes * num_classes)
     return counts.reshape(*counts.shape[:-1], num_classes, num_classes)
 
 
@@ -92,7 +84,6 @@ def counts_of(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
     """Return the per-class counts of samples or, without a target, of a confusion matrix passed as `preds`."""
-    check_num_classes(num_classes)
     if target is not None:
         decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
         raise_first(decisions.find_faults())

@@ -34,10 +34,6 @@ class Coverage(SeverityMetric):
     ) -> None:
         super().__init__(locals())
 
-    def value_of(self, sums: DangerousErrorCounts) -> Tensor:
-        """Return the share of decided samples."""
-        return sums.decided / sums.samples
-
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of decided samples and of all samples."""
         return sums.decided, sums.samples
@@ -54,10 +50,6 @@ class SelectiveAccuracy(Coverage):
         >>> SelectiveAccuracy(3)(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]))
         tensor(0.6667, dtype=torch.float64)
     """
-
-    def value_of(self, sums: DangerousErrorCounts) -> Tensor:
-        """Return the share of decided samples whose decision is correct."""
-        return 1 - sums.errors / sums.decided
 
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of correct decisions and of decided samples."""

@@ -8,12 +8,12 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern import dangerous as kernel
 from mpcs_torch.functional.concern.dangerous import DangerousNormalize
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
-from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
-from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.decisions import Decisions
+from mpcs_torch.metrics.additive import DecisionMetric
 
 
-class SeverityMetric(AdditiveMetric):
+class SeverityMetric(DecisionMetric):
     """The base of metrics that are computed from `DangerousErrorCounts`."""
 
     sums_type = kernel.DangerousErrorCounts
@@ -24,18 +24,9 @@ class SeverityMetric(AdditiveMetric):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``concern``."""
         num_classes = arguments["num_classes"]
-        check_num_classes(num_classes)
         severity = kernel.severity_of(arguments["concern"], num_classes)
-        super().__init__(
-            {**arguments, "severity": severity},
-            value_rules=decision_rules(num_classes, severity.shape[1] - num_classes),
-            state_settings=("num_classes", "severity", "ignore_index"),
-        )
-
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Flatten a batch of decisions (N, ...), with -1 for a referral, or of scores (N, C, ...)."""
-        further = self.severity.shape[1] - self.num_classes
-        return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, further)
+        further = severity.shape[1] - num_classes
+        super().__init__({**arguments, "severity": severity, "further": further}, further_settings=("severity",))
 
     def sums_of(self, samples: Decisions) -> kernel.DangerousErrorCounts:
         """Return the counts of decisions by severity."""

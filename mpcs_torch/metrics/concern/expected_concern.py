@@ -8,7 +8,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern import expected_concern as kernel
 from mpcs_torch.functional.concern.expected_concern import DecideBy
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 
@@ -50,7 +50,6 @@ class ExpectedConcern(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_num_classes(num_classes)
         check_choice("decision", decision, DecideBy)
         concern = kernel.cost_matrix(concern, num_classes)
         ratio = kernel.checked_ratio(training_priors, priors, num_classes)

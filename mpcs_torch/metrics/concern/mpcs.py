@@ -9,12 +9,11 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern import mpcs as kernel
-from mpcs_torch.functional.concern.mpcs import ScoreAverage
-from mpcs_torch.functional.concern.pattern_scores import LOWEST_LEVEL, CorrectConcern, pattern_scores
+from mpcs_torch.functional.concern.mpcs import LOWEST_LEVEL, CorrectConcern, ScoreAverage, pattern_scores
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples
 from mpcs_torch.metrics.additive import ProbabilityMetric
 
 
@@ -59,7 +58,6 @@ class MetaPatternConcernScore(ProbabilityMetric):
         check_choice("correct_concern", correct_concern, CorrectConcern)
         check_choice("average", average, ScoreAverage)
         concern = concern_matrix(concern, num_classes)
-        scale = scale_of(from_logits)
         settings = "num_classes", "k", "t", "concern", "correct_concern", "from_logits", "ignore_index", "average"
         super().__init__(locals(), settings, shape=() if average == "micro" else (num_classes,))
 
@@ -86,18 +84,10 @@ class MetaPatternConcernScore(ProbabilityMetric):
     def _references(self) -> dict[str, float]:
         if self.num_classes > 1000:  # the reference of uniform guesses needs a (C, C) matrix
             return super()._references()
-        classes = torch.arange(self.num_classes)
-        guess = kernel.meta_pattern_concern_score(
-            torch.full((self.num_classes, self.num_classes), 1 / self.num_classes, dtype=torch.float64),
-            classes,
-            num_classes=self.num_classes,
-            k=self.k,
-            t=self.t,
-            concern=None if self.concern is None else self.concern.cpu(),
-            correct_concern=self.correct_concern,
-            from_logits=False,
-        )
-        return {**super()._references(), "uniform guess, balanced classes": guess.item()}
+        classes = torch.arange(self.num_classes, device=self.device)
+        uniform = self.total.new_full((self.num_classes, self.num_classes), 1 / self.num_classes)
+        guess = self.term_of(flatten_samples(uniform, classes, self.num_classes, "probs"))
+        return {**super()._references(), "uniform guess, balanced classes": guess.mean().item()}
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:

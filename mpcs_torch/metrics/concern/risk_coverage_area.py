@@ -9,7 +9,6 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estimated_risks, risk_coverage_curve
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
 
@@ -50,7 +49,6 @@ class RiskCoverageArea(SumMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_num_classes(num_classes)
         dangerous = dangerous_pairs_of(concern, num_classes)
         scale = scale_of(from_logits)
         super().__init__(

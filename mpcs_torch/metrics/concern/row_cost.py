@@ -35,10 +35,6 @@ class RowCost(AdditiveMetric):
         """Return the decisions of a batch, each with the costs of all possible decisions."""
         return kernel.flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
 
-    def value_of(self, sums: kernel.RowCostSums) -> Tensor:
-        """Return the mean cost, or the mean regret (the cost above the cheapest decision) if ``regret`` is set."""
-        return kernel.cost_of(sums, regret=self.regret)
-
     def ratio_of(self, sums: kernel.RowCostSums, whole: kernel.RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the sum of costs, or of regrets, and the sum of weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection import area as kernel
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.metrics.detection.base import PlainDetectionMetric, Rates, ScalarDetectionMetric
 
@@ -149,7 +150,7 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
     statistic = staticmethod(kernel.break_even_of_trials)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
-        errors = [(kernel.break_even_of(hull_of(curve.counts())), curve) for curve in curves.values()]
+        errors = [(crossing_of(hull_of(curve.counts())).rate, curve) for curve in curves.values()]
         rates = [((number / curve.nontargets).item(), (number / curve.targets).item()) for number, curve in errors]
         return {"as many misses as false alarms": rates}
 

@@ -17,14 +17,15 @@ from mpcs_torch.functional.detection.binary_trials import (
     average_classes,
     check_split,
     class_values,
+    flatten_trials,
     split_trials,
+    trial_rules,
 )
 from mpcs_torch.functional.detection.curve import curve_of_trials
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
 from mpcs_torch.metrics.base import SumMetric
 
 Rates = tuple[float, float]

@@ -58,9 +58,14 @@ def _flat(values: Tensor) -> Tensor:
 class MinDetectionCost(CostMetric):
     """Compute the minimum detection cost over all thresholds, at each operating point; lower is better.
 
-    For the equation see `mpcs_torch.functional.min_detection_cost`, for the choice of the threshold
-    `mpcs_torch.functional.min_detection_cost_details`. All scores are kept: 5 bytes for each float32 score, 9 for each
-    float64 score. The other arguments and the errors are those of `EqualErrorRate`, without ``method``.
+    The threshold is the middle of the interval of optimal thresholds; if several intervals tie, that of the widest
+    bounded one (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
+    these thresholds. If only accepting all or rejecting all trials is optimal, it is -inf or +inf (-inf if both are).
+    If all thresholds cost the same, it is 0. Rejecting all is possible even with scores of +inf.
+
+    For the equation see `mpcs_torch.functional.min_detection_cost`. All scores are kept: 5 bytes for each float32
+    score, 9 for each float64 score. The other arguments and the errors are those of `EqualErrorRate`, without
+    ``method``.
 
     Example:
         >>> import torch

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.probability import generalized as kernel
 from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 
@@ -41,7 +41,6 @@ class GeometricAccuracy(ProbabilityMetric):
         **kwargs: Any,
     ) -> None:
         kernel.check_floor(epsilon)
-        scale = scale_of(from_logits)
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
     def term_of(self, samples: Samples) -> Tensor:

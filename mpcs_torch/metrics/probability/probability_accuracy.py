@@ -7,11 +7,16 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
-from mpcs_torch.functional.probability import measured as kernel
-from mpcs_torch.functional.probability.generalized import POWERS, ProbabilityMeans, means_of_sums, power_sums
-from mpcs_torch.functional.probability.measured import BinSpan
-from mpcs_torch.functional.probability.probability_accuracy import check_cells, compare_means
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, row_terms, sample_rules, scale_of
+from mpcs_torch.functional.probability import probability_accuracy as kernel
+from mpcs_torch.functional.probability.generalized import (
+    POWERS,
+    ProbabilityMeans,
+    means_of_sums,
+    power_sums,
+    prob_of_true_class,
+)
+from mpcs_torch.functional.probability.probability_accuracy import BinSpan
 from mpcs_torch.metrics.base import SumMetric
 
 
@@ -71,7 +76,7 @@ class ProbabilityAccuracy(SumMetric):
     ) -> None:
         check_num_classes(num_classes)
         kernel.check_bins(epsilon, n_bins, delta, span)
-        check_cells(cells, delta)
+        kernel.check_cells(cells, delta)
         scale = scale_of(from_logits)
         super().__init__(
             locals(),
@@ -103,7 +108,7 @@ class ProbabilityAccuracy(SumMetric):
 
     def compute(self) -> dict[str, Tensor]:
         """Return the reported means, the measured means and the slope by name: float64 scalars."""
-        return compare_means(self.reported(), self.bins().means)
+        return kernel.compare_means(self.reported(), self.bins().means)
 
     def reported(self) -> ProbabilityMeans:
         """Return the means of the predicted probabilities of the true classes."""
@@ -119,9 +124,8 @@ class ProbabilityAccuracy(SumMetric):
             if self.cells is not None:
                 return kernel.measure_counts(self.correct, self.incorrect, self.cells, *settings)
             probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
-        probs, labels = probs[labels >= 0], labels[labels >= 0]
-        samples = flatten_samples(probs, labels, self.num_classes, "probs")
-        return kernel.measure(samples.of_true_class(probs), samples, *settings)
+        samples = flatten_samples(probs, labels, self.num_classes, "probs", ignore_index=-1)
+        return kernel.measure_terms(row_terms(samples, prob_of_true_class), *settings)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the bins
         from mpcs_torch.plots.reliability import reliability

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import scale_of
 from mpcs_torch.functional.probability import scoring_rules as kernel
 from mpcs_torch.functional.probability.scoring_rules import OverClasses
 from mpcs_torch.metrics.additive import ProbabilityMetric
@@ -42,7 +41,6 @@ class BrierScore(ProbabilityMetric):
         **kwargs: Any,
     ) -> None:
         check_choice("over_classes", over_classes, OverClasses)
-        scale = scale_of(from_logits)
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
     def value_of(self, sums: WeightedSum) -> Tensor:

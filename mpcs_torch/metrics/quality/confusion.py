@@ -1,31 +1,13 @@
 """ClassCountMetric, the base of Metrics that use counts of each class, and ConfusionMatrix."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_matrix_fits, check_num_classes
-from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
+from mpcs_torch.functional.inputs.checks import check_matrix_fits
+from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.quality.confusion import ClassCounts, count_classes, count_pairs
-from mpcs_torch.metrics.additive import AdditiveMetric, Scale
-
-
-class DecisionMetric(AdditiveMetric):
-    """The base of metrics that count decisions."""
-
-    plot_upper_bound = 1.0
-
-    def __init__(self, arguments: Mapping[str, Any], shape: tuple[int, ...], *, further: Sequence[str] = ()) -> None:
-        """Initialize from a constructor's ``locals()``, the shape of the counts, and names of ``further`` settings."""
-        num_classes = arguments["num_classes"]
-        check_num_classes(num_classes)
-        rules, settings = decision_rules(num_classes), ("num_classes", "ignore_index", *further)
-        super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
-
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Flatten a batch of classes (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
-        return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight)
+from mpcs_torch.metrics.additive import DecisionMetric, Scale
 
 
 class ClassCountMetric(DecisionMetric):
@@ -34,6 +16,7 @@ class ClassCountMetric(DecisionMetric):
     In a `MetricCollection`, metrics with the same ``num_classes`` and ``ignore_index`` share the counts.
     """
 
+    plot_upper_bound = 1.0
     sums_type = ClassCounts
     sums_of = staticmethod(count_classes)
     interval_scale: Scale = "logit"

@@ -1,7 +1,7 @@
 """Accuracy, ClassErrorRates, MacroF1 and MatthewsCorrelation: the Metrics of the functions of the same names."""
 
 from mpcs_torch.functional.quality.confusion import ClassCounts
-from mpcs_torch.functional.quality.scores import accuracy_of, class_error_rates_of, macro_f1_of, matthews_correlation_of
+from mpcs_torch.functional.quality.scores import class_error_rates_of, macro_f1_of, matthews_correlation_of
 from mpcs_torch.metrics.quality.confusion import ClassCountMetric
 
 
@@ -28,7 +28,6 @@ class Accuracy(ClassCountMetric):
     """
 
     higher_is_better = True
-    value_of = staticmethod(accuracy_of)
     interval_rule = "bounded"
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from torch import Tensor
-
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples
 from mpcs_torch.functional.soft.divergence import check_epsilon, divergence_sums
@@ -34,7 +32,3 @@ class SoftKLDivergence(SoftMetric):
     def sums_of(self, samples: SoftSamples) -> WeightedSum:
         """Return the sum of divergences and the sum of weights."""
         return divergence_sums(samples, self.epsilon)
-
-    def value_of(self, sums: WeightedSum) -> Tensor:
-        """Return the mean over elements; NaN if all elements were ignored."""
-        return sums.total / sums.weight

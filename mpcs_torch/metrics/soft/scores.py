@@ -56,6 +56,7 @@ class SoftScore(SoftMetric):
 
     def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
         check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
+        check_choice("t_norm", arguments.get("t_norm", "minimum"), TNorm)
         shape = (arguments["num_classes"],)
         super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
 
@@ -76,19 +77,7 @@ class SoftScore(SoftMetric):
         return class_bars(scores, mean, title, ylabel="value", mean_label=f"{average} average", on=on)
 
 
-class _TNormScore(SoftScore):
-    """The base of scores whose intersection of labels and predictions is a T-norm, such as the minimum."""
-
-    def __init__(self, arguments: dict[str, Any]) -> None:
-        check_choice("t_norm", arguments["t_norm"], TNorm)
-        super().__init__(arguments, ("num_classes", "t_norm"))
-
-    def sums_of(self, samples: SoftSamples) -> SoftSums:
-        """Return the sums of a batch, by class."""
-        return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
-
-
-class SoftFBeta(_TNormScore):
+class SoftFBeta(SoftScore):
     """Compute F-beta from soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
 
     Arguments are those of `mpcs_torch.functional.soft_fbeta`; for ``validate_args`` and errors see `Accuracy`.
@@ -112,10 +101,14 @@ class SoftFBeta(_TNormScore):
         **kwargs: Any,
     ) -> None:
         check_beta(beta)
-        super().__init__(locals())
+        super().__init__(locals(), ("num_classes", "t_norm"))
+
+    def sums_of(self, samples: SoftSamples) -> SoftSums:
+        """Return the sums of a batch, by class."""
+        return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
 
 
-class _FixedBeta(_TNormScore):
+class _FixedBeta(SoftFBeta):
     """The base of scores with a fixed ``beta``."""
 
     def __init__(
@@ -128,7 +121,7 @@ class _FixedBeta(_TNormScore):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(locals())
+        SoftScore.__init__(self, locals(), ("num_classes", "t_norm"))
 
 
 class SoftF1(_FixedBeta):

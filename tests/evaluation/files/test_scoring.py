@@ -18,13 +18,14 @@ from mpcs_torch import (
     DangerousErrors,
     MetaPatternConcernScore,
     MulticlassQualityMetrics,
+    ProbabilityAccuracy,
     SoftF1,
     evaluate,
 )
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.functional import measured_probabilities, soft_kl_divergence
+from mpcs_torch.functional import soft_kl_divergence
 from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.files.alone import score
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
@@ -90,8 +91,8 @@ def test_every_format_of_hard_labels_gives_the_values_of_the_metrics(tmp_path: P
     assert values["dangerous"] == errors
     quality = MulticlassQualityMetrics(CLASSES)(LOGITS, TARGET)
     assert values["macro_fscore"] == pytest.approx(quality["macro_fscore"].item())
-    measured = measured_probabilities(LOGITS.double(), TARGET, num_classes=CLASSES)
-    assert values["measured_robustness"] == pytest.approx(measured.means.robustness.item(), abs=1e-3)
+    measured = ProbabilityAccuracy(CLASSES)(LOGITS.double(), TARGET)["measured_robustness"]
+    assert values["measured_robustness"] == pytest.approx(measured.item(), abs=1e-3)
     assert values["least_concern_cost"] != values["expected_concern"]
     assert values == pytest.approx(scored(write(tmp_path, PROBS, TARGET), concern=CONCERN), rel=1e-5)
 

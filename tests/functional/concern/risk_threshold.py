@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.limited_rate import LimitedRate
-from mpcs_torch.functional.concern.risk_control import ends_of_steps, last_step
+from mpcs_torch.functional.concern.threshold_testing import ends_of_steps, last_step
 
 
 class RiskThreshold(NamedTuple):

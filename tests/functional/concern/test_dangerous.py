@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, DangerousErrors
-from mpcs_torch.functional import dangerous_errors, dangerous_errors_details
+from mpcs_torch.functional import dangerous_errors
+from tests.conftest import details
 
 LABELS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=30)
 PAIRS = st.lists(st.booleans(), min_size=16, max_size=16)
@@ -21,7 +22,7 @@ def test_counts_and_rates_equal_those_of_a_loop(pairs: list[tuple[int, int]], co
     decided = [(predicted, true) for predicted, true in pairs if predicted >= 0]
     errors = [(predicted, true) for predicted, true in decided if predicted != true]
     dangerous = sum(concern[4 * true + predicted] for predicted, true in errors)
-    assert dangerous_errors_details(preds, target, **settings) == (dangerous, len(errors), len(decided), len(pairs))
+    assert details(DangerousErrors(**settings), preds, target) == (dangerous, len(errors), len(decided), len(pairs))
     assert dangerous_errors(preds, target, **settings) == dangerous
     assert dangerous_errors(preds, target, **settings, normalize="samples") == dangerous / len(pairs)
     assert dangerous_errors(preds, target, **settings, normalize="errors") == dangerous / max(len(errors), 1)

@@ -17,7 +17,7 @@ from mpcs_torch.functional import (
     meta_pattern_concern_score,
     softmax_margin_loss,
 )
-from mpcs_torch.functional.concern.pattern_scores import pattern_scores
+from mpcs_torch.functional.concern.mpcs import pattern_scores
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from tests.conftest import load_oracle
 

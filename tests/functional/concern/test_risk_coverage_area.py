@@ -6,8 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.functional import dangerous_errors, risk_coverage_area, risk_coverage_area_details, risk_coverage_curve
+from mpcs_torch.functional import dangerous_errors, risk_coverage_area, risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
+from tests.conftest import details
 
 PAIRS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5]), st.booleans()), min_size=1, max_size=20)
 
@@ -23,7 +24,7 @@ def test_the_order_of_samples_does_not_matter_even_among_ties(pairs: list[tuple[
 def test_at_full_coverage_the_risk_is_the_rate_of_dangerous_errors() -> None:
     logits, target = torch.randn(50, 3), torch.randint(0, 3, (50,))
     concern = torch.tensor([[0, 1, 0], [1, 0, 0], [0, 1, 0]]).bool()
-    curve = risk_coverage_area_details(logits, target, num_classes=3, concern=concern)
+    curve = details(RiskCoverageArea(3, concern=concern), logits, target)
     rate = dangerous_errors(logits, target, num_classes=3, concern=concern, normalize="samples")
     assert curve.coverage[-1] == 1
     assert curve.risk[-1].item() == pytest.approx(rate.item())

@@ -21,19 +21,14 @@ from mpcs_torch.functional import (
     OperatingPoint,
     ReversedScoresWarning,
     actual_detection_cost,
-    actual_detection_cost_details,
-    bayes_threshold,
     cllr,
     detection_curve,
     detection_summary,
-    effective_prior,
     equal_error_rate,
-    equal_error_rate_details,
     false_alarm_at_miss,
     half_total_error_rate,
     min_cllr,
     min_detection_cost,
-    min_detection_cost_details,
     miss_at_false_alarm,
     normalized_bayes_error,
     partial_auc,
@@ -41,7 +36,8 @@ from mpcs_torch.functional import (
     roc_convex_hull,
 )
 from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
-from tests.conftest import load_oracle
+from mpcs_torch.metrics import ActualDetectionCost, EqualErrorRate, MinDetectionCost
+from tests.conftest import details, load_oracle
 from tests.oracles import naive_detection
 
 CASES = load_oracle("detection_cases")["cases"]
@@ -77,18 +73,18 @@ class TestOracle:
 
     def test_minimum_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("min_dcf", [])):
-            cost = min_detection_cost_details(*scores_of(case), points=point)
+            cost = details(MinDetectionCost(point), *scores_of(case))
             assert cost.cost.item() == near(row["unnormalized"])
             assert cost.normalized.item() == near(row["normalized"])
-            assert effective_prior(*point) == near(row["effective_prior"])
+            assert point.effective_prior == near(row["effective_prior"])
 
     def test_actual_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("act_dcf_bayes", [])):
-            cost = actual_detection_cost_details(*scores_of(case), points=point)
+            cost = details(ActualDetectionCost(point), *scores_of(case))
             assert cost.cost.item() == near(row["unnormalized"])
             assert cost.normalized.item() == near(row["normalized"])
             assert (cost.p_miss.item(), cost.p_fa.item()) == (near(row["p_miss"]), near(row["p_fa"]))
-            assert bayes_threshold(*point) == near(row["bayes_threshold"])
+            assert point.bayes_threshold == near(row["bayes_threshold"])
 
     def test_the_points_of_the_curve(self, case: dict[str, Any]) -> None:
         if "det_curve" in case["expected"]:
@@ -109,22 +105,22 @@ class TestOracle:
 
     def test_a_threshold_learned_on_a_development_set(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("dev_threshold_dcf", [])):
-            learned = min_detection_cost_details(*scores_of(case, "dev_"), points=point)
+            learned = details(MinDetectionCost(point), *scores_of(case, "dev_"))
             expected = row["with_midpoint_threshold"]
             assert learned.cost.item() == near(row["dev_min_dcf"])
             assert learned.threshold.item() == near(expected["threshold"])
-            cost = actual_detection_cost_details(*scores_of(case), points=point, threshold=learned.threshold.item())
+            cost = details(ActualDetectionCost(point, threshold=learned.threshold.item()), *scores_of(case))
             assert cost.cost.item() == near(expected["eval_act_dcf"])
             assert cost.normalized.item() == near(expected["eval_act_dcf_norm"])
             hter = half_total_error_rate(*scores_of(case), threshold=learned.threshold.item())
             assert hter.item() == near(expected["eval_hter"])
         if "hter_at_dev_eer_threshold" in case["expected"]:
             expected = case["expected"]["hter_at_dev_eer_threshold"]
-            _, low, high = equal_error_rate_details(*scores_of(case, "dev_"), method="nearest")
+            _, low, high = details(EqualErrorRate(method="nearest"), *scores_of(case, "dev_"))
             assert ((low + high) / 2).item() == near(expected["threshold"])
             hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
             assert hter.item() == near(expected["hter"])
-            learned = min_detection_cost_details(*scores_of(case, "dev_"), points=OperatingPoint(0.5))
+            learned = details(MinDetectionCost(OperatingPoint(0.5)), *scores_of(case, "dev_"))
             expected = case["expected"]["hter_at_dev_min_hter_threshold"]
             assert learned.threshold.item() == near(expected["threshold"])
             assert (learned.p_miss.item(), learned.p_fa.item()) == (
@@ -229,9 +225,9 @@ def test_gaussian_scores_converge_to_their_analytic_values(case: dict[str, Any])
         shares = (np.arange(size) + 0.5) / size
         by_class = [norm.ppf(shares, analytic[f"mu{label}"], analytic[f"sd{label}"]) for label in (1, 0)]
         scores, labels = torch.tensor(np.concatenate(by_class)), torch.arange(2 * size) < size
-        found = equal_error_rate_details(scores, labels, method="nearest")
+        found = details(EqualErrorRate(method="nearest"), scores, labels)
         for point, row in points_of(analytic["min_dcf"]):
-            prior = effective_prior(*point)
+            prior = point.effective_prior
             one_error = 1 / (size * min(prior, 1 - prior))  # its normalised cost
             minimum = min_detection_cost(scores, labels, points=point).item()
             assert minimum == pytest.approx(row["min_dcf_norm"], abs=one_error)
@@ -276,9 +272,9 @@ def test_the_best_threshold_has_the_returned_cost_and_rates(drawn: list[tuple[fl
     scores = torch.tensor([score for score, _ in drawn], dtype=torch.float64)
     labels = torch.tensor([label for _, label in drawn])
     point = OperatingPoint(p_target)
-    minimum = min_detection_cost_details(scores, labels, points=point)
+    minimum = details(MinDetectionCost(point), scores, labels)
     threshold = minimum.threshold.item()
-    assert actual_detection_cost_details(scores, labels, points=point, threshold=threshold) == minimum
+    assert details(ActualDetectionCost(point, threshold=threshold), scores, labels) == minimum
 
 
 EXACT_POINTS = [OperatingPoint(0.5), OperatingPoint(0.25), OperatingPoint(0.25, c_miss=3.0), OperatingPoint(0.75, 2.0)]
@@ -296,7 +292,7 @@ def test_of_thresholds_that_tie_in_cost_the_documented_one_is_taken(
     drawn: list[tuple[int, bool]], point: OperatingPoint
 ) -> None:
     scores, labels = tensors_of(drawn)
-    found = min_detection_cost_details(scores, labels, points=point).threshold.item()
+    found = details(MinDetectionCost(point), scores, labels).threshold.item()
     assert found == naive_detection.best_threshold(scores.tolist(), labels.tolist(), tuple(point))
 
 
@@ -304,7 +300,7 @@ def test_of_thresholds_that_tie_in_cost_the_documented_one_is_taken(
 @example([(2, True), (4, True), (1, False), (2, False)]).via("the rates differ by 1/2 at 2 and at 4")
 def test_rates_that_differ_least_are_those_of_the_lowest_such_threshold(drawn: list[tuple[int, bool]]) -> None:
     scores, labels = tensors_of(drawn)
-    found = equal_error_rate_details(scores, labels, method="nearest")
+    found = details(EqualErrorRate(method="nearest"), scores, labels)
     rate, low, high = naive_detection.nearest_to_equal(scores.tolist(), labels.tolist())
     assert (found.low.item(), found.high.item()) == (low, high)
     assert found.rate.item() == pytest.approx(rate)
@@ -357,7 +353,10 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
             lambda: min_detection_cost(SCORES, LABELS, points=OperatingPoint(0.5, c_fa=0.0)),
             "c_fa must be finite and above 0, but got 0.0.",
         ),
-        (lambda: effective_prior(0.5, c_miss=-1.0), "c_miss must be finite and above 0, but got -1.0."),
+        (
+            lambda: min_detection_cost(SCORES, LABELS, points=OperatingPoint(0.5, c_miss=-1.0)),
+            "c_miss must be finite and above 0, but got -1.0.",
+        ),
         (
             lambda: half_total_error_rate(SCORES, LABELS, threshold=math.nan),
             "threshold must be a number or None, but got nan.",

@@ -7,17 +7,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from mpcs_torch.functional import (
     calibration_slope,
     decisiveness,
     generalized_mean,
     geometric_accuracy,
-    measured_probabilities,
     probability_accuracy,
     robustness,
 )
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
+from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
+from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.conftest import load_oracle
 
 ORACLE = load_oracle("generalized_cases")
@@ -31,6 +33,12 @@ def name(value: Any) -> str:
     return "-".join(str(value[key]) for key in ("n_bins", "epsilon", "delta", "span"))
 
 
+def bins_of(preds: Tensor, target: Tensor, **settings: Any) -> MeasuredProbabilities:
+    metric = ProbabilityAccuracy(**settings)
+    metric.update(preds, target)
+    return metric.bins()
+
+
 def as_dict(means: ProbabilityMeans) -> dict[str, float]:
     return {"geometric": means[0].item(), "decisiveness": means[1].item(), "robustness": means[2].item()}
 
@@ -40,7 +48,7 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     preds, target = torch.tensor(case["preds"], dtype=torch.float64), torch.tensor(case["target"])
     settings = {"num_classes": preds.shape[1], "from_logits": False}
     binning = {key: expected[key] for key in ("epsilon", "n_bins", "delta", "span")}
-    measured = measured_probabilities(preds, target, **settings, **binning)
+    measured = bins_of(preds, target, **settings, **binning)
     reported = ProbabilityMeans(
         *(
             mean(preds, target, epsilon=expected["epsilon"], **settings)
@@ -96,7 +104,7 @@ def test_the_means_are_ordered(probs: list[float], epsilon: float) -> None:
 def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None:
     logits = 3 * torch.randn(1000, 5, generator=torch.Generator().manual_seed(1))
     target = logits.softmax(1).multinomial(1, generator=torch.Generator().manual_seed(2)).squeeze(1)
-    measured = measured_probabilities(logits, target, num_classes=5, delta=None)
+    measured = bins_of(logits, target, num_classes=5, delta=None)
     assert measured.correct.sum() == 1000
     assert set(measured.correct.tolist()) == {50.0}
     assert torch.all(measured.low[1:] == measured.high[:-1])
@@ -114,7 +122,7 @@ def test_means_and_bins_of_many_logits_equal_those_in_float64(classes: int, dtyp
     of_true = wide.gather(1, target.unsqueeze(1)).squeeze(1)
     found = geometric_accuracy(logits, target, num_classes=classes)
     assert found.item() == pytest.approx(of_true.clamp(min=0.005).log().mean().exp().item(), rel=1e-7)
-    bins = measured_probabilities(logits, target, num_classes=classes)
+    bins = bins_of(logits, target, num_classes=classes)
     for low, high, correct, incorrect in zip(*bins[1:], strict=True):
         surely, perhaps = (
             ((wide >= low * (1 - slack)) & (wide < high * (1 + slack))).sum() for slack in (-1e-6, 1e-6)
@@ -124,7 +132,7 @@ def test_means_and_bins_of_many_logits_equal_those_in_float64(classes: int, dtyp
 
 
 def test_the_mean_of_no_samples_is_nan() -> None:
-    measured = measured_probabilities(torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1)
+    measured = bins_of(torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1)
     assert all(mean.isnan() for mean in measured.means)
     assert len(measured.rate) == 0
     assert all(mean.isnan() for mean in means_of(torch.zeros(0), torch.zeros(0).double(), 0.0))
@@ -145,7 +153,7 @@ def test_the_mean_of_no_samples_is_nan() -> None:
 def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
     arguments = {"preds": torch.zeros(2, 3), "target": torch.tensor([0, 1]), "num_classes": 3, **changed}
     with pytest.raises(ValueError, match=message):
-        measured_probabilities(**arguments)
+        bins_of(**arguments)
 
 
 def test_errors_of_generalized_mean_name_the_wrong_argument() -> None:

@@ -14,10 +14,10 @@ from mpcs_torch.functional import (
     generalized_mean,
     generalized_mean_curve,
     geometric_accuracy,
-    measured_probabilities,
     robustness,
 )
 from tests.conftest import load_oracle
+from tests.functional.probability.test_generalized import bins_of
 from tests.oracles import naive
 
 TABLE_2 = load_oracle("generalized_cases")["paper_table2_identity"]
@@ -27,7 +27,7 @@ TARGET = torch.arange(200) % 4
 
 def test_the_curve_passes_through_the_three_means_of_the_paper() -> None:
     curve = generalized_mean_curve(LOGITS, TARGET, num_classes=4, powers=(-2 / 3, 0, 1))
-    measured = measured_probabilities(LOGITS, TARGET, num_classes=4).means
+    measured = bins_of(LOGITS, TARGET, num_classes=4).means
     for place, mean in enumerate((robustness, geometric_accuracy, decisiveness)):
         assert curve.reported[place].item() == pytest.approx(mean(LOGITS, TARGET, num_classes=4).item())
         assert curve.measured[place].item() == pytest.approx(getattr(measured, mean.__name__).item())
@@ -37,7 +37,7 @@ def test_other_powers_are_those_of_the_definition_and_both_curves_rise() -> None
     settings: dict[str, Any] = {"epsilon": 0.01, "n_bins": 7, "delta": None, "span": "unit"}
     curve = generalized_mean_curve(LOGITS, TARGET, num_classes=4, **settings)
     probs = LOGITS.softmax(1)[torch.arange(200), TARGET].tolist()
-    bins = measured_probabilities(LOGITS, TARGET, num_classes=4, **settings)
+    bins = bins_of(LOGITS, TARGET, num_classes=4, **settings)
     for power, reported, measured in zip(*(values.tolist() for values in curve), strict=True):
         assert reported == pytest.approx(naive.generalized_mean(probs, power, 0.01))
         assert measured == pytest.approx(

@@ -19,10 +19,8 @@ from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import (
     ErrorRates,
     ReversedScoresWarning,
-    actual_detection_cost_details,
     detection_curve,
     equal_error_rate,
-    min_detection_cost_details,
 )
 from mpcs_torch.metrics import (
     ActualDetectionCost,
@@ -37,6 +35,7 @@ from mpcs_torch.metrics import (
 )
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.processes.world import World
+from tests.conftest import details
 from tests.metrics.detection.cases import CLASSES, POINTS, class_scores, detections
 from tests.processes.forked import forked_world, succeeded
 
@@ -79,7 +78,7 @@ def test_points_and_classes_are_two_dimensions() -> None:
     metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
     assert metric.compute().shape == metric.thresholds().shape == (2, CLASSES)
     for label in range(CLASSES):
-        alone = min_detection_cost_details(BY_CLASS[0][:, label], BY_CLASS[1] == label, points=POINTS[1])
+        alone = details(MinDetectionCost(POINTS[1]), BY_CLASS[0][:, label], BY_CLASS[1] == label)
         assert metric.compute()[1, label] == alone.normalized
     macro = fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
     assert torch.equal(macro.compute(), metric.compute().mean(dim=1))
@@ -95,11 +94,10 @@ def test_learned_thresholds_are_taken_at_the_time_of_the_call() -> None:
         evaluation.threshold_from(development)
         thresholds = development.thresholds()
         for place, label in ((0, 1), (1, 3)):
-            alone = actual_detection_cost_details(
+            alone = details(
+                ActualDetectionCost(POINTS[place], threshold=thresholds[place, label].item()),
                 BY_CLASS[0][:, label],
                 BY_CLASS[1] == label,
-                points=POINTS[place],
-                threshold=thresholds[place, label].item(),
             )
             assert evaluation.details().normalized[place, label] == alone.normalized
         assert torch.equal(evaluation.compute(), evaluation.details().normalized.mean(dim=1))
