@@ -47,9 +47,14 @@ class Table:
         return f"<table><thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def in_digits(value: float, digits: int, sign: str = "") -> str:
+    """Format a number with ``digits`` significant digits, without an exponent if it is large; ``sign`` may be "+"."""
+    return f"{float(f'{value:.{digits}g}'):{sign}.15g}"
+
+
 def in_table(value: float) -> str:
     """Format a number for a table, with 6 significant digits."""
-    return f"{value:.6g}"
+    return in_digits(value, 6)
 
 
 def in_percent(share: float) -> str:

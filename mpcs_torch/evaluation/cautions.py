@@ -72,7 +72,7 @@ class Repeats:
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
         if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
             return []
-        problem = f"about {100 * share:.2g} % of the rows have the scores and the label of another row"
+        problem = f"about {in_percent(share)} of the rows have the scores and the label of another row"
         why = "if these are copies of samples, intervals are too narrow: leave copies out, or make them clusters"
         return [EvaluationWarning("E2", f"{problem}; {why} (`--cluster`)")]
 

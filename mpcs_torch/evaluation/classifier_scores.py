@@ -27,7 +27,7 @@ from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
-from mpcs_torch.tables import Table, in_table
+from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
@@ -111,7 +111,7 @@ class ClassifierScores(Scores):
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
         name, cost = self.constant
-        units = f"1 is the cost of always deciding {shown(name)}, {cost:.4g} for each row"
+        units = f"1 is the cost of always deciding {shown(name)}, {in_digits(cost, 4)} for each row"
         return [f"{', '.join(relative)}: {units}.", *super().remarks()]
 
     def undefined(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ from mpcs_torch.functional.detection.errors import area_under_roc, count_errors,
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.functional.detection.summary import summary_of
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
 INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)")
@@ -82,7 +82,7 @@ class DetectorScores(Scores):
         """Return a table with a row for each metric; an asterisk marks rates that are based on fewer than 30 errors."""
         header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate, %", "false-alarm rate, %"]
         names = list(self.values) if names is None else names
-        rows = [[name, f"{self.values[name]:.5g}", self.interval(name), *self._cost_cells(name)] for name in names]
+        rows = [[name, in_digits(self.values[name], 5), self.interval(name), *self._cost_cells(name)] for name in names]
         return Table(header, rows)
 
     def remarks(self) -> list[str]:
@@ -124,7 +124,7 @@ class DetectorScores(Scores):
         at = self.errors.get(name)
         if at is None:
             return ["", "", ""]
-        cells = [f"{at.cost.threshold.item():.5g}"]
+        cells = [in_digits(at.cost.threshold.item(), 5)]
         rates, intervals = (at.cost.p_miss.item(), at.cost.p_fa.item()), (at.miss_rate, at.false_alarm_rate)
         for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
             mark = "" if meets_rule_of_30(round(rate * trials)) else "*"

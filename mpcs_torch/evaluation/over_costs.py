@@ -11,7 +11,7 @@ from mpcs_torch.concern import ConcernRange
 from mpcs_torch.functional import mean_cost_range
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.most_probable import highest_class
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_digits
 
 LEAST_COST = "least cost"
 """The decision with the lowest risk at the middle costs."""
@@ -55,7 +55,7 @@ class OverCosts:
 
     def table(self) -> Table:
         """Return the table of `ranges`."""
-        rows = [[name, *(f"{value:.5g}" for value in ends)] for name, ends in self.ranges().items()]
+        rows = [[name, *(in_digits(value, 5) for value in ends)] for name, ends in self.ranges().items()]
         return Table(["mean cost by decisions", "middle", "lowest", "highest"], rows)
 
     def sentences(self) -> list[str]:
@@ -69,7 +69,9 @@ class OverCosts:
             if widths:
                 cost, width = costs[widths.index(max(widths))], max(widths)
                 depends = f"depends most on what {cost.name} costs ({cost.low:g} to {cost.high:g})"
-                sentences.append(f"The mean cost of {self._name(model, kind)} {depends}: by {width:.3g} per row.")
+                sentences.append(
+                    f"The mean cost of {self._name(model, kind)} {depends}: by {in_digits(width, 3)} per row."
+                )
         return sentences
 
     def to_dict(self) -> dict[str, Any]:

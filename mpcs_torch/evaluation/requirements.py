@@ -8,7 +8,7 @@ from math import isfinite, nan
 from typing import Any, NamedTuple, Self
 
 from mpcs_torch.errors import MpcsError, printable, quoted
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_digits
 
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*%)?"
@@ -132,7 +132,7 @@ def table_of(outcomes: Sequence[Outcome]) -> Table:
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:
         times, unit = (100, " %") if requirement.is_percent else (1, "")
         sign = "" if requirement.reference is None else "+"
-        numbers = [f"{times * number:{sign}.4g}{unit}" for number in (value, bound)]
+        numbers = [in_digits(times * number, 4, sign) + unit for number in (value, bound)]
         verdict = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
         rows.append([printable(cell) for cell in (str(requirement), verdict, *numbers, model, group or "all rows")])
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)

@@ -15,7 +15,7 @@ from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning as EvaluationWarning
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, in_digits
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
 ABOUT_GROUPS = (
@@ -401,7 +401,7 @@ def _cell(scores: Scores, name: str) -> str:
     if name not in scores.values:
         return ""
     interval = scores.interval(name)
-    return f"{scores.values[name]:.5g}" + (f" ({interval})" if interval else "")
+    return in_digits(scores.values[name], 5) + (f" ({interval})" if interval else "")
 
 
 MAX_ROWS = 12
@@ -426,5 +426,5 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     for row in comparisons:
         paired, systems = row.paired, [row.measure, row.first, row.second]
         p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
-        rows.append([*systems, f"{paired.difference:.4g}", interval_text((paired.low, paired.high)), *p_values])
+        rows.append([*systems, in_digits(paired.difference, 4), interval_text((paired.low, paired.high)), *p_values])
     return Table(["metric", "A", "B", "B - A", CONFIDENCE_TEXT, "p", "p, corrected"], rows)

@@ -10,7 +10,7 @@ from mpcs_torch.errors import shown
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.tables import Table, in_table
+from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
@@ -147,7 +147,7 @@ def undefined_reason(value: float) -> str:
 
 def interval_text(interval: Interval, digits: int = 4) -> str:
     """Format an interval."""
-    return f"{interval[0]:.{digits}g} to {interval[1]:.{digits}g}"
+    return f"{in_digits(interval[0], digits)} to {in_digits(interval[1], digits)}"
 
 
 SELECTED = " (selected as worst)"
@@ -262,4 +262,4 @@ def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
 
 
 def _cell(value: float) -> str:
-    return "" if isnan(value) else f"{value:.4g}"
+    return "" if isnan(value) else in_digits(value, 4)

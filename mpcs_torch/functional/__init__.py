@@ -40,8 +40,6 @@ from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage as Ris
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_area as risk_coverage_area
 from mpcs_torch.functional.concern.risk_coverage_area import risk_coverage_curve as risk_coverage_curve
 from mpcs_torch.functional.concern.row_cost import row_cost as row_cost
-from mpcs_torch.functional.concern.threshold_testing import RiskThreshold as RiskThreshold
-from mpcs_torch.functional.concern.threshold_testing import risk_threshold as risk_threshold
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
 from mpcs_torch.functional.detection.area import h_measure as h_measure
 from mpcs_torch.functional.detection.area import miss_at_false_alarm as miss_at_false_alarm

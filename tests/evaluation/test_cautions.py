@@ -268,7 +268,7 @@ def test_copies_of_rows_are_reported(copies, count):
     probs, target = _rows(count)
     result = evaluate(probs.repeat(copies, 1), target.repeat(copies), metrics=["accuracy"])
     assert [caution.code for caution in result.cautions] == ["E2"]
-    assert "about 1e+02 % of the rows" in result.cautions[0].sentence
+    assert "about 100 % of the rows" in result.cautions[0].sentence
     clustered = evaluate(
         probs.repeat(copies, 1), target.repeat(copies), metrics=["accuracy"], clusters=list(range(count)) * copies
     )

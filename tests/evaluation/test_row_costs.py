@@ -184,3 +184,12 @@ def test_bad_columns_are_refused(
     path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
     assert run("score", path, "--cost-columns", columns) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_large_costs_are_shown_without_exponents() -> None:
+    found = measured({"A": A, "B": B}, costs=1e6 * COSTS, groups={"site": SITES}, metrics=NAMES)
+    assert "mean cost than A" in str(found)
+    assert "e+" not in str(found)
+    cost, interval = found.value("mean_cost", "A"), found.interval("mean_cost", "A")
+    assert f"{cost:.0f}"[:4] in str(found)
+    assert all(f"{end:.0f}"[:3] in str(found) for end in interval)

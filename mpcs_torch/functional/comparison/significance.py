@@ -171,7 +171,7 @@ class Comparison(NamedTuple):
         scale, percent, points = (100, " %", " points") if measure.is_rate else (1, "", "")
 
         def number(value: float) -> str:
-            return f"{scale * value + 0.0:.3g}"  # never "-0"
+            return f"{float(f'{scale * value:.3g}') + 0.0:.15g}"  # neither "1.2e+03" nor "-0"
 
         def against(one: float, other: float) -> str:
             return f"{number(one)}{percent} against {number(other)}{percent}"
