@@ -200,14 +200,14 @@ class ClassifierScores(Scores):
             return []
         counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
         if self.clusters:
-            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "one of"))
+            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "have one of"))
         sentences = list[str]()
         for units, outcomes, verb, whose in counted:
             referred, needed, total = (
                 each.item() for each in (outcomes[EVERY].referred, outcomes[AT_RISK].referred, outcomes[EVERY].true)
             )
             sentences.append(
-                f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}, and {1000 * needed / total:.0f} of these "
+                f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}; {1000 * needed / total:.0f} of these "
                 f"{whose} a class that is dangerous to miss ({referred:.6g} and {needed:.6g} of {total:.6g} here)."
             )
         return sentences

@@ -152,8 +152,9 @@ class PilotPlan(NamedTuple):
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then {many} can be decided under the "
-            f"limits in {in_percent(self.chance)} of fits. The plan treats the pilot as the population, with only "
-            f"{self.errors} limited errors: if they are few, it may be too high or too low."
+            f"limits in {in_percent(self.chance)} of fits. The plan takes the pilot as the population. The pilot has "
+            f"{self.errors} errors of the kinds that are limited: if these are few, the number may be too high or too "
+            "low."
         )
         return text.replace("_", " ")
 

@@ -151,7 +151,7 @@ def test_a_limit_out_of_reach_says_what_is_in_reach(
     assert run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit) == 2
     told = one_line(capsys.readouterr().err)
     assert "the limit 'dangerous <= 0.001 of samples with confidence 0.95' cannot be guaranteed by 320 samples" in told
-    assert "they can guarantee 0.00932, and 0.001 takes 3744 samples" in told
+    assert "They can guarantee 0.00932. A limit of 0.001 needs 3744 samples" in told
     assert not rule.exists()
 
 

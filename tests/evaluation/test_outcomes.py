@@ -113,7 +113,7 @@ def test_work_is_told_by_patients_and_by_rows() -> None:
     by_patient, by_row = evaluate(DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS).first.remarks_of_referrals()
     rows = sum(decision < 0 for decision, _, _ in ROWS)
     at_risk = sum(decision < 0 and true > 1 for decision, true, _ in ROWS)
-    shares = f"{1000 * rows / 600:.0f} are referred, and {1000 * at_risk / 600:.0f} of these are of a class"
+    shares = f"{1000 * rows / 600:.0f} are referred; {1000 * at_risk / 600:.0f} of these are of a class"
     assert by_row.startswith(f"Of 1 000 rows, {shares}")
     assert by_row.endswith(f"({rows} and {at_risk} of 600 here).")
     patients = len({patient for decision, _, patient in ROWS if decision < 0})

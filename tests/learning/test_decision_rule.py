@@ -358,12 +358,13 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
             {"limits": Limit(0.005), "calibration": None},
             *world(400, 0),
             "the limit 'dangerous <= 0.005 of samples with confidence 0.95' cannot be guaranteed by 400 samples, "
-            "unless all are referred: they can guarantee 0.00747, and 0.005 takes 598 samples.",
+            "except by referring all of them. They can guarantee 0.00747. A limit of 0.005 needs 598 samples.",
         ),
         (
             {"limits": Limit(0.005), "calibration": "temperature"},
             *world(500, 0),
-            "by 400 samples, unless all are referred: they can guarantee 0.00747, and 0.005 takes 747 samples.",
+            "by 400 samples, except by referring all of them. They can guarantee 0.00747. "
+            "A limit of 0.005 needs 747 samples.",
         ),
         (
             {"limits": Limit(0.1, by="site")},

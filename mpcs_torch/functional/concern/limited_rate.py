@@ -28,12 +28,12 @@ class UnattainableLimitError(ValueError):
     def __str__(self) -> str:
         condition, alternative = "", ""
         if self.per_cluster is not None:
-            condition = " like these, without an error"
-            alternative = f" (per cluster, or by one row of each drawn at random, {_rounded_up(self.per_cluster):g})"
+            condition = " like these that have no error"
+            alternative = f", or per cluster {_rounded_up(self.per_cluster):g} (also with one random row of each)"
         attainable = f"{_rounded_up(self.lowest):g}{alternative}"
         return (
-            f"{self.name} cannot be guaranteed by {self.samples} {self.unit}, unless all are referred: they can "
-            f"guarantee {attainable}, and {self.limit:g} takes {self.needed} {self.unit}{condition}."
+            f"{self.name} cannot be guaranteed by {self.samples} {self.unit}, except by referring all of them. "
+            f"They can guarantee {attainable}. A limit of {self.limit:g} needs {self.needed} {self.unit}{condition}."
         )
 
 

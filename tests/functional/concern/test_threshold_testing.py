@@ -182,7 +182,7 @@ def test_the_limit_that_a_message_offers_can_be_guaranteed(samples: int, confide
 
     with pytest.raises(UnattainableLimitError) as told:
         guarantee(0.001, samples)
-    offered = re.search(r"they can guarantee ([0-9.e-]+), and 0.001 takes (\d+) samples", str(told.value))
+    offered = re.search(r"They can guarantee ([0-9.e-]+)\. A limit of 0.001 needs (\d+) samples", str(told.value))
     assert offered is not None
     if float(offered[1]) < 1:
         guarantee(float(offered[1]), samples)
