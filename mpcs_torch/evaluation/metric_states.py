@@ -16,10 +16,10 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
+from mpcs_torch.evaluation.any_metric_jackknife import LeftOut, assign_folds
 from mpcs_torch.evaluation.bins import in_bits
 from mpcs_torch.evaluation.influences import area_interval
 from mpcs_torch.evaluation.intervals import MIN_UNITS, Reason
-from mpcs_torch.evaluation.parts_jackknife import LeftOut, assign_folds
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
