@@ -41,7 +41,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
-    """Compute the weighted cross entropy (convex) and its derivatives at ``point``, the weights and bias (S + 1,)."""
+    """Compute the weighted cross entropy (convex) and its derivatives at ``point`` (S + 1,): weights, then bias."""
     target = is_target.to(scores)
     weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
     inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
@@ -55,7 +55,7 @@ def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -
 class LogisticCalibration(nn.Module):
     r"""Map detection scores to natural-log likelihood ratios by prior-weighted logistic regression.
 
-    The ratio is :math:`a s + b`, with the scale a and the bias b that minimize, with p for ``p_target``,
+    The ratio of a score s is :math:`a s + b`. With p for ``p_target``, the scale a and the bias b minimize
 
     .. math:: \frac{p}{T} \sum_{targets} \log(1 + e^{-(a s + b + \mathrm{logit}\,p)}) +
         \frac{1 - p}{N} \sum_{nontargets} \log(1 + e^{a s + b + \mathrm{logit}\,p})
@@ -208,7 +208,7 @@ class PAVCalibration(nn.Module):
     below the lowest and above the highest score it is constant.
 
     The ratio is -inf if the block of the lowest scores has no targets, and +inf if the block of the highest has
-    no non-targets. A later target with -inf makes `cllr` infinite. With few trials, use `LogisticCalibration`.
+    no non-targets. If an infinite ratio is wrong, `cllr` is infinite. With few trials, use `LogisticCalibration`.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.
@@ -274,7 +274,7 @@ class PAVCalibration(nn.Module):
 
 
 def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Resize the buffers to match a state dict before it is loaded."""
+    """Resize the buffers to the shapes in ``state_dict`` before it is loaded."""
     for name in ("scores", "posteriors"):
         if (saved := state_dict.get(f"{prefix}{name}")) is not None:
             setattr(module, name, module.get_buffer(name).new_empty(saved.shape))

@@ -192,7 +192,7 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
 
 
 def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
-    """Compute the cross entropy (convex) and its derivatives at ``point``, the scales and biases (2 C,)."""
+    """Compute the cross entropy (convex) and its derivatives at ``point`` (2 C,): C scales, then C biases."""
     logits, target = samples
     rows, classes = logits.shape
     log_probs = (logits * point[:classes] + point[classes:]).log_softmax(dim=1)
@@ -206,5 +206,5 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
 
 
 def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
-    """Create an unfitted scaling module by the name of its method."""
+    """Create an unfitted scaling module for the name ``method``."""
     return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

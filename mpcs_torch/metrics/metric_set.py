@@ -1,4 +1,4 @@
-"""A set of metrics on the same samples, each updated with the kind of input that it takes."""
+"""A set of metrics of the same samples; each is updated with the kind of input that it needs."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,12 +21,12 @@ class Group(NamedTuple):
 
     @property
     def first(self) -> Metric:
-        """The metric that is updated, whose states all metrics of the group use."""
+        """The metric that is updated; all metrics of the group use its states."""
         return next(iter(self.metrics.values()))
 
 
 class MetricSet:
-    """The metrics of several register entries; metrics with equal states share them.
+    """The metrics of several entries of the register; metrics that need equal states share one copy.
 
     Values of a batch are not validated: they come from a model, or were validated before.
     """

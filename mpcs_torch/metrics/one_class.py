@@ -54,7 +54,7 @@ class ClassRate(DecisionMetric):
         super().__init__(locals(), (), further_settings=("classes", "rate"))
 
     def sums_of(self, samples: Decisions) -> WeightedSum:
-        """Return the numerator and the denominator of the rate; for recall, the latter counts samples of the group."""
+        """Return the numerator and the denominator of the rate, each summed over the samples with their weights."""
         labels = samples.labels
         true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
@@ -91,9 +91,9 @@ class ClassAUROC(Metric):
         self.in_group.append(_is_in(target, self.classes))
 
     def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Return, for each sample of the group and of the rest, the share of the other kind that is ranked wrongly.
+        """Return for each sample the share of samples of the other kind (group or rest) that are ranked wrongly.
 
-        Ties count 1/2. The second value is a list of the weights of these samples; None if samples have no weights.
+        Ties count 1/2. Both results are lists of the group and the rest: shares, and weights (None without weights).
         """
         scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
         weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)

@@ -113,7 +113,7 @@ def _reference_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_
 
 
 def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
-    """Return the penalty of each wrong class for each sample, times its class weight: (M, C); 0 for ignored samples."""
+    """Return the penalty of each wrong class for each sample, with class weights: (M, C); 0 for ignored samples."""
     weight, _, smoothing, _ = batch.settings
     if batch.is_soft:
         return mixed(batch.class_shares(), penalties)
@@ -127,7 +127,7 @@ def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
 
 
 def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
-    """Return the row of ``penalties`` for each of the ``labels`` (M,): (M, C); uniform penalties if it is None."""
+    """Return the row of ``penalties`` for each label: (M, C); uniform penalties if ``penalties`` is None."""
     if penalties is not None:
         return penalties.index_select(0, labels)
     classes = scores.shape[1]
@@ -136,7 +136,7 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Add up ``rows`` (C, C) with the class ``shares`` (M, C) as weights: (M, C). None means uniform penalties."""
+    """Average ``rows`` (C, C) for each sample, weighted by ``shares`` (M, C): (M, C); None means uniform penalties."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
     with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
@@ -144,9 +144,9 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
-    """Compute the sum or mean of the losses together with its gradient, or return None if this kernel does not apply.
+    """Compute the sum or mean of the losses together with its gradient; return None if this fast method cannot.
 
-    It does not apply on accelerators, in transforms of torch.func, or if exponentials of logits under- or overflow.
+    It cannot for soft targets or label smoothing, on accelerators, in torch.func, or if exponentials overflow to inf.
     """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
@@ -231,7 +231,7 @@ def _is_readable(values: Tensor) -> bool:
 
 
 class _WithGradient(torch.autograd.Function):
-    """A scalar whose gradient is precomputed, up to a factor; second derivatives come from ``definition``."""
+    """A scalar with a precomputed gradient, up to a factor; ``definition`` is differentiated for second derivatives."""
 
     @staticmethod
     def forward(

@@ -59,7 +59,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t; defaults replace None. A concession, as an argument or of ``concern``, replaces the default t.
+    """Return k and t, with defaults for None; ``concession``, or else that of ``concern``, sets the default of t.
 
     Raises:
         ValueError: If t and concession are both given, or a setting breaks its rule.
@@ -84,7 +84,7 @@ def pattern_settings(
 
 
 def dense_concern(concern: Tensor) -> Tensor:
-    """Return a sparse concern (C, C) as a dense tensor; unstored weights are 1."""
+    """Convert sparse concern weights (C, C) to a dense tensor; weights that are not stored are 1."""
     concern = concern.coalesce()
     dense = torch.ones(concern.shape, dtype=concern.dtype, device=concern.device)
     dense[tuple(concern.indices())] = concern.values()
@@ -206,12 +206,12 @@ def pattern_scores(
         samples: M samples; the score of invalid logits is NaN.
         k: The length of the pattern, from 1 to C.
         t: The number of intervals.
-        concern: (C, C), in the widest float: the weight of mistaking the true class (row) for another; a sparse tensor
-            must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
+        concern: (C, C), float64 (float32 on MPS): the weight of mistaking the true class (row) for another. A sparse
+            tensor must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
         correct_concern: The concern of the true class: the ``"sum"`` over the other classes, or their ``"count"``.
 
     Returns:
-        (M,), in the widest float.
+        (M,), float64 (float32 on MPS).
     """
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
     confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
@@ -227,7 +227,7 @@ def pattern_scores(
 def _score(
     confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
 ) -> Tensor:
-    """Return the scores (M,) of patterns (M, k), given the true classes (M, 1)."""
+    """Return the score (M,) of each pattern: ``confidence`` and ``label`` (M, k), with the ``true`` class (M, 1)."""
     k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
@@ -248,7 +248,7 @@ def _score(
 
 
 def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
-    """Look up the weights of pairs of classes in a concern (C, C); unstored weights of a sparse tensor are 1."""
+    """Look up the weight of each pair of classes in ``concern`` (C, C); weights that a sparse one lacks are 1."""
     pairs = true * concern.shape[1] + predicted
     if concern.layout == torch.strided:
         return concern.flatten().take(pairs)

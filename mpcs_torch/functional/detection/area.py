@@ -134,7 +134,7 @@ def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and last index of thresholds with the lowest miss rate at false-alarm rates up to ``p_fa``."""
+    """Return the first and last index of the thresholds with false-alarm rates up to ``p_fa`` and fewest misses."""
     nontargets = int(counts.nontargets)
     first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
     fewest = int(counts.misses[first])
@@ -142,7 +142,7 @@ def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
-    """Return the first and last index of thresholds with the lowest false-alarm rate at miss rates up to ``p_miss``."""
+    """Return the first and last index of the thresholds with miss rates up to ``p_miss`` and fewest false alarms."""
     targets = int(counts.targets)
     last = first_threshold(counts, lambda misses, _: misses / targets > p_miss) - 1
     fewest = int(counts.false_alarms[last])
@@ -213,12 +213,12 @@ def h_measure(
 
 
 def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute the H-measure of trials."""
+    """Compute `h_measure` of binary trials."""
     return h_measure_of(hull_of(trials.errors()).rates())
 
 
 def h_measure_of(hull: ErrorRates) -> Tensor:
-    """Compute the H-measure from a convex hull."""
+    """Compute `h_measure` from the error rates at the vertices of a convex hull."""
     share = hull.targets.double() / (hull.targets + hull.nontargets)
     misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
     # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.

@@ -21,9 +21,9 @@ EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the thresholds on both sides of it (equal if a threshold attains it).
+    """An equal error rate in [0, 1], and the thresholds below and above it (equal if one threshold has this rate).
 
-    With ``method="nearest"``, all thresholds of the interval (low, high] have the rate.
+    With ``method="nearest"``, every threshold t with low < t <= high has this rate.
     """
 
     rate: Tensor
@@ -84,7 +84,7 @@ def equal_error_rate(
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
-    """Compute the equal errors of binary trials, and stack them; NaN if targets or non-targets are missing."""
+    """Compute the equal error rate of each class, and stack the results; NaN without targets or non-targets."""
     values = [
         equal_error_of(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
         for trials in by_class
@@ -105,7 +105,7 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
 
 
 def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Return the error at the one of two neighbouring thresholds where the rates differ less; ties go to the lower."""
+    """Return the mean of both rates at the index in ``edge`` (2,) where they differ less (the first if tied)."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
     rate = (
@@ -116,7 +116,7 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
 
 
 def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
-    """Interpolate the point with equal rates, or with equal numbers of errors, linearly on a curve or a hull."""
+    """Interpolate a curve linearly at the point where both error rates, or both numbers of errors, are equal."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
     gap = misses - alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()

@@ -5,7 +5,7 @@ from math import inf, log
 from typing import Any, NamedTuple
 
 MIN_WEIGHT = 1e-300
-"""The minimum of cost times prior, to avoid underflow."""
+"""The smallest valid product of a cost and a prior; smaller ones could underflow."""
 
 
 class OperatingPoint(NamedTuple):
@@ -27,7 +27,7 @@ class OperatingPoint(NamedTuple):
     """The cost of accepting a non-target, above 0."""
 
     def label(self) -> str:
-        """Return a text for figures and tables: the prior, and the costs unless both are 1."""
+        """Return a label for figures and tables: the prior, and the costs unless both are 1."""
         costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
         return f"p = {self.p_target:.15g}{costs}"
 
@@ -38,13 +38,13 @@ class OperatingPoint(NamedTuple):
 
     @property
     def effective_prior(self) -> float:
-        r"""The prior that gives the same decisions with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        r"""The prior with which costs of 1 lead to the same decisions: sigmoid(logit(p) + log(c_miss / c_fa))."""
         miss, false_alarm = self.weights
         return miss / (miss + false_alarm)
 
     @property
     def bayes_threshold(self) -> float:
-        """The log-likelihood ratio above which accepting costs less: -logit of the effective prior."""
+        """The log-likelihood ratio above which it costs less to accept: -logit of the effective prior."""
         miss, false_alarm = self.weights
         return log(false_alarm) - log(miss)
 
