@@ -93,7 +93,7 @@ class LogisticCalibration(nn.Module):
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios of the shape of ``preds``, in its dtype, or in float32 for half types.
+        """Return log-likelihood ratios of the shape of ``preds``, in its dtype, or float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point.
@@ -134,7 +134,7 @@ class LogisticFusion(nn.Module):
     r"""Map the scores of S systems for the same trials to one natural-log likelihood ratio each.
 
     The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`, with the weights and the bias that minimize the prior-weighted
-    cross entropy of `LogisticCalibration`, which is the case S = 1. Fit it on trials unseen in training by all systems.
+    cross entropy of `LogisticCalibration` (the case S = 1). Fit it on trials that no system was trained on.
     Before `fit` the weights are 1 / S and the bias 0: the mean of the scores.
 
     Args:

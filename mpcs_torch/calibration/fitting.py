@@ -36,7 +36,7 @@ class LabelledLogits(NamedTuple):
 
 
 def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
-    """Validate and flatten logits (N, C, ...) and labels (N, ...); raise for an empty batch."""
+    """Validate and flatten logits (N, C, ...) and labels (N, ...); raise a ValueError for an empty batch."""
     check_num_classes(num_classes)
     check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
@@ -95,7 +95,7 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
 
     A cross entropy without a finite minimum decays exponentially: its gradient vanishes as at a minimum, but the Newton
     steps do not. So the stopping criterion is a small step, not a small gradient. The null space of the Hessian must be
-    the same at all points, as for the cross entropy of affine functions: the minimizer does not move within it.
+    the same at all points, as for the cross entropy of affine functions; the point does not move in its directions.
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)
@@ -106,7 +106,7 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
             return None
         step = -basis @ torch.cholesky_solve((basis.T @ here.gradient).unsqueeze(1), factor).squeeze(1)
         point, here = _search(expand, point, here, step)
-        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the error after the step is far smaller
+        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the error that is left after the step is far smaller
             return point
     return None
 

@@ -270,8 +270,8 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
 
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
-    """Return calibrated probabilities of validation and unlabelled samples; a bad fit only widens intervals."""
-    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # drop constants of rows
+    """Return calibrated probabilities of validation and unlabelled samples; a failed fit only widens intervals."""
+    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # row constants have no effect
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
@@ -343,7 +343,7 @@ class _Mixture(NamedTuple):
         the number of unlabelled samples; and the variances of the means of the indicator over each validation class.
         """
         design, known, size = self.design, self.known @ parts.T, len(self.unknown)
-        spread = design.means((known - parts.T[design.target]).square()).T  # (part, true class)
+        spread = design.means((known - parts.T[design.target]).square()).T  # a row per part, a column per true class
         from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
         error = (spread * design.counts + UNSEEN * from_all) / (design.counts * (design.counts - 1))
         inside, outside = (self.priors * of for of in (parts, 1 - parts))

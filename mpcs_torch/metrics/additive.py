@@ -25,7 +25,7 @@ IntervalRule = Literal["bounded", "mean", "smooth"]
 """The method that computes the interval of a value. See `mpcs_torch.evaluation.intervals`.
 
 ``"bounded"``: for a rate or a cost, each row of which is bounded by `AdditiveMetric.row_ratios`.
-``"mean"``: for a mean that rare rows can dominate: the interval allows for an unseen row at the `row_ratios` bound.
+``"mean"``: for a mean that rare rows can dominate; the interval allows for one unseen row at the bound of `row_ratios`.
 ``"smooth"``: for any other smooth function of sums.
 """
 Scale = Literal["plain", "log", "logit", "atanh"]
@@ -45,7 +45,7 @@ class AdditiveMetric(SumMetric):
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
     row_bounds: Sequence[float] = ()
-    """The lowest and the highest numerator of a row, if its denominator is 1; empty if rows are unbounded."""
+    """The lowest and the highest numerator of a row with the denominator 1; empty if rows are unbounded."""
     takes_referrals = False
     """Whether decisions may be referrals (-1) or coarse answers (sets of classes)."""
     needs_referral_cost = False
@@ -92,7 +92,7 @@ class AdditiveMetric(SumMetric):
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
     def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
-        """Return numerators and denominators, (B,) each, of the ratio behind the value; by default, the first two sums.
+        """Return the numerator and the denominator of the value in each bin, (B,) each; by default, the first two sums.
 
         Args:
             sums: The sums of bins.

@@ -27,7 +27,7 @@ class SumMetric(Metric):
     if a signal handler saves a checkpoint. A subclass that changes states in place (``self.x += 1``) is not atomic.
     During a distributed `compute`, states are those of all processes. As in torchmetrics, a metric is not thread-safe.
 
-    On the CPU, `update` raises for a batch with invalid values, and changes nothing. On other devices, this would force
+    On the CPU, `update` raises an error for invalid values, and changes nothing. On other devices, this would force
     a synchronization: `update` only counts the invalid values, and `compute`, which synchronizes anyway, raises.
 
     Sums are always float64 (float32 on MPS). `set_dtype` and module casts do not change them, because half precision
@@ -116,7 +116,7 @@ class SumMetric(Metric):
 
     @property
     def update_count(self) -> int:
-        """Return the number of batches, including those of compiled updates, of merged and of loaded states."""
+        """Return the number of batches, including those in merged and loaded states, and in compiled updates."""
         return max(self._update_count, int(self.batch_count))
 
     def check_computable(self) -> None:
@@ -126,7 +126,7 @@ class SumMetric(Metric):
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def _shallow_copy(self) -> Self:
-        """Return a shallow copy with new lists; its ``__dict__`` can replace that of the metric in one step."""
+        """Return a shallow copy with new lists, whose ``__dict__`` can replace that of the metric in one step."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, default in self._defaults.items():
@@ -206,7 +206,7 @@ class SumMetric(Metric):
 
     @contextmanager
     def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:
-        """Sync within the context, and unsync at its end; unlike in torchmetrics, also after an error."""
+        """Sync the states in the context, and unsync them at its end, even after an error (unlike in torchmetrics)."""
         self.sync(*args, **kwargs)
         try:
             yield

@@ -13,7 +13,7 @@ from mpcs_torch.metrics.register import MetricEntry, Takes
 
 
 class Group(NamedTuple):
-    """Metrics with equal states; only the first one is updated."""
+    """Metrics with equal states, of which only the first one is updated."""
 
     takes: Takes
     metrics: dict[str, Metric]
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 class MetricSet:
     """The metrics of several entries of the register; metrics that need equal states share one copy.
 
-    Values of a batch are not validated: they come from a model, or were validated before.
+    Values of a batch are not validated, because they come from a model or were validated before.
     """
 
     def __init__(self, entries: Sequence[MetricEntry], num_classes: int, device: torch.device, **settings: Any) -> None:

@@ -18,7 +18,7 @@ Rate = Literal["recall", "specificity", "precision"]
 class ClassRate(DecisionMetric):
     """Compute the recall, specificity or precision of a group of classes; in [0, 1], higher is better.
 
-    A decision for any class of the group is correct for samples of all classes of the group.
+    A decision for any class of the group is correct if the true class is in the group.
 
     Args:
         num_classes: C, at least 2.
@@ -65,8 +65,8 @@ class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
 
     The score of a sample is the sum of its probabilities for the classes of the group. The area is that of
-    torchmetrics' ``BinaryAUROC``; with weights, it is that of scikit-learn's ``roc_auc_score``. It is NaN if there are
-    no samples of the group or no others.
+    torchmetrics' ``BinaryAUROC``; with weights, it is that of scikit-learn's ``roc_auc_score``. It is NaN if all or no
+    samples are of the group.
     """
 
     higher_is_better = True

@@ -32,7 +32,7 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Section = Literal["main", "concern", "other"]
-"""The place of a metric in reports: ``"main"`` is first, ``"concern"`` first if there is a concern, else later."""
+"""The place of a metric in reports: ``"main"`` metrics come first, ``"concern"`` ones too if there is a concern."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
 """The cause of a NaN or infinite value: a class is never predicted, or never occurs in the labels, or either of these;
 the best constant decision costs nothing; or a true class has probability 0."""

@@ -16,7 +16,7 @@ ENOUGH = 1 - 1e-12
 
 
 class UnattainableLimitError(ValueError):
-    """So few samples cannot guarantee the limit at any threshold."""
+    """The samples are too few to guarantee the limit at any threshold."""
 
     def __init__(
         self, name: str, limit: float, samples: int, lowest: float, needed: int, unit: str, per_cluster: float | None
@@ -41,8 +41,8 @@ class LimitedRate(NamedTuple):
     r"""A limit on an error rate, with the losses (numerator) and counted samples (denominator) of a calibration set.
 
     The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples or new clusters: L is the loss of a decided
-    sample, and D is 1 for a counted sample. With ``per_cluster`` it is on the mean of the clusters' ratios,
-    :math:`E[\sum L / \sum D]`; then the largest cluster size does not matter.
+    sample, and D is 1 for a counted sample. With ``per_cluster``, the limit is on the mean of the clusters' ratios,
+    :math:`E[\sum L / \sum D]`, and the largest cluster size does not matter.
 
     For K clusters with :math:`e_k` errors among :math:`m_k` samples, the test bets against the null hypothesis that the
     rate exceeds :math:`\alpha`. If it does, :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at
@@ -61,7 +61,7 @@ class LimitedRate(NamedTuple):
     confidence: float | None
     r""":math:`1 - \delta`: the probability that the limit holds; None for a limit in expectation."""
     loss: Tensor
-    """(N, K): the loss of each answer, at most 1, by ascending expected cost; 0 or 1 if there is a confidence."""
+    """(N, K): the loss of each answer, at most 1; if there is a confidence, 0 or 1. Cheaper expected answers first."""
     counted: Tensor
     """(N, K), bool: whether the denominator counts the sample (or this answer, if ``is_of_decided``). The losses of all
     others are ignored."""
@@ -78,7 +78,7 @@ class LimitedRate(NamedTuple):
     weights: Tensor | None = None
     """(N,): inverse sampling probabilities within clusters; None if all samples were kept."""
     largest: float = 1.0
-    """M, the largest weighted count of a cluster, even if this is a subset without it; 1 with ``per_cluster``."""
+    """M, the largest weighted count of a cluster in the whole set, which a subset may lack; 1 with ``per_cluster``."""
     bets: Tensor = torch.ones(1)
     """(1,) or (steps,), in (0, 1]: the bet b at each step, chosen on other clusters."""
 

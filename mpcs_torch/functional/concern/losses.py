@@ -45,7 +45,7 @@ def concern_loss(
     infinity; with s = 0 it is cross entropy.
 
     Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast. The
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast. The
             logit of an impossible class may be -inf.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
             of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
@@ -146,7 +146,7 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
 def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
     """Compute the sum or mean of the losses together with its gradient; return None if this fast method cannot.
 
-    It cannot for soft targets or label smoothing, on accelerators, in torch.func, or if exponentials overflow to inf.
+    It cannot for soft targets or label smoothing, on accelerators, in torch.func, or if exponentials underflow.
     """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
@@ -161,7 +161,7 @@ def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
         factor = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
     logits = scores.detach().resolve_neg()
     rows = _rows(penalties, target, logits)
-    if logits.numel() <= 2**15:  # torch would use one thread, and NumPy calls are faster
+    if logits.numel() <= 2**15:  # torch would use only one thread here, and NumPy calls are faster
         array, factors = logits.numpy(), factor if isinstance(factor, float) else factor.numpy()
         with np.errstate(all="ignore"):
             loss, array = _loss_and_gradient(
@@ -192,7 +192,7 @@ def _loss_and_gradient(
     r"""Return the weighted sum of losses, and its gradient (M, C) divided by ``share * factor``, in NumPy or torch.
 
     Let u be the exponentials of the logits minus the highest, U their sum, and :math:`x_j = U - u_j`. A sample's loss
-    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. Sums leave out the highest, to avoid cancellation.
+    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. For the highest, x is a direct sum: no cancellation.
     """
     at = lib.arange(len(target))
     u = scores - scores[at, top][:, None]
@@ -223,7 +223,7 @@ def _loss_and_gradient(
 
 
 def _is_readable(values: Tensor) -> bool:
-    """Return whether values are on the CPU and outside any transform of torch.func or forward-mode derivative."""
+    """Return whether ``values`` are on the CPU, and not in a transform of torch.func or a forward-mode derivative."""
     try:
         return values.is_cpu and values.data_ptr() is not None and unpack_dual(values).tangent is None  # type: ignore[no-untyped-call]
     except RuntimeError:  # inside a transform, a tensor has no memory

@@ -167,7 +167,7 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
-    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # ascending to 1, beyond the limit
+    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # p_fa ascends to 1, beyond max_p_fa
     after = int((p_fa <= max_p_fa).sum())
     share = (max_p_fa - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
     at_limit = p_hit[after - 1] + share * (p_hit[after] - p_hit[after - 1])
@@ -185,7 +185,7 @@ def h_measure(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
+    r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 is no better than ignoring the scores.
 
     A false alarm costs c and a miss 1 - c, where c has the density u, the same for all detectors. The share of targets
     is p, L is the expected cost with the best threshold for each c, and :math:`L_0` is the expected cost of the better

@@ -34,7 +34,7 @@ IGNORED = -1
 
 
 class TrialBatch(NamedTuple):
-    """A batch of M trials."""
+    """A batch of M trials, flattened, with the faults of its values."""
 
     scores: Tensor
     """(M,), or (M, C) with classes; floating point, in the dtype of the input."""
@@ -82,9 +82,9 @@ class BinaryTrials(NamedTuple):
     name: str
     """The end of messages: " of class c", or empty."""
     scores: Tensor
-    """(M,), float64."""
+    """The scores: (M,), float64."""
     labels: Tensor
-    """(M,), bool: True for targets."""
+    """The mask of targets: (M,), bool."""
 
     @property
     def missing(self) -> str | None:

@@ -118,7 +118,7 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
         point: A validated operating point.
     """
     tied = argmin_cost(counts, point, vertices)
-    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all others cost more
+    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more
     best = argmin_cost(counts, point, between)
     breaks = best.diff() > 1
     first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
@@ -134,7 +134,7 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
 
 
 def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
-    """Compute the cost at a threshold."""
+    """Compute the cost of decisions at ``threshold``, for the operating point ``point``."""
     value = counts.thresholds.new_tensor(threshold)
     index = torch.searchsorted(counts.thresholds, value).clamp(max=len(counts.thresholds) - 1)
     return _costs_at(counts, point, index)._replace(threshold=value)
@@ -149,7 +149,7 @@ def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Dete
 
 
 def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Return the indices of thresholds with the minimum cost among the indices ``index``."""
+    """Return those of the indices ``index`` whose thresholds have the minimum cost."""
     costs = _costs_at(counts, point, index).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     return index[costs <= costs.min() * (1 + 1e-12)]

@@ -43,7 +43,7 @@ def equal_error_rate(
     """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
     Often no threshold has exactly equal rates. ``"rocch"`` interpolates on the convex hull of the curve: the result is
-    unique, the same for mirrored scores, at most 1/2, and recommended in the literature for small data.
+    unique, the same for mirrored scores, and at most 1/2; the literature recommends it for small data.
     ``"interpolated"`` interpolates linearly between the points of the curve. ``"nearest"`` is the mean of both rates at
     the lowest threshold where they differ least.
 
@@ -100,7 +100,7 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
     if method == "nearest":
         return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
-    # Both ends of the curve are kept, because rates are shares of the counts there.
+    # Keep both ends of the curve: rates are divided by the counts at the ends.
     return crossing_of(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
 
 
@@ -118,7 +118,7 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
 def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
     """Interpolate a curve linearly at the point where both error rates, or both numbers of errors, are equal."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
-    gap = misses - alarms  # rises from below 0 to above
+    gap = misses - alarms  # rises from a value below 0 to one above 0
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
     share = torch.where(before == after, 0.0, -gap[before] / (gap[after] - gap[before]))

@@ -59,7 +59,7 @@ class ErrorCounts(NamedTuple):
         return self.false_alarms[0]
 
     def rates(self) -> ErrorRates:
-        """Return the error rates."""
+        """Return the rates of errors instead of the numbers."""
         misses, false_alarms = self.misses.double(), self.false_alarms.double()
         return ErrorRates(
             misses / misses[-1], false_alarms / false_alarms[0], self.thresholds, self.targets, self.nontargets
@@ -106,7 +106,7 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
 
 
 def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> list[Tensor]:
-    """Return for each target the share of non-targets that score higher, and for each non-target that of lower targets.
+    """Return the share of non-targets above each target, and the share of targets below each non-target.
 
     Ties count 1/2. The mean over either kind is 1 minus the area under the ROC; variances use these shares: DeLong,
     DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.

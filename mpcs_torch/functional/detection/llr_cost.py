@@ -28,7 +28,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
 
     Returns:
-        Ratios of the shape of ``preds``, in its dtype, or in float32 for half types; -inf for a probability of 0, +inf
+        Ratios of the shape of ``preds``, in its dtype, or float32 for 16-bit types; -inf for a probability of 0, +inf
         for a probability of 1 where all others are 0.
 
     Raises:

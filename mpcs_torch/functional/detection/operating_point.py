@@ -33,7 +33,7 @@ class OperatingPoint(NamedTuple):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """The costs of a miss and of a false alarm, each times the prior of its class."""
+        """The cost of a miss times the target prior, and the cost of a false alarm times the non-target prior."""
         return self.c_miss * self.p_target, self.c_fa * (1 - self.p_target)
 
     @property
@@ -50,14 +50,14 @@ class OperatingPoint(NamedTuple):
 
 
 def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Validate one operating point or a sequence, and return a tuple."""
+    """Validate one operating point or a sequence of them, and return a tuple."""
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
     sequence: Sequence[Any] = points if several else [points]
     return tuple(check_point(point) for point in sequence)
 
 
 def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Validate one operating point or a nonempty sequence, and return a tuple."""
+    """Validate one operating point or a nonempty sequence of them, and return a tuple."""
     checked = as_points(points)
     if not checked:
         raise ValueError(f"points must hold at least one OperatingPoint, but got {points!r}.")

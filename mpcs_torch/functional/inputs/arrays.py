@@ -35,7 +35,7 @@ class ConcernLike(Protocol):
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
-    """Return a tensor unchanged; convert an array or a list of numbers to a CPU tensor.
+    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor.
 
     Raises:
         ValueError: If the values have no numeric dtype that torch supports.
@@ -68,7 +68,7 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 
 
 def no_concern(value: object) -> str:
-    """Return the end of the error message that quotes a ``value`` that is no spec; for a path, also name the loader."""
+    """Return the end of an error message for a ``value`` that is not a spec: its text and, for a path, the loader."""
     text = repr(str(value) if isinstance(value, Path) else value)
     short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."

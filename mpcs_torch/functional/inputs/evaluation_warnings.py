@@ -12,7 +12,7 @@ MAX_KNOWN = 4096
 MAX_DUPLICATE_SHARE = 0.01
 """The largest share of repeated rows; above it (e.g. votes of a forest), rows of two data sets match by chance."""
 MIN_OVERLAP = 0.05
-"""The share of rows that are also in another data set, from which on there is a warning."""
+"""The smallest share of rows that must also be in another data set to cause a warning."""
 
 
 class EvaluationWarning(UserWarning):

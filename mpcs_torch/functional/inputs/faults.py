@@ -15,7 +15,7 @@ class Span(NamedTuple):
     """One number per sample and its valid range; NaN is always out of range."""
 
     numbers: Tensor
-    """(M,)."""
+    """The number of each sample: (M,)."""
     lowest: float = -inf
     highest: float = inf
 

@@ -144,7 +144,7 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Return the values of ``weight`` (M,) that violate `WEIGHT_RULE`; without a weight, none of the M samples does."""
+    """Return a fault for values of ``weight`` (M,) that violate `WEIGHT_RULE`; if it is None, no sample has a fault."""
     if weight is None:
         return Fault(WEIGHT_RULE, samples, [])
     return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

@@ -64,7 +64,7 @@ class Samples(NamedTuple):
         elif self.scale == "log_probs":
             spans = [Span(self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
         else:
-            total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for half types
+            total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for 16 bits
             spans = [Span(total, 1 - tolerance, 1 + tolerance), Span(self.scores.amin(dim=1), lowest=0)]
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
         return label_fault, Fault(rule, self.scores, spans, label_fault.counted), weight_fault
@@ -72,7 +72,7 @@ class Samples(NamedTuple):
 
 def compute_dtype(scores: Tensor) -> torch.dtype:
     """Return the dtype to compute in: float32 for scores of 16 bits, else the dtype of ``scores``."""
-    # A bfloat16 softmax puts one confidence in seven into the wrong interval (t = 50).
+    # With a bfloat16 softmax and t = 50, MPCS would put one confidence in seven into the wrong interval.
     return torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
 
 

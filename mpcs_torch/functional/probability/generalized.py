@@ -80,7 +80,7 @@ def geometric_accuracy(
     If no probability is below epsilon, it is exp(-cross entropy): the cross entropy expressed as a probability.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; 16-bit types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -239,7 +239,7 @@ def generalized_mean_loss(
     batch, so powers far from 0 give noisy losses on small batches.
 
     Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
             of each class, >= 0, floating point in the shape of ``logits``.
         sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. Default: 1.

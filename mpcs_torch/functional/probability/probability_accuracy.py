@@ -125,7 +125,7 @@ def _measure(
     delta: float | None,
     span: BinSpan,
 ) -> MeasuredProbabilities:
-    """Choose the singular cells and bins, and count in each the true classes and, by ``count_others``, the others."""
+    """Choose singular cells and bins, and count true classes in each; ``count_others`` counts the other classes."""
     wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
     cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
@@ -291,16 +291,16 @@ def probability_accuracy(
 
     Reported means are those of `geometric_accuracy`, `decisiveness` and `robustness`; the slope is `calibration_slope`.
     For measured means, the probabilities of the true classes are divided into bins of equal population. A cell of width
-    ``delta`` with more of them than a bin (a singularity, mostly at 1) becomes a separate bin. A bin with :math:`n_b`
-    of the :math:`N` true classes' probabilities and :math:`m_b` of other classes' has the rate
-    :math:`f_b = n_b / (n_b + m_b)`, and
+    ``delta`` that has more of these probabilities than a bin (a singularity, mostly at 1) becomes a separate bin. A bin
+    with :math:`n_b` of the :math:`N` probabilities of true classes, and :math:`m_b` of those of other classes, has the
+    rate :math:`f_b = n_b / (n_b + m_b)`. The measured mean is
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
     `mpcs_torch.metrics.ProbabilityAccuracy` also returns the bins.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; 16-bit types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
