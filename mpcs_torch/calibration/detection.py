@@ -60,8 +60,8 @@ class LogisticCalibration(nn.Module):
     .. math:: \frac{p}{T} \sum_{targets} \log(1 + e^{-(a s + b + \mathrm{logit}\,p)}) +
         \frac{1 - p}{N} \sum_{nontargets} \log(1 + e^{a s + b + \mathrm{logit}\,p})
 
-    With p = 0.5 this is `cllr` times the natural logarithm of 2. The proportion of targets (T) and non-targets (N) in
-    the data has no effect. Before `fit` the scale is 1 and the bias 0: the identity.
+    With p = 0.5, this sum is `cllr` times the natural logarithm of 2. The proportion of targets (T) and non-targets (N)
+    in the data has no effect. Before `fit` the scale is 1 and the bias 0: the identity.
 
     Args:
         p_target: The prior probability of a target that weights errors in the fit, in (0, 1). Choose it near the
@@ -93,7 +93,7 @@ class LogisticCalibration(nn.Module):
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios of the shape of ``preds``, in its dtype, or float32 for 16-bit types.
+        """Return log-likelihood ratios in the shape and dtype of ``preds``, but float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point.
@@ -204,8 +204,8 @@ class PAVCalibration(nn.Module):
     """Map detection scores to natural-log likelihood ratios by isotonic regression (pool adjacent violators, PAV).
 
     The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the fitted data. On
-    these data, its `cllr` equals `min_cllr`. Between two PAV blocks the fitted probability is interpolated linearly;
-    below the lowest and above the highest score it is constant.
+    these data, the `cllr` of the ratios equals `min_cllr`. The fitted probability is interpolated linearly between two
+    PAV blocks, and constant below the lowest and above the highest score.
 
     The ratio is -inf if the block of the lowest scores has no targets, and +inf if the block of the highest has
     no non-targets. If an infinite ratio is wrong, `cllr` is infinite. With few trials, use `LogisticCalibration`.

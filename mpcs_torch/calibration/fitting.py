@@ -91,7 +91,7 @@ class Expansion(NamedTuple):
 
 
 def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | None:
-    """Minimize a convex function by Newton's method from ``start`` (P,); return None without a finite minimum.
+    """Minimize a convex function by Newton's method from ``start`` (P,); return None if it finds no finite minimum.
 
     A cross entropy without a finite minimum decays exponentially: its gradient vanishes as at a minimum, but the Newton
     steps do not. So the stopping criterion is a small step, not a small gradient. The null space of the Hessian must be

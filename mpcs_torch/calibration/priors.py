@@ -23,7 +23,7 @@ EM_STEPS, EM_CHANGE = 1000, 1e-6
 UNSEEN = 2
 """The number of pseudo-samples added to each class in variances, because validation may lack rare confusions."""
 MIN_RANKED = 20
-"""The number of validation samples from which on a class gets a separate statistic in the test; rarer classes share."""
+"""The minimum number of validation samples for a separate statistic of a class in the test; other classes share one."""
 MAX_WIDTH = 1.0
 """The maximum width of a usable interval, relative to its estimate."""
 MIN_CLUSTERS = 10
@@ -336,7 +336,7 @@ class _Mixture(NamedTuple):
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-        """Return the ends (G,) of intervals: of all frequencies t with (centre - t)^2 <= q^2 variance(t).
+        """Return the lower and upper ends (G,) of the frequencies t with (centre - t)^2 <= q^2 variance(t).
 
         A row of ``parts`` (G, C) is 1 for the classes of a part, else 0; ``centres`` (G,) are their estimates. The
         variance is quadratic in t, and has two terms: the variance of the part's indicator in the mixture, divided by

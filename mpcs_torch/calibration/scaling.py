@@ -48,7 +48,7 @@ class TemperatureScaling(nn.Module):
         self.register_buffer("temperature", torch.ones((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return calibrated logits of the shape of ``preds``, in its dtype, or float32 for 16-bit types.
+        """Return calibrated logits in the shape and dtype of ``preds``, but float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point.

@@ -64,9 +64,9 @@ class ClassRate(DecisionMetric):
 class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
 
-    The score of a sample is the sum of its probabilities for the classes of the group. The area is that of
-    torchmetrics' ``BinaryAUROC``; with weights, it is that of scikit-learn's ``roc_auc_score``. It is NaN if all or no
-    samples are of the group.
+    The score of a sample is the sum of its probabilities for the classes of the group. The area equals
+    that of torchmetrics' ``BinaryAUROC`` or, with weights, of scikit-learn's ``roc_auc_score``. It is NaN if no samples
+    or all samples are of the group.
     """
 
     higher_is_better = True

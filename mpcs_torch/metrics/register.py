@@ -157,8 +157,8 @@ def find_entry(text: str) -> MetricEntry:
 def entry_of_path(path: str) -> MetricEntry:
     """Create an entry for ``[name=]package.module:Class`` or ``[name=]package.module:Class(setting=value)``.
 
-    The default name is the name of the class; the kind of input is probabilities. Values of settings are parsed as
-    Python literals if possible, and are text otherwise.
+    The default name is the name of the class. The input is probabilities: of class 1 for a class named ``Binary...``,
+    else of all classes. Values of settings are parsed as Python literals if possible, and are text otherwise.
 
     Raises:
         ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.

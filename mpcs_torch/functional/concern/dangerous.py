@@ -109,7 +109,7 @@ def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 
 def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
-    """Count the decisions by severity, without synchronizing an accelerator."""
+    """Return the `DangerousErrorCounts` of decisions, without synchronizing an accelerator."""
     labels, columns = decisions.labels, severity.shape[1]
     severities = severity.flatten().index_select(0, labels.target * columns + decisions.predicted)
     return DangerousErrorCounts(

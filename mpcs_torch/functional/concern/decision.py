@@ -98,7 +98,7 @@ def least_concern_decision(
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A matrix ``(C, C + A + 1)``, as from `ConcernSpec.costs`, also has the costs of A
             coarse answers and, in the last column, of referring the sample.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
         priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
             Default: those of the training data.
@@ -154,7 +154,7 @@ class Choices(NamedTuple):
 
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Rank the answers for probabilities ``rows`` (..., C) by their expected cost, as `in_order_of` does.
+    """Rank the answers by their expected cost for class probabilities ``rows`` (..., C), as `in_order_of` does.
 
     Args:
         rows: ``(..., C)``, float32 or float64.
@@ -165,7 +165,7 @@ def cheapest(rows: Tensor, costs: Tensor) -> Choices:
 
 
 def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
-    """Rank the answers by ``expected`` (..., K), the expected costs of decisions for probabilities ``rows`` (..., C).
+    """Rank the answers by their expected costs ``expected`` (..., K), given class probabilities ``rows`` (..., C).
 
     Costs that differ only by rounding are tied. In a tie, the more probable of two classes wins, a class wins against
     coarse answers, and any answer against a referral. So the decision for a sample does not depend on the batch size.

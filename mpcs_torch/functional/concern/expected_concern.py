@@ -71,7 +71,7 @@ def expected_concern(
             coarse answers and, in the last column, of a referral. Default: 1 everywhere, which counts errors.
         decision: The decision rule for scores: the ``"most_probable"`` class, or ``"least_concern"``, which is
             `least_concern_decision`.
-        from_logits: Whether scores are logits rather than probabilities. Never guessed.
+        from_logits: Whether scores are logits rather than probabilities; never guessed from the values.
         training_priors: ``(C,)`` class frequencies of the training data. Probabilities are then corrected for
             ``priors`` by `shift_priors`; integer decisions stay unchanged.
         priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those in the samples.

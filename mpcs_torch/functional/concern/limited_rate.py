@@ -61,7 +61,7 @@ class LimitedRate(NamedTuple):
     confidence: float | None
     r""":math:`1 - \delta`: the probability that the limit holds; None for a limit in expectation."""
     loss: Tensor
-    """(N, K): the loss of each answer, at most 1; if there is a confidence, 0 or 1. Cheaper expected answers first."""
+    """(N, K): the loss of each answer, at most 1 (0 or 1 with a confidence); answers ascend in expected cost."""
     counted: Tensor
     """(N, K), bool: whether the denominator counts the sample (or this answer, if ``is_of_decided``). The losses of all
     others are ignored."""

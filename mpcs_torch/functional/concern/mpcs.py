@@ -29,8 +29,8 @@ MAX_INTERVALS = 2**29
 def concession_intervals(concession: float) -> int:
     r"""Compute the largest number of intervals t with which MPCS does not punish confidences that are off by up to c.
 
-    With t intervals, a right class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
-    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t for which both hold is
+    With t intervals, the true class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
+    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. Both are true up to
 
     .. math:: t = \lceil 1 / c \rceil - 1
 
@@ -115,8 +115,8 @@ def meta_pattern_concern_score(
 
     It punishes unsure and wrong confidences in proportion to how much each confusion matters.
 
-    For one sample with true class :math:`y`, over its pattern of the k most probable classes :math:`l_i` (ties to the
-    lower class index), with confidence :math:`c_i` in interval :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`:
+    The pattern of a sample is its k most probable classes :math:`l_i` (in ties, the lower index). Their confidences
+    :math:`c_i` are in intervals :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`. With true class :math:`y`:
 
     .. math::
         S = \sum_{i=1}^{k} -\log\frac{\max(P_i, 10^{-7})}{t - 1} \cdot \frac{D_i}{\sum_j D_j}, \qquad
@@ -129,8 +129,8 @@ def meta_pattern_concern_score(
     float64 confidence that lies within rounding of an interval edge may count as lying on that edge.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
-            types are upcast before the softmax.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
+            16-bit types are upcast before the softmax.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -142,7 +142,7 @@ def meta_pattern_concern_score(
             the paper's Table I above B, as cross entropy does; a concession of 0.02 ranks B first, as the paper does.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A sparse COO tensor stores the weights other than 1. Default: 1 everywhere.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         correct_concern: The concern of the true class: the ``"sum"`` over the other classes in the pattern (Eq. 8),
             or the ``"count"`` of these classes, k - 1, as in the published runs.
         ignore_index: Label of samples to leave out.
@@ -151,7 +151,7 @@ def meta_pattern_concern_score(
 
     Returns:
         A float64 tensor (float32 on MPS): a scalar, (C,) with ``average="none"``, or the shape of ``target`` with
-        ``reduction="none"``. The mean is NaN if no sample (of the class) has weight.
+        ``reduction="none"``. The mean is NaN if no sample (of the class) has a weight above 0.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.

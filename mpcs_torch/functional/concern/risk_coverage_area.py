@@ -44,7 +44,7 @@ def risk_coverage_area(
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
             dangerous, as in `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         ignore_index: Label of samples to leave out.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The mean cost of decisions, if each sample (row) has its own costs."""
+"""The mean cost of decisions, if each sample (row) has separate costs."""
 
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ def row_cost(
     num_classes: int,
     regret: bool = False,
 ) -> Tensor:
-    r"""Compute the mean cost of decisions, if each sample (row) has its own costs; lower is better.
+    r"""Compute the mean cost of decisions, if each sample (row) has separate costs; lower is better.
 
     .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{regret} \quad
         \frac{1}{N} \sum_n (c_{n \hat{y}_n} - \min_j c_{nj})
@@ -69,7 +69,7 @@ class CostedDecisions(NamedTuple):
 
     decisions: Decisions
     costs: Tensor
-    """(M, C), floating point."""
+    """The costs: (M, C), floating point."""
     labels: Labels
     """Labels of 0 that only carry the weights and the bins of the samples."""
 

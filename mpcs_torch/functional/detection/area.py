@@ -19,7 +19,7 @@ def partial_auc(
 ) -> Tensor:
     r"""Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1 perfect, 1/2 chance.
 
-    Let :math:`A` be the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` that area by chance:
+    Let :math:`A` be the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` that of random scores:
 
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
@@ -197,7 +197,7 @@ def h_measure(
 
     u is the beta distribution with the parameters 1 + p and 2 - p. Its mode is p, where both constant decisions cost
     the same. The area under the ROC is such a mean too, but with a density that depends on the scores, so each detector
-    is evaluated with different costs. Needs scipy. Arguments, the shape of the result and errors are those of
+    is evaluated with different costs. This needs scipy. Arguments, the shape of the result and errors are those of
     `equal_error_rate`, without its method.
 
     References:

@@ -1,6 +1,6 @@
 """Detection scores and labels, flattened to trials of one detector, of each class against the rest, or of all classes.
 
-Errors are counted in whole numbers, so ties and crossings are exact; there is no ``sample_weight``.
+Errors are counted in whole numbers, so that comparisons of rates are exact; there is no ``sample_weight``.
 """
 
 from collections.abc import Callable, Sequence

@@ -42,15 +42,15 @@ def min_detection_cost(
 ) -> Tensor:
     r"""Compute the minimum detection cost over all thresholds, including accept all and reject all; lower is better.
 
-    At a threshold t the raw cost is
+    At a threshold t, the raw cost is
 
     .. math:: DCF(t) = c_{miss} \, p \, P_{miss}(t) + c_{fa} (1 - p) P_{fa}(t)
 
-    The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
-    decision. A normalised cost of 1 is no better than ignoring the scores.
+    The normalised cost is DCF(t) divided by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better
+    constant decision. A normalised cost of 1 is no better than ignoring the scores.
 
     `mpcs_torch.metrics.MinDetectionCost` also returns the error rates and the threshold of the minimum. There is no
-    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    ``sample_weight``: errors are counted in whole numbers, so that equal costs can be recognized.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -226,7 +226,7 @@ def half_total_error_rate(
 def cost_of_trials_at(
     by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
 ) -> DetectionCost:
-    """Compute the cost of class i at point j with ``thresholds[i][j]``, and stack; NaN without (non-)targets."""
+    """Compute the costs of class i at point j with ``thresholds[i][j]``; NaN if targets or non-targets are missing."""
 
     def at(row: Sequence[float]) -> Callable[[ErrorCounts], list[DetectionCost]]:
         return lambda counts: [cost_at(counts, *pair) for pair in zip(points, row, strict=True)]

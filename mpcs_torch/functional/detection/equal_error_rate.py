@@ -48,7 +48,7 @@ def equal_error_rate(
     the lowest threshold where they differ least.
 
     `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds on both sides of the rate. There is no
-    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    ``sample_weight``: errors are counted in whole numbers, so that equal rates are exactly equal.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.

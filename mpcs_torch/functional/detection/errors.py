@@ -39,7 +39,7 @@ class ErrorRates(NamedTuple):
 
 
 class ErrorCounts(NamedTuple):
-    """Numbers of errors at each threshold: integers, so ties and crossings are exact."""
+    """Numbers of errors at each threshold: integers, so that comparisons of rates are exact."""
 
     misses: Tensor
     """(K,), int64, rising from 0 to the number of targets."""
@@ -89,7 +89,7 @@ def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
 
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
-    """Warn if the area is below 1/2 by over two of the standard deviations that random scores cause."""
+    """Warn if the ``area`` under the ROC is below 1/2 by more than two standard deviations of random scores."""
     targets, nontargets = int(counts.targets), int(counts.nontargets)
     deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
     if area < 0.5 - 2 * deviation:
@@ -98,7 +98,7 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
-    """Compute the share of (target, non-target) pairs where the target scores higher; a tie counts 1/2. Float64."""
+    """Compute the share of (target, non-target) pairs where the target scores higher; ties count 1/2. Float64."""
     rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
     lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
     doubled = 2 * counts.targets * counts.nontargets

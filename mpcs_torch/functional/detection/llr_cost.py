@@ -25,10 +25,10 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
         preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
         priors: ``(C,)`` the prior probabilities that the posteriors assume, > 0 with a sum of 1: those of the training
             data, unless the classifier was corrected for other priors.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
 
     Returns:
-        Ratios of the shape of ``preds``, in its dtype, or float32 for 16-bit types; -inf for a probability of 0, +inf
+        Ratios in the shape and dtype of ``preds``, but float32 for 16-bit types; -inf for a probability of 0, +inf
         for a probability of 1 where all others are 0.
 
     Raises:

@@ -303,7 +303,7 @@ def probability_accuracy(
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; 16-bit types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         epsilon: Floor of probabilities and rates, in [0, 1).
         n_bins: The maximum number of bins, which is never more than the number of samples.
         delta: The width of a cell, 1 divided by a whole number; None for no singularities.

@@ -73,7 +73,7 @@ def confusion_matrix(
 
 
 def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the weights for each (true, predicted) pair; no accelerator waits: (C, C), or (B, C, C) with bins."""
+    """Sum the weights of each (true, predicted) pair without synchronization: (C, C), or (B, C, C) with bins."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
     counts = labels.sum_by(pair, num_classes * num_classes)

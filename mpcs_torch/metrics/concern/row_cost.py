@@ -10,7 +10,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class RowCost(AdditiveMetric):
-    """Compute the mean cost of decisions, if each sample (row) has its own costs; lower is better.
+    """Compute the mean cost of decisions with row-wise costs; lower is better.
 
     Arguments are those of `mpcs_torch.functional.row_cost`; for ``validate_args`` and errors see `Accuracy`.
 

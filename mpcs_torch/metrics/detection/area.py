@@ -133,7 +133,7 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
 
 
 class PrecisionRecallBreakEven(PlainDetectionMetric):
-    """Compute the number of misses at the threshold where there are as many false alarms; lower is better.
+    """Compute the number of misses at the threshold with as many false alarms; lower is better.
 
     References are those of `mpcs_torch.functional.precision_recall_break_even`. Arguments and errors are those of
     `EqualErrorRate`, without ``method``.
@@ -160,7 +160,7 @@ def _rates_at(curve: ErrorRates, place: Tensor) -> Rates:
 
 
 class HMeasure(PlainDetectionMetric):
-    """Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 is no better than ignoring the scores.
+    """Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
 
     The equation and references are those of `mpcs_torch.functional.h_measure`. Arguments and errors are those of
     `EqualErrorRate`, without ``method``.

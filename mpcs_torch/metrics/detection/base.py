@@ -1,6 +1,6 @@
 """DetectionMetric, the base of detection metrics, which keeps all scores and splits them into binary trials.
 
-Trials are counted in whole numbers, so ties and crossings of error rates are exact; there is no ``sample_weight``.
+Errors are counted in whole numbers, so that comparisons of rates are exact; there is no ``sample_weight``.
 """
 
 import warnings
@@ -102,7 +102,7 @@ class DetectionMetric(SumMetric):
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for subclasses
-        """Return, by legend, the (false-alarm rate, miss rate) points to highlight on each curve."""
+        """Return the points (false-alarm rate, miss rate) to highlight: by legend text, one point for each curve."""
         return {}
 
 

@@ -60,8 +60,8 @@ class MinDetectionCost(CostMetric):
 
     The threshold is the middle of the interval of optimal thresholds. If several intervals tie, the widest bounded one
     counts (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
-    these thresholds. If only accepting all or rejecting all trials is optimal, it is -inf or +inf (-inf if both are).
-    If all thresholds cost the same, it is 0. Rejecting all is possible even with scores of +inf.
+    these thresholds. If it is optimal only to accept all trials, the threshold is -inf, and if only to reject all, +inf
+    (-inf if both are). If all thresholds cost the same, it is 0. All trials can be rejected even with scores of +inf.
 
     For the equation see `mpcs_torch.functional.min_detection_cost`. All scores are kept: 5 bytes for each float32
     score, 9 for each float64 score. The other arguments and the errors are those of `EqualErrorRate`, without

@@ -141,7 +141,7 @@ class SoftF1(_FixedBeta):
 
 
 class SoftPrecision(_FixedBeta):
-    """Compute soft precision, the share of the predicted truth that the labels confirm; in [0, 1], higher is better.
+    """Compute the soft precision, the share of what was predicted that is true; in [0, 1], higher is better.
 
     Arguments and errors are those of `SoftFBeta` without ``beta``.
 
@@ -156,7 +156,7 @@ class SoftPrecision(_FixedBeta):
 
 
 class SoftRecall(_FixedBeta):
-    """Compute soft recall, the share of the truth in the labels that was predicted; in [0, 1], higher is better.
+    """Compute the soft recall, the share of what is true that was predicted; in [0, 1], higher is better.
 
     Arguments and errors are those of `SoftFBeta` without ``beta``.
 
