@@ -41,7 +41,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
-    """Compute the weighted cross entropy (convex) and its derivatives at ``point``, the weights and bias (S + 1,)."""
+    """Compute the weighted cross entropy (convex) and its derivatives at ``point`` (S + 1,): weights, then bias."""
     target = is_target.to(scores)
     weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
     inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
@@ -55,13 +55,13 @@ def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -
 class LogisticCalibration(nn.Module):
     r"""Map detection scores to natural-log likelihood ratios by prior-weighted logistic regression.
 
-    The ratio is :math:`a s + b`, with the scale a and the bias b that minimize, with p for ``p_target``,
+    The ratio of a score s is :math:`a s + b`. With p for ``p_target``, the scale a and the bias b minimize
 
     .. math:: \frac{p}{T} \sum_{targets} \log(1 + e^{-(a s + b + \mathrm{logit}\,p)}) +
         \frac{1 - p}{N} \sum_{nontargets} \log(1 + e^{a s + b + \mathrm{logit}\,p})
 
-    With p = 0.5 this is `cllr` times the natural logarithm of 2. The proportion of targets (T) and non-targets (N) in
-    the data has no effect. Before `fit` the scale is 1 and the bias 0: the identity.
+    With p = 0.5, this sum is `cllr` times the natural logarithm of 2. The proportion of targets (T) and non-targets (N)
+    in the data has no effect. Before `fit` the scale is 1 and the bias 0: the identity.
 
     Args:
         p_target: The prior probability of a target that weights errors in the fit, in (0, 1). Choose it near the
@@ -93,7 +93,7 @@ class LogisticCalibration(nn.Module):
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios of the shape of ``preds``, in its dtype, or in float32 for half types.
+        """Return log-likelihood ratios in the shape and dtype of ``preds``, but float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point.
@@ -134,7 +134,7 @@ class LogisticFusion(nn.Module):
     r"""Map the scores of S systems for the same trials to one natural-log likelihood ratio each.
 
     The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`, with the weights and the bias that minimize the prior-weighted
-    cross entropy of `LogisticCalibration`, which is the case S = 1. Fit it on trials unseen in training by all systems.
+    cross entropy of `LogisticCalibration` (the case S = 1). Fit it on trials that no system was trained on.
     Before `fit` the weights are 1 / S and the bias 0: the mean of the scores.
 
     Args:
@@ -204,11 +204,11 @@ class PAVCalibration(nn.Module):
     """Map detection scores to natural-log likelihood ratios by isotonic regression (pool adjacent violators, PAV).
 
     The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the fitted data. On
-    these data, its `cllr` equals `min_cllr`. Between two PAV blocks the fitted probability is interpolated linearly;
-    below the lowest and above the highest score it is constant.
+    these data, the `cllr` of the ratios equals `min_cllr`. The fitted probability is interpolated linearly between two
+    PAV blocks, and constant below the lowest and above the highest score.
 
     The ratio is -inf if the block of the lowest scores has no targets, and +inf if the block of the highest has
-    no non-targets. A later target with -inf makes `cllr` infinite. With few trials, use `LogisticCalibration`.
+    no non-targets. If an infinite ratio is wrong, `cllr` is infinite. With few trials, use `LogisticCalibration`.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.
@@ -274,7 +274,7 @@ class PAVCalibration(nn.Module):
 
 
 def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Resize the buffers to match a state dict before it is loaded."""
+    """Resize the buffers to the shapes in ``state_dict`` before it is loaded."""
     for name in ("scores", "posteriors"):
         if (saved := state_dict.get(f"{prefix}{name}")) is not None:
             setattr(module, name, module.get_buffer(name).new_empty(saved.shape))

@@ -19,24 +19,24 @@ class CalibrationWarning(UserWarning):
 
 
 REVERSED = "targets do not score higher than non-targets: scores are reversed or uninformative"
-"""The reason that a `CalibrationWarning` gives."""
+"""The reason in a `CalibrationWarning` if calibrated scores do not rise with the scores."""
 
 
 class LabelledLogits(NamedTuple):
     """The logits and labels of M samples."""
 
     logits: Tensor
-    """(M, C), float64, finite."""
+    """The logits: (M, C), float64, finite."""
     target: Tensor
-    """(M,), int64."""
+    """The true classes: (M,), int64."""
 
     def of_true_class(self, values: Tensor) -> Tensor:
-        """Select the value of the true class in each row of ``values`` (M, C): (M,)."""
+        """Return the value of the true class from each row of ``values`` (M, C): (M,)."""
         return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
 
 
 def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
-    """Validate and flatten logits (N, C, ...) and labels (N, ...); raise for an empty batch."""
+    """Validate and flatten logits (N, C, ...) and labels (N, ...); raise a ValueError for an empty batch."""
     check_num_classes(num_classes)
     check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
@@ -48,13 +48,13 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
 
 
 def not_finite(logits: Tensor) -> Fault:
-    """Return the `Fault` of the rows of ``logits`` (M, C) that are not finite."""
+    """Return a `Fault` that marks the rows of ``logits`` (M, C) with values that are not finite."""
     rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before taking logarithms)"
     return Fault(rule, logits, [finite(logits.amin(dim=1)), finite(logits.amax(dim=1))])
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return finite scores (M,), float64, and bools (M,), True for targets; raise unless both kinds occur."""
+    """Validate trials, and return scores (M,), float64, and the mask of targets (M,); both kinds must occur."""
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
     raise_first([*batch.faults, Fault("preds must be finite", batch.scores, [finite(batch.scores)])])
     scores = in_float64(batch.scores)
@@ -70,7 +70,7 @@ def in_float64(values: Tensor) -> Tensor:
 
 
 def upcast_half(preds: Tensor) -> Tensor:
-    """Upcast half types to float32; raise for scores that are not floating point."""
+    """Convert scores of 16 bits to float32; raise a ValueError for scores that are not floating point."""
     require(preds.is_floating_point(), "preds must be floating point scores", f"dtype {preds.dtype}")
     return preds.float() if preds.dtype in (torch.float16, torch.bfloat16) else preds
 
@@ -83,19 +83,19 @@ class Expansion(NamedTuple):
     """The value and the derivatives of a function at a point, float64."""
 
     value: Tensor
-    """Scalar."""
+    """The value, a scalar."""
     gradient: Tensor
-    """(P,)."""
+    """The gradient (P,)."""
     hessian: Tensor
-    """(P, P), positive semidefinite."""
+    """The Hessian (P, P), positive semidefinite."""
 
 
 def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | None:
-    """Minimize a convex function of (P,) by Newton's method; return None if no finite minimum is found.
+    """Minimize a convex function by Newton's method from ``start`` (P,); return None if it finds no finite minimum.
 
     A cross entropy without a finite minimum decays exponentially: its gradient vanishes as at a minimum, but the Newton
     steps do not. So the stopping criterion is a small step, not a small gradient. The null space of the Hessian must be
-    the same at all points, as for the cross entropy of affine functions: the minimizer does not move within it.
+    the same at all points, as for the cross entropy of affine functions; the point does not move in its directions.
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)
@@ -106,7 +106,7 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
             return None
         step = -basis @ torch.cholesky_solve((basis.T @ here.gradient).unsqueeze(1), factor).squeeze(1)
         point, here = _search(expand, point, here, step)
-        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the error after the step is far smaller
+        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the error that is left after the step is far smaller
             return point
     return None
 
@@ -114,7 +114,7 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
 def _search(
     expand: Callable[[Tensor], Expansion], point: Tensor, here: Expansion, step: Tensor
 ) -> tuple[Tensor, Expansion]:
-    """Halve the step until the value decreases enough (Armijo), up to rounding of the value."""
+    """Halve ``step`` until the value decreases enough (Armijo's rule); return the new point and its expansion."""
     slope, size = here.gradient @ step, 1.0
     there = expand(point + step)
     while -slope > 1e-12 * (1 + here.value) and not there.value <= here.value + 1e-4 * size * slope and size > 1e-9:

@@ -19,16 +19,16 @@ from mpcs_torch.functional.inputs.most_probable import highest_class
 
 PriorMethod = Literal["em", "black_box"]
 EM_STEPS, EM_CHANGE = 1000, 1e-6
-"""The maximum number of EM steps, and the change of priors at which EM stops; a final step corrects the rest."""
+"""The maximum number of EM steps, and the change of priors below which EM stops; a later step corrects its errors."""
 UNSEEN = 2
-"""The number of pseudo-samples that variances add to each class, because validation may lack rare confusions."""
+"""The number of pseudo-samples added to each class in variances, because validation may lack rare confusions."""
 MIN_RANKED = 20
-"""The minimum number of validation samples for a class to have its own statistic in the test; others share one."""
+"""The minimum number of validation samples for a separate statistic of a class in the test; other classes share one."""
 MAX_WIDTH = 1.0
 """The maximum width of a usable interval, relative to its estimate."""
 MIN_CLUSTERS = 10
-"""The minimum number of clusters (or independent samples) for an interval: of the class in validation, and of the
-unlabelled samples."""
+"""The minimum number of clusters (or independent samples) for an interval. It applies to the validation samples of the
+class and to the unlabelled samples."""
 
 
 class LabelShiftWarning(UserWarning):
@@ -49,7 +49,7 @@ class Share(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval as text, rounded to two significant digits of its width."""
+        """The interval as text; both ends are rounded to two significant digits of its width."""
         return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
 
     def __str__(self) -> str:
@@ -77,14 +77,14 @@ class PriorEstimate(NamedTuple):
     validation_priors: Tensor
     """``(C,)``: the class frequencies of the validation samples."""
     p_value: float
-    """The p-value of the test that samples of each class look as in validation. Do not use the estimate below 0.05."""
+    """The p-value of the test whether samples of each class look as in validation; below 0.05, discard the estimate."""
     class_groups: Mapping[str, Share]
     """The joint frequencies of the requested groups of classes."""
     told_apart: Mapping[tuple[int, ...], Share]
-    """The joint frequencies of the finest partition of classes with usable intervals: single classes if possible."""
+    """The joint frequencies of groups of classes, as small as usable intervals allow: single classes if possible."""
 
     def problem(self, names: Sequence[str]) -> str:
-        """Say why the priors must not be used, and which groups of classes are distinguishable; empty if usable."""
+        """Return the reason not to use the priors, with the distinguishable groups of classes; empty if usable."""
         if self.p_value < LEVEL:
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):
@@ -206,7 +206,7 @@ class _Design(NamedTuple):
     counts: Tensor
     """(C,), int64, at least 2: the number of validation samples of each class."""
     strata: Tensor
-    """(N + M,), int64: the class of each validation sample, and C for unlabelled samples."""
+    """(N + M,), int64: the class of each validation sample, then C for each unlabelled sample."""
     codes: Tensor
     """(N + M,), int64: the cluster of each sample, or its index if samples are independent."""
     clusters: Tensor
@@ -222,7 +222,7 @@ class _Design(NamedTuple):
         return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
 
     def corrected(self, values: Tensor) -> Tensor:
-        """Scale ``values`` (N + M, G) to correct variances for the small number of clusters in each stratum."""
+        """Multiply ``values`` (N + M, G) by sqrt(k / (k - 1)) for k clusters in the stratum, to correct variances."""
         return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
 
 
@@ -233,7 +233,7 @@ def _design(
     others: Sequence[object] | Tensor | None,
     unlabelled: int,
 ) -> _Design:
-    """Validate and return the classes and clusters of both samples, which share cluster names."""
+    """Check and return the classes and clusters of both samples; a name in both stands for one cluster."""
     known, classes = len(target), len(counts)
     if (clusters is None) != (others is None):
         raise ValueError("clusters and unlabelled_clusters must be given together, but only one was.")
@@ -270,8 +270,8 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
 
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
-    """Return calibrated probabilities of validation and unlabelled samples; a failed fit only adds variance."""
-    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # drop constants of rows
+    """Return calibrated probabilities of validation and unlabelled samples; a failed fit only widens intervals."""
+    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # row constants have no effect
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
@@ -280,7 +280,7 @@ def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tens
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
-    """Return the maximum-likelihood priors (C,) for probabilities (M, C), by EM."""
+    """Return the maximum-likelihood priors (C,), by EM, from ``probs`` (M, C) that assume the priors ``shares``."""
     priors = shares
     for _ in range(EM_STEPS):
         shifted = shift_priors(probs, training_priors=shares, priors=priors)
@@ -293,7 +293,7 @@ def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
 
 
 def _above_0(priors: Tensor, unlabelled: int) -> Tensor:
-    """Clamp priors (C,) above 0 and normalize them."""
+    """Raise priors (C,) to at least 0.5 / ``unlabelled``, and divide them by their sum."""
     priors = priors.clamp(min=0.5 / unlabelled)
     return priors / priors.sum()
 
@@ -312,7 +312,7 @@ class _Mixture(NamedTuple):
     """(N + M, C): the contribution of each sample to the error of the priors (delta method)."""
 
     def share(self, part: Tensor, confidence: float) -> Share:
-        """Return the joint frequency of the classes for which ``part`` (C,) is 1."""
+        """Return the joint frequency, with its interval, of the classes for which ``part`` (C,) is 1."""
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
@@ -321,7 +321,7 @@ class _Mixture(NamedTuple):
     def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
         """Merge the part with the widest interval into the part most confused with it, until all are narrow enough.
 
-        Each class is a part at first. A part with too wide an interval is preferred as the partner of a merge.
+        At first, each class is a part. Parts whose intervals are also too wide are preferred as the partner.
         """
         covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
         shares = [*shares]
@@ -336,14 +336,14 @@ class _Mixture(NamedTuple):
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-        """Solve (centre - t)^2 <= q^2 variance(t) for the interval of t, for ``centres`` (G,) of ``parts`` (G, C).
+        """Return the lower and upper ends (G,) of the frequencies t with (centre - t)^2 <= q^2 variance(t).
 
-        A row of ``parts`` is 1 for the classes of the part, else 0. The variance is quadratic in t. It is the variance
-        of the indicator in the mixture, divided by the number of unlabelled samples, plus the variances of the means of
-        the indicator over each class in validation, which are expected to be 1 in the part and 0 elsewhere.
+        A row of ``parts`` (G, C) is 1 for the classes of a part, else 0; ``centres`` (G,) are their estimates. The
+        variance is quadratic in t, and has two terms: the variance of the part's indicator in the mixture, divided by
+        the number of unlabelled samples; and the variances of the means of the indicator over each validation class.
         """
         design, known, size = self.design, self.known @ parts.T, len(self.unknown)
-        spread = design.means((known - parts.T[design.target]).square()).T  # (part, true class)
+        spread = design.means((known - parts.T[design.target]).square()).T  # a row per part, a column per true class
         from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
         error = (spread * design.counts + UNSEEN * from_all) / (design.counts * (design.counts - 1))
         inside, outside = (self.priors * of for of in (parts, 1 - parts))
@@ -360,7 +360,7 @@ class _Mixture(NamedTuple):
         return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
-        """Return the squared quantile (G,) times the design effect; infinite with too few clusters."""
+        """Return the squared quantile times the design effect, for each part: (G,); infinite with too few clusters."""
         from scipy.special import stdtrit
 
         design, rows = self.design, self.errors @ parts.T

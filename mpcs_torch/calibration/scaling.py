@@ -48,7 +48,7 @@ class TemperatureScaling(nn.Module):
         self.register_buffer("temperature", torch.ones((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return calibrated logits of the shape of ``preds``, in its dtype, or in float32 for half types.
+        """Return calibrated logits in the shape and dtype of ``preds``, but float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point.
@@ -192,7 +192,7 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
 
 
 def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
-    """Compute the cross entropy (convex) and its derivatives at ``point``, the scales and biases (2 C,)."""
+    """Compute the cross entropy (convex) and its derivatives at ``point`` (2 C,): C scales, then C biases."""
     logits, target = samples
     rows, classes = logits.shape
     log_probs = (logits * point[:classes] + point[classes:]).log_softmax(dim=1)
@@ -206,5 +206,5 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
 
 
 def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
-    """Create an unfitted scaling module by the name of its method."""
+    """Create an unfitted scaling module for the name ``method``."""
     return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

@@ -50,5 +50,5 @@ from mpcs_torch.metrics.soft.scores import SoftFBeta as SoftFBeta
 from mpcs_torch.metrics.soft.scores import SoftPrecision as SoftPrecision
 from mpcs_torch.metrics.soft.scores import SoftRecall as SoftRecall
 
-if not TYPE_CHECKING:  # type checkers take "import A as A" for public
+if not TYPE_CHECKING:  # to type checkers, "import A as A" is public
     __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))

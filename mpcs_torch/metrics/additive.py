@@ -1,4 +1,4 @@
-"""AdditiveMetric, the base of Metrics that are functions of sums, with ProbabilityMetric and DecisionMetric."""
+"""AdditiveMetric, the base of metrics that are functions of sums over samples, and two bases that inherit from it."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ IntervalRule = Literal["bounded", "mean", "smooth"]
 """The method that computes the interval of a value. See `mpcs_torch.evaluation.intervals`.
 
 ``"bounded"``: for a rate or a cost, each row of which is bounded by `AdditiveMetric.row_ratios`.
-``"mean"``: for a mean that rare rows can dominate: the interval allows for an unseen row at the `row_ratios` bound.
+``"mean"``: for a mean that rare rows can dominate; the interval allows for one unseen row at the bound of `row_ratios`.
 ``"smooth"``: for any other smooth function of sums.
 """
 Scale = Literal["plain", "log", "logit", "atanh"]
-"""The scale on which a value is nearly normally distributed: ``"log"`` for positive means, ``"logit"`` for [0, 1]."""
+"""The scale on which a value is almost normally distributed, such as ``"log"`` if it is positive."""
 
 
 class AdditiveMetric(SumMetric):
@@ -45,7 +45,7 @@ class AdditiveMetric(SumMetric):
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
     row_bounds: Sequence[float] = ()
-    """The lowest and the highest numerator of a row, if its denominator is 1; empty if rows are unbounded."""
+    """The lowest and the highest numerator of a row with the denominator 1; empty if rows are unbounded."""
     takes_referrals = False
     """Whether decisions may be referrals (-1) or coarse answers (sets of classes)."""
     needs_referral_cost = False
@@ -66,7 +66,7 @@ class AdditiveMetric(SumMetric):
 
     @abstractmethod
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Any:
-        """Return the samples of a batch, with a ``find_faults`` method, without copying values to the host."""
+        """Return the samples of a batch, with a ``find_faults`` method, without synchronizing an accelerator."""
 
     @abstractmethod
     def sums_of(self, samples: Any, /) -> Any:
@@ -78,7 +78,7 @@ class AdditiveMetric(SumMetric):
         return numerator / denominator
 
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
-        """Return the sums of each of B bins of a batch, without validation: tensors (B, ...)."""
+        """Return the sums of a batch in each of B bins, without validation: tensors (B, ...)."""
         return self.sums_of(in_bins(self.samples_of(preds, target, sample_weight), bins))
 
     def packed(self, sums: Any) -> Tensor:
@@ -92,7 +92,7 @@ class AdditiveMetric(SumMetric):
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
     def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
-        """Return numerators and denominators, (B,) each, of the ratio behind the value; by default, the first two sums.
+        """Return the numerator and the denominator of the value in each bin, (B,) each; by default, the first two sums.
 
         Args:
             sums: The sums of bins.
@@ -102,15 +102,15 @@ class AdditiveMetric(SumMetric):
         return numerator, denominator
 
     def of_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
-        """Return the value, a monotonic function of ``ratio``; by default ``ratio`` itself."""
+        """Convert ``ratio`` to a value, by a monotonic function; by default, the value is the ratio."""
         return ratio
 
     def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
-        """Return (numerator, denominator) pairs that bound those of all rows; empty if rows are unbounded."""
+        """Return extreme (numerator, denominator) pairs, which bound the pairs of all rows; empty if unbounded."""
         return [(bound, 1) for bound in self.row_bounds]
 
     def bin_ratios(self, bins: Any, whole: Any, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return such pairs for bins of weight up to ``size``; by default those of bins of identical rows."""
+        """Return pairs that bound those of bins of weight up to ``size``; by default, `row_ratios` times ``size``."""
         return [(size * numerator, size * per) for numerator, per in self.row_ratios(whole)]
 
     def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
@@ -134,7 +134,7 @@ class AdditiveMetric(SumMetric):
 
 
 class ProbabilityMetric(AdditiveMetric):
-    """A metric that is a mean over samples with class probabilities."""
+    """A metric that is computed from the mean of a number per sample, which depends on the class probabilities."""
 
     sums_type = WeightedSum
 
@@ -149,10 +149,10 @@ class ProbabilityMetric(AdditiveMetric):
 
     @abstractmethod
     def term_of(self, samples: Samples, /) -> Tensor:
-        """Return the term of each sample, whose mean is the value: (M,)."""
+        """Return the term of each sample: (M,); the value is computed from the mean of the terms."""
 
     def sums_of(self, samples: RowTerms) -> WeightedSum:
-        """Return the sums of samples."""
+        """Return the weighted sum of the terms, and the sum of the weights."""
         return samples.summed()
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
@@ -170,7 +170,7 @@ class DecisionMetric(AdditiveMetric):
     def __init__(
         self, arguments: Mapping[str, Any], shape: tuple[int, ...] = (), *, further_settings: Sequence[str] = ()
     ) -> None:
-        """Initialize from a constructor's ``locals()``, the shape of the states, and the names of further settings."""
+        """Initialize from a constructor's ``locals()``; states also depend on the settings in ``further_settings``."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules = decision_rules(num_classes, arguments.get("further", 0))

@@ -1,4 +1,4 @@
-"""SumMetric, the base of all Metrics: its states are sums over samples, or lists of samples, and change atomically."""
+"""SumMetric, the base of all metrics: its states are sums over samples or lists of samples, and change atomically."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,18 +16,18 @@ from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
-"""The local variables of a constructor that are not settings."""
+"""The names of local variables in a constructor that are not settings of the metric."""
 
 
 class SumMetric(Metric):
-    """A metric whose states are sums over samples; states of batches, merged metrics and processes are added.
+    """A metric whose states are sums over samples, so the states of batches, merged metrics and processes add up.
 
     `update`, `forward`, `reset`, `merge_state` and `load_state_dict` work on a shallow copy, and then replace the
     states of the metric in one step. So a batch is counted completely or not at all, even after an error or Ctrl-C, or
     if a signal handler saves a checkpoint. A subclass that changes states in place (``self.x += 1``) is not atomic.
     During a distributed `compute`, states are those of all processes. As in torchmetrics, a metric is not thread-safe.
 
-    On the CPU, `update` raises for a batch with invalid values, and changes nothing. On other devices, this would force
+    On the CPU, `update` raises an error for invalid values, and changes nothing. On other devices, this would force
     a synchronization: `update` only counts the invalid values, and `compute`, which synchronizes anyway, raises.
 
     Sums are always float64 (float32 on MPS). `set_dtype` and module casts do not change them, because half precision
@@ -57,13 +57,13 @@ class SumMetric(Metric):
             arguments: The ``locals()`` of the constructor: the settings, values derived from them, ``validate_args``,
                 and in ``kwargs`` the arguments of `torchmetrics.Metric`. Tensors move with the metric to other devices,
                 but they are not buffers, because DistributedDataParallel would broadcast these at each step.
-            value_rules: The rules for the values of a batch, each worded as the start of an error message.
+            value_rules: The beginnings of the error messages about invalid values of a batch, one for each rule.
             state_settings: The names of the attributes that the states depend on. Default: all settings.
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
         self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
-        """For each list state: the shape of a sample, and the dtype for gathering (None: the widest float)."""
+        """The shape of a sample in each list state, and the dtype for gathering (None: float64, or float32 on MPS)."""
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
         for name, value in settings.items():
             setattr(self, name, value)
@@ -88,7 +88,7 @@ class SumMetric(Metric):
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
     def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
-        """Declare a list state with a tensor (M, *shape) per batch, which processes gather in ``dtype``."""
+        """Declare a list state that keeps a tensor (M, *shape) for each batch; processes gather it in ``dtype``."""
         self.add_state(name, [], dist_reduce_fx="cat")
         self._kept[name] = shape, dtype
 
@@ -98,7 +98,7 @@ class SumMetric(Metric):
         return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync, it is a tensor already
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
-        """Count a batch. With ``validate_args``, raise for invalid values on the CPU; elsewhere, count them."""
+        """Count a batch and, with ``validate_args``, raise an error for invalid values (on the CPU) or count them."""
         if self.validate_args:
             faults = find_faults()
             if self.batch_count.is_cpu and not torch.compiler.is_compiling():
@@ -116,17 +116,17 @@ class SumMetric(Metric):
 
     @property
     def update_count(self) -> int:
-        """Return the number of batches, including those of compiled updates, of merged and of loaded states."""
+        """Return the number of batches, including those in merged and loaded states, and in compiled updates."""
         return max(self._update_count, int(self.batch_count))
 
     def check_computable(self) -> None:
-        """Raise the errors of invalid values counted by `admit`, or a ValueError if there was no batch."""
+        """Raise a ValueError if `admit` counted invalid values, or if there was no batch."""
         raise_for_counts(self.faults, self.value_rules)
         if not self.batch_count:
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def _shallow_copy(self) -> Self:
-        """Return a shallow copy with new lists; its ``__dict__`` can replace that of the metric in one step."""
+        """Return a shallow copy with new lists, whose ``__dict__`` can replace that of the metric in one step."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, default in self._defaults.items():
@@ -159,7 +159,7 @@ class SumMetric(Metric):
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Update with a batch, and return the value of this batch, without the temporary reset of torchmetrics."""
+        """Add a batch to the states, and return its value; unlike in torchmetrics, no reset happens in between."""
         if self._is_synced:
             raise TorchMetricsUserError(
                 "The Metric shouldn't be synced when performing ``forward``. HINT: Did you forget to call ``unsync`` ?."
@@ -183,7 +183,7 @@ class SumMetric(Metric):
         self.__dict__.update(copy.__dict__)
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Merge another metric with the same settings, or the `metric_state` of one, into this metric."""
+        """Add the states of another metric with the same settings, or its `metric_state`, to this metric."""
         other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
         if isinstance(other, dict):
             self._check_settings(other.get("settings"))
@@ -206,7 +206,7 @@ class SumMetric(Metric):
 
     @contextmanager
     def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:
-        """Sync within the context, and unsync at its end; unlike in torchmetrics, also after an error."""
+        """Sync the states in the context, and unsync them at its end, even after an error (unlike in torchmetrics)."""
         self.sync(*args, **kwargs)
         try:
             yield
@@ -223,7 +223,7 @@ class SumMetric(Metric):
         return gathered
 
     def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
-        """Gather list states; for ranks without batches, in the right shape and dtype (torchmetrics: float32 (0,))."""
+        """Gather the states; a process without batches gives empty tensors of the right shape and dtype."""
         for name, (shape, dtype) in self._kept.items():
             empty = torch.zeros(0, *shape, dtype=dtype or widest_float(self.device), device=self.device)
             self.__dict__[name] = [torch.cat([empty, *getattr(self, name)])]
@@ -289,7 +289,7 @@ class SumMetric(Metric):
         return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
 
     def _references(self) -> dict[str, float]:
-        """Return values to compare with in the figure, by name."""
+        """Return the values that the figure shows for comparison, by name."""
         return {"perfect": 1.0 if self.higher_is_better else 0.0}
 
 
@@ -302,7 +302,7 @@ def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
 
 
 def fingerprint(settings: dict[str, Any]) -> Tensor:
-    """Return a hash of settings as 16 integers below 256; different ones differ even in comparisons with tolerance."""
+    """Return a hash of ``settings``: 16 integers below 256, which differ even if they are compared with a tolerance."""
     plain = {key: _plain(value) for key, value in sorted(settings.items())}
     return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
 

@@ -1,4 +1,4 @@
-"""A set of metrics on the same samples, each updated with the kind of input that it takes."""
+"""A set of metrics of the same samples; each is updated with the kind of input that it needs."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from mpcs_torch.metrics.register import MetricEntry, Takes
 
 
 class Group(NamedTuple):
-    """Metrics with equal states; only the first one is updated."""
+    """Metrics with equal states, of which only the first one is updated."""
 
     takes: Takes
     metrics: dict[str, Metric]
@@ -21,14 +21,14 @@ class Group(NamedTuple):
 
     @property
     def first(self) -> Metric:
-        """The metric that is updated, whose states all metrics of the group use."""
+        """The metric that is updated; all metrics of the group use its states."""
         return next(iter(self.metrics.values()))
 
 
 class MetricSet:
-    """The metrics of several register entries; metrics with equal states share them.
+    """The metrics of several entries of the register; metrics that need equal states share one copy.
 
-    Values of a batch are not validated: they come from a model, or were validated before.
+    Values of a batch are not validated, because they come from a model or were validated before.
     """
 
     def __init__(self, entries: Sequence[MetricEntry], num_classes: int, device: torch.device, **settings: Any) -> None:

@@ -18,7 +18,7 @@ Rate = Literal["recall", "specificity", "precision"]
 class ClassRate(DecisionMetric):
     """Compute the recall, specificity or precision of a group of classes; in [0, 1], higher is better.
 
-    A decision for any class of the group is correct for samples of all classes of the group.
+    A decision for any class of the group is correct if the true class is in the group.
 
     Args:
         num_classes: C, at least 2.
@@ -54,7 +54,7 @@ class ClassRate(DecisionMetric):
         super().__init__(locals(), (), further_settings=("classes", "rate"))
 
     def sums_of(self, samples: Decisions) -> WeightedSum:
-        """Return the numerator and the denominator of the rate; for recall, the latter counts samples of the group."""
+        """Return the numerator and the denominator of the rate, each summed over the samples with their weights."""
         labels = samples.labels
         true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
@@ -64,9 +64,9 @@ class ClassRate(DecisionMetric):
 class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
 
-    The score of a sample is the sum of its probabilities for the classes of the group. The area is that of
-    torchmetrics' ``BinaryAUROC``; with weights, it is that of scikit-learn's ``roc_auc_score``. It is NaN if there are
-    no samples of the group or no others.
+    The score of a sample is the sum of its probabilities for the classes of the group. The area equals
+    that of torchmetrics' ``BinaryAUROC`` or, with weights, of scikit-learn's ``roc_auc_score``. It is NaN if no samples
+    or all samples are of the group.
     """
 
     higher_is_better = True
@@ -91,9 +91,9 @@ class ClassAUROC(Metric):
         self.in_group.append(_is_in(target, self.classes))
 
     def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Return, for each sample of the group and of the rest, the share of the other kind that is ranked wrongly.
+        """Return for each sample the share of samples of the other kind (group or rest) that are ranked wrongly.
 
-        Ties count 1/2. The second value is a list of the weights of these samples; None if samples have no weights.
+        Ties count 1/2. Both results are lists of the group and the rest: shares, and weights (None without weights).
         """
         scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
         weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)

@@ -1,4 +1,4 @@
-"""The register of metrics: the class, settings, input and better direction of each name.
+"""The register of metrics: for each name the class, its settings, its input, and whether higher or lower is better.
 
 The trainer, ``mpcs score``, ``mpcs select``, tests and documentation read it. To add a metric, add one line here.
 """
@@ -23,7 +23,7 @@ from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "costs", "trials"]
-"""The kind of input of a metric: the arguments of its ``update``.
+"""The kind of input of a metric, which decides the arguments of its ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
 ``"log_probabilities"``: (N, C) and labels (N,). ``"positive"``: probabilities of class 1, (N,), and labels (N,).
@@ -32,20 +32,20 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Section = Literal["main", "concern", "other"]
-"""The place of a metric in reports: first, first only if there is a concern, or after the first ones."""
+"""The place of a metric in reports: ``"main"`` metrics come first, ``"concern"`` ones too if there is a concern."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
-"""The cause of a NaN or infinite value: a class is never predicted, is absent from the labels, or one of these; a
-constant decision costs nothing; or a label has probability 0."""
+"""The cause of a NaN or infinite value: a class is never predicted, or never occurs in the labels, or either of these;
+the best constant decision costs nothing; or a true class has probability 0."""
 _INPUT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "probabilities": {"from_logits": False},
     "log_probabilities": {"from_logits": True, "normalized": True},
 }
-"""The settings of metrics that each kind of input implies."""
+"""The constructor arguments that each kind of input implies."""
 
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """A registered metric: its class, settings and role in reports."""
+    """A named metric: its class, its settings and its role in reports."""
 
     name: str
     metric: type[Metric]
@@ -53,23 +53,23 @@ class MetricEntry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The constructor arguments, without those that the data and the kind of input determine."""
     key: str | None = None
-    """The key of the value, if the metric computes a dictionary."""
+    """The key of the value in the dictionary that the metric computes; None if it computes a tensor."""
     is_count: bool = False
     """Whether the value is a whole number."""
     given_direction: Direction | None = None
-    """The direction that is better (``"min"`` or ``"max"``), if the class does not define it."""
+    """The direction that is better (``"min"`` or ``"max"``), if the class of the metric does not define it."""
     section: Section = "other"
     is_default: bool = True
     """Whether the metric is measured by default; False if it is redundant."""
     is_of_referrals: bool = False
-    """Whether the metric is informative only if samples are referred; only then is it measured by default."""
+    """Whether the metric is about referrals, so that it is measured by default only if samples are referred."""
     group_rank: int | None = None
-    """The sort priority for groups: the measured metric of lowest rank sorts them, and the next one breaks ties."""
+    """The rank for sorting groups of samples: by the measured metric of lowest rank, then by the next one for ties."""
     in_group_tables: bool = False
     compared_as: str = ""
-    """The name of the metric in sentences that compare models; empty if models are not compared by it."""
+    """The name of the metric in sentences that compare models; empty if no sentence compares them by this metric."""
     repeats: str = ""
-    """The name of another metric, if the difference between models in that metric says the same."""
+    """The name of another metric whose difference between two models says the same; empty if there is none."""
     undefined: Undefined | None = None
     no_interval: str = ""
     """The reason why the metric has no interval; empty if its class or its states define an interval."""
@@ -92,12 +92,12 @@ class MetricEntry:
 
     @property
     def takes_classes(self) -> bool:
-        """Whether the labels of the metric are class indices."""
+        """Whether the targets of the metric are class indices."""
         return self.takes not in ("soft_labels", "costs")
 
     @property
     def counts_classes(self) -> bool:
-        """Whether this is a classification metric of this package or torchmetrics whose labels are class indices."""
+        """Whether this is a classification metric of this package or torchmetrics whose targets are class indices."""
         is_classification = self.is_registered or self.metric.__module__.startswith("torchmetrics.classification")
         return is_classification and self.takes_classes
 
@@ -157,8 +157,8 @@ def find_entry(text: str) -> MetricEntry:
 def entry_of_path(path: str) -> MetricEntry:
     """Create an entry for ``[name=]package.module:Class`` or ``[name=]package.module:Class(setting=value)``.
 
-    The default name is the name of the class; the kind of input is probabilities. Values of settings are parsed as
-    Python literals if possible, and are text otherwise.
+    The default name is the name of the class. The input is probabilities: of class 1 for a class named ``Binary...``,
+    else of all classes. Values of settings are parsed as Python literals if possible, and are text otherwise.
 
     Raises:
         ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.

@@ -1,4 +1,4 @@
-"""The range of a mean cost, where the single costs are ranges or differ between people."""
+"""The range of a mean cost, if costs are known only as ranges or differ between people."""
 
 import torch
 from torch import Tensor

@@ -16,14 +16,14 @@ DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
 class DangerousErrorCounts(NamedTuple):
-    """Numbers of samples, or sums of their weights: (...), float64 (float32 on MPS)."""
+    """Numbers of samples, or sums of their weights: (...) each, float64 (float32 on MPS)."""
 
     dangerous: Tensor
-    """Misclassified samples whose (true, predicted) pair is dangerous."""
+    """The misclassified samples for which the pair of true and predicted class is dangerous."""
     errors: Tensor
-    """Misclassified samples."""
+    """The misclassified samples."""
     decided: Tensor
-    """Samples that were not referred; their share is the coverage."""
+    """The samples that were not referred; their share is the coverage."""
     samples: Tensor
     """All samples."""
 
@@ -101,7 +101,7 @@ def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -
 
 
 def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the severity of each decision, int8 (C, C + A + 1): C classes, A coarse answers, and the referral (0)."""
+    """Return the severity (0 to 2) of C classes, A coarse answers and the referral (0): int8, (C, C + A + 1)."""
     dangerous = dangerous_pairs_of(concern, num_classes)
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity
@@ -109,7 +109,7 @@ def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 
 def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
-    """Count the decisions by severity, without reading values on the host."""
+    """Return the `DangerousErrorCounts` of decisions, without synchronizing an accelerator."""
     labels, columns = decisions.labels, severity.shape[1]
     severities = severity.flatten().index_select(0, labels.target * columns + decisions.predicted)
     return DangerousErrorCounts(

@@ -1,4 +1,4 @@
-"""Bayes decisions for a cost matrix, with optional correction for shifted class frequencies."""
+"""Bayes decisions for a cost matrix, with an optional correction for changed class frequencies."""
 
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
 
 
 def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
-    """Return the probabilities (M, C) of samples under new priors, given the ratio (C,) of new to old priors."""
+    """Return the class probabilities (M, C) under new priors; ``ratio`` (C,) is new priors divided by old priors."""
     if samples.scale == "probs":
         probs = samples.probs()
         return _normalized(probs * ratio.to(probs), ratio)
@@ -66,7 +66,7 @@ def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
 
 
 def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the validated ratio (C,) of deployment to training priors; None if both priors are None."""
+    """Check both priors, and return ``priors / training_priors`` (C,); None if both are None."""
     if training_priors is None and priors is None:
         return None
     if training_priors is None or priors is None:
@@ -98,7 +98,7 @@ def least_concern_decision(
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A matrix ``(C, C + A + 1)``, as from `ConcernSpec.costs`, also has the costs of A
             coarse answers and, in the last column, of referring the sample.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
         priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
             Default: those of the training data.
@@ -133,7 +133,7 @@ def least_concern_decision(
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """Return the column of minimum expected cost for probabilities (..., C), without synchronizing an accelerator."""
+    """Return the column of ``concern`` with the minimum expected cost for probabilities ``rows`` (..., C): (...)."""
     rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
@@ -154,18 +154,18 @@ class Choices(NamedTuple):
 
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Rank the answers for probabilities (..., C) by expected cost; see `in_order_of`.
+    """Rank the answers by their expected cost for class probabilities ``rows`` (..., C), as `in_order_of` does.
 
     Args:
-        rows: Float32 or float64 probabilities.
-        costs: ``(C, C)``, or with A coarse answers and a referral ``(C, C + A + 1)``: at most 1, with a diagonal of 0.
+        rows: ``(..., C)``, float32 or float64.
+        costs: ``(C, C)``, or ``(C, C + A + 1)`` with A coarse answers and a referral; at most 1, 0 on the diagonal.
     """
     with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
         return in_order_of(rows @ costs.to(rows), rows)
 
 
 def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
-    """Rank the answers by ``expected``, the cost of each decision (..., K), given probabilities ``rows`` (..., C).
+    """Rank the answers by their expected costs ``expected`` (..., K), given class probabilities ``rows`` (..., C).
 
     Costs that differ only by rounding are tied. In a tie, the more probable of two classes wins, a class wins against
     coarse answers, and any answer against a referral. So the decision for a sample does not depend on the batch size.
@@ -190,10 +190,10 @@ def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
 
 
 def rounding_of(rows: Tensor) -> float:
-    """Return the relative rounding error of an expected cost that is computed from probabilities (..., C)."""
+    """Return a bound of the relative rounding error of expected costs of the probabilities ``rows`` (..., C)."""
     return 16 * torch.finfo(rows.dtype).eps * float(rows.shape[-1] ** 0.5)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:
-    """Return a copy of the concern matrix with a diagonal of 0: right decisions cost nothing."""
+    """Return a copy of the matrix with 0 on the diagonal, because right decisions cost nothing."""
     return concern.clone().fill_diagonal_(0)

@@ -30,10 +30,10 @@ DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Weighted sums over the samples of each true class: (..., C), in the widest float."""
+    """Weighted sums over the samples of each true class: (..., C) each, float64 (float32 on MPS)."""
 
     cost: Tensor
-    """The sum of weight times the cost of the decision."""
+    """The sum of the costs of the decisions, each multiplied by its weight."""
     samples: Tensor
     """The sum of the weights."""
 
@@ -71,7 +71,7 @@ def expected_concern(
             coarse answers and, in the last column, of a referral. Default: 1 everywhere, which counts errors.
         decision: The decision rule for scores: the ``"most_probable"`` class, or ``"least_concern"``, which is
             `least_concern_decision`.
-        from_logits: Whether scores are logits rather than probabilities. Never guessed.
+        from_logits: Whether scores are logits rather than probabilities; never guessed from the values.
         training_priors: ``(C,)`` class frequencies of the training data. Probabilities are then corrected for
             ``priors`` by `shift_priors`; integer decisions stay unchanged.
         priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those in the samples.
@@ -106,7 +106,7 @@ def expected_concern(
 
 
 def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the validated costs, (C, C) or wider, in the widest float, 0 on the diagonal; None means 1 per error."""
+    """Return the validated costs, (C, C) or wider, in float64 or float32, 0 on the diagonal; None means 1 per error."""
     check_matrix_fits(num_classes, 8)
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
@@ -117,8 +117,8 @@ def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 
 Decided = RowTerms | Decisions
-"""The decisions for a batch, computed from scores or passed in. The first two fields of both types are the decisions
-(M,), columns of the costs, and the labels."""
+"""The decisions for a batch, computed from scores or passed in. Both types begin with two fields: the decisions (M,),
+which are columns of the cost matrix, and the labels."""
 
 
 def decide(
@@ -131,7 +131,7 @@ def decide(
     ratio: Tensor | None,
     ignore_index: int | None,
 ) -> Decided:
-    """Flatten integer decisions, or flatten scores and choose the decisions, without reading values on the host."""
+    """Flatten the batch and, if it has scores, decide by ``decision``, without synchronizing an accelerator."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
@@ -151,7 +151,7 @@ def decide(
 
 
 def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Check the priors, and return the ratio (C,) that corrects probabilities; None without ``training_priors``."""
+    """Check the priors, and return ``priors / training_priors`` (C,); None without ``training_priors``."""
     if training_priors is None:
         if priors is not None:
             check_priors(priors, num_classes, name="priors")
@@ -160,14 +160,14 @@ def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_cla
 
 
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
-    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
+    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
     num_classes = concern.shape[0]
     target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
     return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions for each true class, without reading values on the host."""
+    """Sum the costs of the decisions for each true class, without synchronizing an accelerator."""
     predicted, labels, *_ = decided
     target = labels.target
     cost = concern.flatten().take(target * concern.shape[1] + predicted)
@@ -176,7 +176,7 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
-    """Return the mean cost, with ``normalize`` relative to the best constant class; ``priors`` weigh the classes."""
+    """Return the value of `expected_concern` with the settings ``priors`` and ``normalize``, from sums of costs."""
     costs = constant_classes(concern).to(sums.cost)
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
@@ -186,5 +186,5 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
 
 
 def constant_classes(concern: Tensor) -> Tensor:
-    """Return the costs (C, C) of always deciding for one class (column): no coarse answers, no referrals."""
+    """Return the costs (C, C) of always deciding for one class (column), without coarse answers and referral."""
     return without_diagonal(concern)[:, : len(concern)]

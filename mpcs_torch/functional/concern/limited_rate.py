@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 BETS = torch.arange(20, 0, -1, dtype=torch.float64).unsqueeze(1) / 20
-"""(B, 1): the grid of bets against a limit over clusters, as shares of the largest valid bet."""
+"""(B, 1): the bets to choose from in the test of a limit over clusters, divided by the largest valid bet."""
 ENOUGH = 1 - 1e-12
-"""The share of the required evidence that suffices: 1, less rounding."""
+"""The share of the required evidence at which it suffices: slightly below 1, because of rounding."""
 
 
 class UnattainableLimitError(ValueError):
-    """A limit that cannot be guaranteed at any threshold with so few samples."""
+    """The samples are too few to guarantee the limit at any threshold."""
 
     def __init__(
         self, name: str, limit: float, samples: int, lowest: float, needed: int, unit: str, per_cluster: float | None
@@ -41,8 +41,8 @@ class LimitedRate(NamedTuple):
     r"""A limit on an error rate, with the losses (numerator) and counted samples (denominator) of a calibration set.
 
     The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples or new clusters: L is the loss of a decided
-    sample, and D is 1 for a counted sample. With ``per_cluster`` it is on the mean of the clusters' ratios,
-    :math:`E[\sum L / \sum D]`; then the largest cluster size does not matter.
+    sample, and D is 1 for a counted sample. With ``per_cluster``, the limit is on the mean of the clusters' ratios,
+    :math:`E[\sum L / \sum D]`, and the largest cluster size does not matter.
 
     For K clusters with :math:`e_k` errors among :math:`m_k` samples, the test bets against the null hypothesis that the
     rate exceeds :math:`\alpha`. If it does, :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at
@@ -61,16 +61,16 @@ class LimitedRate(NamedTuple):
     confidence: float | None
     r""":math:`1 - \delta`: the probability that the limit holds; None for a limit in expectation."""
     loss: Tensor
-    """(N, K): the loss of each answer, at most 1, by ascending expected cost; 0 or 1 if there is a confidence."""
+    """(N, K): the loss of each answer, at most 1 (0 or 1 with a confidence); answers ascend in expected cost."""
     counted: Tensor
-    """(N, K), bool: the samples in the denominator, or the answers in it if ``is_of_decided``. The losses of others do
-    not count."""
+    """(N, K), bool: whether the denominator counts the sample (or this answer, if ``is_of_decided``). The losses of all
+    others are ignored."""
     is_of_decided: bool = False
-    """Whether the denominator leaves out referred samples."""
+    """Whether the denominator counts only decided samples, and no referred ones."""
     clusters: Tensor | None = None
-    """(N,), int64 codes of independent clusters; None for independent samples."""
+    """(N,), int64: the code of each sample's cluster; None if samples are independent."""
     unit: str = "samples"
-    """The independent unit, for error messages."""
+    """The name of the independent units, for error messages."""
     scale: float = 1.0
     """The factor by which error messages multiply ``at_most``."""
     per_cluster: bool = False
@@ -78,7 +78,7 @@ class LimitedRate(NamedTuple):
     weights: Tensor | None = None
     """(N,): inverse sampling probabilities within clusters; None if all samples were kept."""
     largest: float = 1.0
-    """M, the largest weighted count of any cluster, including those outside a subset; 1 with ``per_cluster``."""
+    """M, the largest weighted count of a cluster in the whole set, which a subset may lack; 1 with ``per_cluster``."""
     bets: Tensor = torch.ones(1)
     """(1,) or (steps,), in (0, 1]: the bet b at each step, chosen on other clusters."""
 
@@ -99,12 +99,12 @@ class LimitedRate(NamedTuple):
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
     def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
-        """Return the p-values at each step: binomial for samples, the inverse wealth of the bets for clusters.
+        """Return the p-value at each step: by the binomial test for samples, as 1 / wealth of the bets for clusters.
 
         Args:
             decided_at: As in `passes`.
             steps: As in `passes`.
-            times: Predict p-values for a set with ``times`` as many samples, as if this set had one more error.
+            times: If not None, predict p-values for ``times`` as many samples, with one more error in this set.
         """
         from scipy.special import betaincc
 
@@ -122,7 +122,7 @@ class LimitedRate(NamedTuple):
         return torch.from_numpy(np.where(rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0))
 
     def gain(self, bets: Tensor | float, errors: Tensor, of: Tensor) -> Tensor:
-        """Return the log wealth (B, K) that ``bets`` (B, 1) gain on clusters with ``errors`` in ``of`` samples (K,)."""
+        """Return the log wealth (B, K) that ``bets`` (B, 1) gain on K clusters with ``errors`` in ``of`` samples."""
         share = (self.at_most * of - errors) / ((1 - self.at_most) * self.largest)
         return (bets * share).clamp(min=1e-12 - 1).log1p()
 
@@ -135,12 +135,12 @@ class LimitedRate(NamedTuple):
         return self.roomiest(times * right, wrong)
 
     def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
-        """Return the bets that tolerate the most errors, given gains (B, ...) if all samples are right or all wrong."""
+        """Return the bets that tolerate the most errors, from the gains (B, ...) if all samples are right or wrong."""
         room = (right + log(1 - (self.confidence or 0))) / -wrong.clamp(max=-1e-300)
         return BETS[room.argmax(dim=0), 0]
 
     def over_all(self) -> "LimitedRate":
-        """Return the limit with ``largest`` set from all its clusters, because a subset may lack the largest one."""
+        """Return the limit with ``largest`` set to that of its clusters; call it before taking a subset with `at`."""
         if self.clusters is None:
             return self
         largest = max(self._replace(per_cluster=False)._sizes().tolist(), default=0)
@@ -149,7 +149,7 @@ class LimitedRate(NamedTuple):
         return self._replace(largest=1.0 if self.per_cluster else max(1.0, largest))
 
     def at(self, places: Tensor) -> "LimitedRate":
-        """Return the limit on the subset of the samples at ``places``."""
+        """Return the limit with only the samples at the indices ``places``."""
         clusters, weights = (None if column is None else column[places] for column in (self.clusters, self.weights))
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
 
@@ -157,7 +157,7 @@ class LimitedRate(NamedTuple):
         """Check that the limit could be guaranteed if no decision were wrong.
 
         Args:
-            like: A limit on more clusters, from which the number needed is estimated. Default: this limit.
+            like: A limit with more clusters, used to estimate how many clusters are needed. Default: this limit.
 
         Raises:
             UnattainableLimitError: If the limit cannot be guaranteed without referring all counted samples.
@@ -177,7 +177,7 @@ class LimitedRate(NamedTuple):
         raise UnattainableLimitError(self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster)
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
-        """Return the evidence of error-free clusters of ``sizes`` (K,), as a share of that required for ``at_most``."""
+        """Return the evidence of error-free clusters of ``sizes`` (K,), divided by that required for ``at_most``."""
         if self.confidence is None:
             return at_most * sizes.sum().item() / max(1e-300, (1 - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
@@ -207,7 +207,7 @@ class LimitedRate(NamedTuple):
     def _over_clusters(self, decided_at: Tensor, steps: int, value: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """Return the sum over clusters of ``value(errors, counts)`` at each step: (..., steps).
 
-        A cluster changes at few steps, so its changes are accumulated from the state before the first step.
+        A cluster changes at few steps, so only the changes are added up, starting from the state before the first step.
         """
         assert self.clusters is not None
         of = self.counted.double() * (1 if self.weights is None else self.weights[:, None])
@@ -226,7 +226,7 @@ class LimitedRate(NamedTuple):
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``errors`` and counts ``of`` clusters; with ``per_cluster``, rates and counts of 1 (0 if empty)."""
+        """Return ``errors`` and ``of``; with ``per_cluster``, divide both by ``of`` (empty clusters give 0 and 0)."""
         counts = (of > 1e-9).double()
         return (errors / of.clamp(min=1e-9) * counts, counts) if self.per_cluster else (errors, of)
 
@@ -238,12 +238,12 @@ def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:
 
 
 def _cumulated(at: Tensor, values: Tensor, steps: int) -> Tensor:
-    """Return the cumulative sums of values (..., n) by step: (..., steps), float64."""
+    """Return the sum of the ``values`` (..., n) with steps ``at`` (n,) up to each step: (..., steps), float64."""
     sums = torch.zeros(*values.shape[:-1], steps + 1, dtype=torch.float64)
     return sums.index_add_(-1, at, values)[..., :steps].cumsum(-1)
 
 
 def _rounded_up(value: float) -> float:
-    """Round up to three significant digits."""
+    """Round ``value`` up to three significant digits."""
     unit = 10.0 ** (floor(log10(value)) - 2)
     return ceil(value / unit) * unit

@@ -45,7 +45,7 @@ def concern_loss(
     infinity; with s = 0 it is cross entropy.
 
     Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast. The
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast. The
             logit of an impossible class may be -inf.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
             of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
@@ -113,7 +113,7 @@ def _reference_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_
 
 
 def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
-    """Return the penalty of each wrong class for each sample, times its class weight: (M, C); 0 for ignored samples."""
+    """Return the penalty of each wrong class for each sample, with class weights: (M, C); 0 for ignored samples."""
     weight, _, smoothing, _ = batch.settings
     if batch.is_soft:
         return mixed(batch.class_shares(), penalties)
@@ -127,7 +127,7 @@ def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
 
 
 def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
-    """Return the row of ``penalties`` for each of the ``labels`` (M,): (M, C); uniform penalties if it is None."""
+    """Return the row of ``penalties`` for each label: (M, C); uniform penalties if ``penalties`` is None."""
     if penalties is not None:
         return penalties.index_select(0, labels)
     classes = scores.shape[1]
@@ -136,7 +136,7 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Add up ``rows`` (C, C) with the class ``shares`` (M, C) as weights: (M, C). None means uniform penalties."""
+    """Sum ``rows`` (C, C) for each sample, weighted by ``shares`` (M, C): (M, C); None means uniform penalties."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
     with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
@@ -144,9 +144,9 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
-    """Compute the sum or mean of the losses together with its gradient, or return None if this kernel does not apply.
+    """Compute the sum or mean of the losses together with its gradient; return None if this fast method cannot.
 
-    It does not apply on accelerators, in transforms of torch.func, or if exponentials of logits under- or overflow.
+    It cannot for soft targets or label smoothing, on accelerators, in torch.func, or if exponentials underflow.
     """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
@@ -161,7 +161,7 @@ def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
         factor = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
     logits = scores.detach().resolve_neg()
     rows = _rows(penalties, target, logits)
-    if logits.numel() <= 2**15:  # torch would use one thread, and NumPy calls are faster
+    if logits.numel() <= 2**15:  # torch would use only one thread here, and NumPy calls are faster
         array, factors = logits.numpy(), factor if isinstance(factor, float) else factor.numpy()
         with np.errstate(all="ignore"):
             loss, array = _loss_and_gradient(
@@ -192,7 +192,7 @@ def _loss_and_gradient(
     r"""Return the weighted sum of losses, and its gradient (M, C) divided by ``share * factor``, in NumPy or torch.
 
     Let u be the exponentials of the logits minus the highest, U their sum, and :math:`x_j = U - u_j`. A sample's loss
-    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. Sums leave out the highest, to avoid cancellation.
+    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. For the highest, x is a direct sum: no cancellation.
     """
     at = lib.arange(len(target))
     u = scores - scores[at, top][:, None]
@@ -223,7 +223,7 @@ def _loss_and_gradient(
 
 
 def _is_readable(values: Tensor) -> bool:
-    """Return whether values are on the CPU and outside any transform of torch.func or forward-mode derivative."""
+    """Return whether ``values`` are on the CPU, and not in a transform of torch.func or a forward-mode derivative."""
     try:
         return values.is_cpu and values.data_ptr() is not None and unpack_dual(values).tangent is None  # type: ignore[no-untyped-call]
     except RuntimeError:  # inside a transform, a tensor has no memory
@@ -231,7 +231,7 @@ def _is_readable(values: Tensor) -> bool:
 
 
 class _WithGradient(torch.autograd.Function):
-    """A scalar whose gradient is precomputed, up to a factor; second derivatives come from ``definition``."""
+    """A scalar with a precomputed gradient, up to a factor; ``definition`` is differentiated for second derivatives."""
 
     @staticmethod
     def forward(

@@ -29,8 +29,8 @@ MAX_INTERVALS = 2**29
 def concession_intervals(concession: float) -> int:
     r"""Compute the largest number of intervals t with which MPCS does not punish confidences that are off by up to c.
 
-    With t intervals, a right class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
-    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t for which both hold is
+    With t intervals, the true class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
+    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. Both are true up to
 
     .. math:: t = \lceil 1 / c \rceil - 1
 
@@ -59,7 +59,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t; defaults replace None. A concession, as an argument or of ``concern``, replaces the default t.
+    """Return k and t, with defaults for None; ``concession``, or else that of ``concern``, sets the default of t.
 
     Raises:
         ValueError: If t and concession are both given, or a setting breaks its rule.
@@ -84,7 +84,7 @@ def pattern_settings(
 
 
 def dense_concern(concern: Tensor) -> Tensor:
-    """Return a sparse concern (C, C) as a dense tensor; unstored weights are 1."""
+    """Convert sparse concern weights (C, C) to a dense tensor; weights that are not stored are 1."""
     concern = concern.coalesce()
     dense = torch.ones(concern.shape, dtype=concern.dtype, device=concern.device)
     dense[tuple(concern.indices())] = concern.values()
@@ -115,8 +115,8 @@ def meta_pattern_concern_score(
 
     It punishes unsure and wrong confidences in proportion to how much each confusion matters.
 
-    For one sample with true class :math:`y`, over its pattern of the k most probable classes :math:`l_i` (ties to the
-    lower class index), with confidence :math:`c_i` in interval :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`:
+    The pattern of a sample is its k most probable classes :math:`l_i` (in ties, the lower index). Their confidences
+    :math:`c_i` are in intervals :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`. With true class :math:`y`:
 
     .. math::
         S = \sum_{i=1}^{k} -\log\frac{\max(P_i, 10^{-7})}{t - 1} \cdot \frac{D_i}{\sum_j D_j}, \qquad
@@ -129,8 +129,8 @@ def meta_pattern_concern_score(
     float64 confidence that lies within rounding of an interval edge may count as lying on that edge.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
-            types are upcast before the softmax.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
+            16-bit types are upcast before the softmax.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -142,7 +142,7 @@ def meta_pattern_concern_score(
             the paper's Table I above B, as cross entropy does; a concession of 0.02 ranks B first, as the paper does.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A sparse COO tensor stores the weights other than 1. Default: 1 everywhere.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         correct_concern: The concern of the true class: the ``"sum"`` over the other classes in the pattern (Eq. 8),
             or the ``"count"`` of these classes, k - 1, as in the published runs.
         ignore_index: Label of samples to leave out.
@@ -151,7 +151,7 @@ def meta_pattern_concern_score(
 
     Returns:
         A float64 tensor (float32 on MPS): a scalar, (C,) with ``average="none"``, or the shape of ``target`` with
-        ``reduction="none"``. The mean is NaN if no sample (of the class) has weight.
+        ``reduction="none"``. The mean is NaN if no sample (of the class) has a weight above 0.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -206,12 +206,12 @@ def pattern_scores(
         samples: M samples; the score of invalid logits is NaN.
         k: The length of the pattern, from 1 to C.
         t: The number of intervals.
-        concern: (C, C), in the widest float: the weight of mistaking the true class (row) for another; a sparse tensor
-            must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
+        concern: (C, C), float64 (float32 on MPS): the weight of mistaking the true class (row) for another. A sparse
+            tensor must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
         correct_concern: The concern of the true class: the ``"sum"`` over the other classes, or their ``"count"``.
 
     Returns:
-        (M,), in the widest float.
+        (M,), float64 (float32 on MPS).
     """
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
     confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
@@ -227,7 +227,7 @@ def pattern_scores(
 def _score(
     confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
 ) -> Tensor:
-    """Return the scores (M,) of patterns (M, k), given the true classes (M, 1)."""
+    """Return the score (M,) of each pattern: ``confidence`` and ``label`` (M, k), with the ``true`` class (M, 1)."""
     k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
@@ -248,7 +248,7 @@ def _score(
 
 
 def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
-    """Look up the weights of pairs of classes in a concern (C, C); unstored weights of a sparse tensor are 1."""
+    """Look up the weight of each pair of classes in ``concern`` (C, C); weights that a sparse one lacks are 1."""
     pairs = true * concern.shape[1] + predicted
     if concern.layout == torch.strided:
         return concern.flatten().take(pairs)

@@ -14,7 +14,7 @@ from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples,
 
 
 class RiskCoverage(NamedTuple):
-    """The risk-coverage curve, from one decided sample to all: (N,) each, float64."""
+    """The risk-coverage curve, with 1 to N decided samples: (N,) each, float64 (float32 on MPS)."""
 
     coverage: Tensor
     """The share of samples that are decided, in (0, 1]; the rest is referred."""
@@ -44,7 +44,7 @@ def risk_coverage_area(
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
             dangerous, as in `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -75,9 +75,9 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
     """Compute the mean loss of decided samples at each coverage, for any estimate of the risk.
 
     Args:
-        risk: ``(N,)`` floating point estimates of the loss of each decision; only their order matters. No NaN.
+        risk: ``(N,)``, floating point without NaN: estimates of the losses, of which only the order matters.
         loss: ``(N,)`` losses >= 0 of the decisions, e.g. bools for dangerous errors.
-        weight: ``(N,)`` sample weights above 0, also for coverage. Default: 1.
+        weight: ``(N,)`` sample weights above 0, used in the mean loss and in the coverage. Default: 1.
 
     Example:
         >>> import torch
@@ -104,7 +104,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
     """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,) each.
 
-    Values are not read on the host, so an accelerator is not synchronized.
+    An accelerator is not synchronized.
     """
     probs = samples.probs()
     _, decided = highest_class(probs)

@@ -1,4 +1,4 @@
-"""The mean cost of decisions with row-wise costs."""
+"""The mean cost of decisions, if each sample (row) has separate costs."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ from mpcs_torch.functional.inputs.labels import Labels
 
 
 class RowCostSums(NamedTuple):
-    """Sums over the samples, costs times weights: (...), in the widest float."""
+    """Weighted sums over the samples: (...) each, float64 (float32 on MPS)."""
 
     cost: Tensor
-    """The costs of the decisions."""
+    """The sum of the costs of the decisions."""
     least: Tensor
-    """The minimum costs of the same samples."""
+    """The sum of the costs of the cheapest decision for each sample."""
     most: Tensor
-    """The maximum costs of the same samples."""
+    """The sum of the costs of the most expensive decision for each sample."""
     samples: Tensor
     """The sum of the weights."""
 
@@ -32,7 +32,7 @@ def row_cost(
     num_classes: int,
     regret: bool = False,
 ) -> Tensor:
-    r"""Compute the mean cost of decisions with row-wise costs; lower is better.
+    r"""Compute the mean cost of decisions, if each sample (row) has separate costs; lower is better.
 
     .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{regret} \quad
         \frac{1}{N} \sum_n (c_{n \hat{y}_n} - \min_j c_{nj})
@@ -65,28 +65,28 @@ def row_cost(
 
 
 class CostedDecisions(NamedTuple):
-    """The decisions for a batch of M samples, and the costs of all decisions."""
+    """The decisions for M samples, and the cost of every possible decision."""
 
     decisions: Decisions
     costs: Tensor
-    """(M, C), floating point."""
+    """The costs: (M, C), floating point."""
     labels: Labels
-    """Dummy labels with the weights and bins."""
+    """Labels of 0 that only carry the weights and the bins of the samples."""
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Return the violations of each rule of `row_cost_rules`, in that order."""
+        """Return one fault for each rule of `row_cost_rules`, in that order."""
         spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
         rule, *_ = row_cost_rules(self.labels.num_classes)
         return (Fault(rule, self.costs, spans), *self.decisions.find_faults()[1:])
 
 
 def row_cost_rules(num_classes: int) -> tuple[str, ...]:
-    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
+    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
     return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
 
 
 def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_weight: Tensor | None) -> CostedDecisions:
-    """Check shapes and dtypes, take the argmax of scores, and flatten, without reading values on the host."""
+    """Check shapes and dtypes, decide for the highest score, and flatten, without synchronizing an accelerator."""
     costs = as_tensor(target, "target").detach()
     if costs.ndim < 2 or costs.shape[1] != num_classes or costs.is_complex() or costs.dtype == torch.bool:
         rule = f"target must be costs (N, {num_classes}, ...), one for each decision"
@@ -98,7 +98,7 @@ def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_wei
 
 
 def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
-    """Sum the costs of a batch: scalars, or (B,) with bins."""
+    """Return the `RowCostSums` of a batch: scalars, or (B,) with bins."""
     costs, labels = samples.costs, samples.labels
     cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
     total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))

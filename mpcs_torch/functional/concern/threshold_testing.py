@@ -42,15 +42,15 @@ def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first
 
 
 def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float) -> int:
-    """Return the step at which to start testing, predicted on other samples than those of the tests.
+    """Predict the step at which to start testing, from samples that the tests do not use.
 
-    At earlier steps, too few samples are decided to show that a limit holds.
+    At earlier steps, too few samples are decided for a test to pass.
 
     Args:
-        rates: The limits, on the prediction samples.
+        rates: The limits, with the losses of the samples that the prediction uses.
         decided_at: ``(P, K)``: as in `last_step`.
         steps: The number of steps.
-        times: The number of test samples divided by the number of prediction samples.
+        times: The number of samples in the tests divided by the number of samples in the prediction.
     """
     predicted = torch.zeros(steps, dtype=torch.float64)
     for rate in rates:
@@ -67,7 +67,7 @@ def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -
     Edges lie midway between distinct places, so no decision depends on the last bit of a risk.
 
     Args:
-        places: The places of answers on the path; infinite for answers that are never used.
+        places: The place of each answer on the path; infinite for an answer that is never used.
         rounding: The relative rounding error of places.
         most: The maximum number of steps. Default: one for each distinct place.
     """
@@ -88,7 +88,7 @@ class RiskPath:
     Args:
         risk: ``(P, J)``, float64: the estimated risks of samples that are not in the calibration set.
         limits: ``(J,)``: each limit, multiplied by the share of samples in its denominator.
-        is_of_decided: For each limit, whether it is on the mean risk of decided samples instead of all.
+        is_of_decided: For each limit, whether it limits the mean risk of decided samples instead of all samples.
     """
 
     def __init__(self, risk: Tensor, limits: Tensor, is_of_decided: list[bool]) -> None:
@@ -107,11 +107,11 @@ class RiskPath:
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
     def place_of(self, risk: Tensor) -> Tensor:
-        """Return the place of each answer on the scale: (...), the maximum over the limits, for risks (..., J)."""
+        """Return the place of answers with the risks (..., J): (...), the largest of the places by the J limits."""
         by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
         places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]
         return torch.from_numpy(np.max(places, axis=0))
 
     def thresholds_at(self, place: float) -> Tensor:
-        """Return the threshold of each limit at a place of the scale: (J,), float64."""
+        """Return the threshold of each limit that ``place`` stands for: (J,), float64."""
         return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)

@@ -19,7 +19,7 @@ def partial_auc(
 ) -> Tensor:
     r"""Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1 perfect, 1/2 chance.
 
-    Let :math:`A` be the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` that area by chance:
+    Let :math:`A` be the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` that of random scores:
 
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
@@ -134,7 +134,7 @@ def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and last index of thresholds with the lowest miss rate at false-alarm rates up to ``p_fa``."""
+    """Return the first and last index of the thresholds with false-alarm rates up to ``p_fa`` and fewest misses."""
     nontargets = int(counts.nontargets)
     first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
     fewest = int(counts.misses[first])
@@ -142,7 +142,7 @@ def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
-    """Return the first and last index of thresholds with the lowest false-alarm rate at miss rates up to ``p_miss``."""
+    """Return the first and last index of the thresholds with miss rates up to ``p_miss`` and fewest false alarms."""
     targets = int(counts.targets)
     last = first_threshold(counts, lambda misses, _: misses / targets > p_miss) - 1
     fewest = int(counts.false_alarms[last])
@@ -167,7 +167,7 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
-    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # ascending to 1, beyond the limit
+    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # p_fa ascends to 1, beyond max_p_fa
     after = int((p_fa <= max_p_fa).sum())
     share = (max_p_fa - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
     at_limit = p_hit[after - 1] + share * (p_hit[after] - p_hit[after - 1])
@@ -185,7 +185,7 @@ def h_measure(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
+    r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 is no better than ignoring the scores.
 
     A false alarm costs c and a miss 1 - c, where c has the density u, the same for all detectors. The share of targets
     is p, L is the expected cost with the best threshold for each c, and :math:`L_0` is the expected cost of the better
@@ -197,7 +197,7 @@ def h_measure(
 
     u is the beta distribution with the parameters 1 + p and 2 - p. Its mode is p, where both constant decisions cost
     the same. The area under the ROC is such a mean too, but with a density that depends on the scores, so each detector
-    is evaluated with different costs. Needs scipy. Arguments, the shape of the result and errors are those of
+    is evaluated with different costs. This needs scipy. Arguments, the shape of the result and errors are those of
     `equal_error_rate`, without its method.
 
     References:
@@ -213,12 +213,12 @@ def h_measure(
 
 
 def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute the H-measure of trials."""
+    """Compute `h_measure` of binary trials."""
     return h_measure_of(hull_of(trials.errors()).rates())
 
 
 def h_measure_of(hull: ErrorRates) -> Tensor:
-    """Compute the H-measure from a convex hull."""
+    """Compute `h_measure` from the error rates at the vertices of a convex hull."""
     share = hull.targets.double() / (hull.targets + hull.nontargets)
     misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
     # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.

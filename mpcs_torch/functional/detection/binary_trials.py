@@ -1,6 +1,6 @@
-"""Detection scores and labels, flattened to trials and split by detector: one, each class against the rest, or pooled.
+"""Detection scores and labels, flattened to trials of one detector, of each class against the rest, or of all classes.
 
-Errors are counted in whole numbers, so ties and crossings are exact; there is no ``sample_weight``.
+Errors are counted in whole numbers, so that comparisons of rates are exact; there is no ``sample_weight``.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ IGNORED = -1
 
 
 class TrialBatch(NamedTuple):
-    """A batch of M trials."""
+    """A batch of M trials, flattened, with the faults of its values."""
 
     scores: Tensor
     """(M,), or (M, C) with classes; floating point, in the dtype of the input."""
@@ -42,11 +42,11 @@ class TrialBatch(NamedTuple):
     """(M,): 1 for targets and 0 for non-targets, or the class; `IGNORED` for ignored trials. int8, or int32 from 128
     classes on."""
     faults: tuple[Fault, ...]
-    """The violations of each rule of `trial_rules`, in that order."""
+    """One fault for each rule of `trial_rules`, in that order."""
 
 
 def trial_rules(num_classes: int | None) -> tuple[str, str]:
-    """Return the rules for the values of target and preds, each as the start of an error message."""
+    """Return the beginnings of the error messages about invalid values of target and preds."""
     classes = (
         "0 for non-targets and 1 for targets" if num_classes is None else f"class indices from 0 to {num_classes - 1}"
     )
@@ -56,7 +56,7 @@ def trial_rules(num_classes: int | None) -> tuple[str, str]:
 def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> TrialBatch:
     """Check shapes and dtypes, and flatten scores (N, ...) or (N, C, ...) and labels (N, ...).
 
-    Values are not read on the host, so an accelerator is not synchronized.
+    An accelerator is not synchronized.
     """
     preds, target, _ = as_tensors(preds, target)
     if num_classes is None:
@@ -77,14 +77,14 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
 
 
 class BinaryTrials(NamedTuple):
-    """Targets and non-targets of one detector, of one class against the rest, or pooled over classes."""
+    """The trials of one detector; with classes, those of one class against the rest, or of all classes pooled."""
 
     name: str
-    """A suffix for messages: empty, or " of class c"."""
+    """The end of messages: " of class c", or empty."""
     scores: Tensor
-    """(M,), float64."""
+    """The scores: (M,), float64."""
     labels: Tensor
-    """(M,), bool: True for targets."""
+    """The mask of targets: (M,), bool."""
 
     @property
     def missing(self) -> str | None:
@@ -150,7 +150,7 @@ def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTr
 
 
 def average_classes(values: Tensor, num_classes: int | None, average: ClassAverage) -> Tensor:
-    """Average values over the classes if the average is ``"macro"``."""
+    """Return the mean of ``values`` over the classes, if ``average`` is ``"macro"``; else ``values`` unchanged."""
     return values.mean(dim=-1) if num_classes is not None and average == "macro" else values
 
 

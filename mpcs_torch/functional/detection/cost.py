@@ -19,7 +19,7 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_l
 
 
 class DetectionCost(NamedTuple):
-    """Detection costs at operating points, with their error rates and thresholds: float64."""
+    """The detection cost at each operating point, with its error rates and its threshold: float64."""
 
     cost: Tensor
     """The raw cost, in the unit of c_miss and c_fa."""
@@ -42,15 +42,15 @@ def min_detection_cost(
 ) -> Tensor:
     r"""Compute the minimum detection cost over all thresholds, including accept all and reject all; lower is better.
 
-    At a threshold t the raw cost is
+    At a threshold t, the raw cost is
 
     .. math:: DCF(t) = c_{miss} \, p \, P_{miss}(t) + c_{fa} (1 - p) P_{fa}(t)
 
-    The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
-    decision. A normalised cost of 1 is no better than ignoring the scores.
+    The normalised cost is DCF(t) divided by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better
+    constant decision. A normalised cost of 1 is no better than ignoring the scores.
 
     `mpcs_torch.metrics.MinDetectionCost` also returns the error rates and the threshold of the minimum. There is no
-    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    ``sample_weight``: errors are counted in whole numbers, so that equal costs can be recognized.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -87,7 +87,7 @@ def min_detection_cost(
 
 
 def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
-    """Compute the minimum costs of binary trials at each point, and stack them; NaN if a kind of trial is missing."""
+    """Compute the minimum cost of each class at each point, and stack them; NaN without targets or non-targets."""
 
     def costs(counts: ErrorCounts) -> list[DetectionCost]:
         vertices = hull_vertices(counts)
@@ -99,7 +99,7 @@ def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[Operat
 def _stacked(
     by_class: Sequence[BinaryTrials], costs_of: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
 ) -> DetectionCost:
-    """Stack the costs of each class at ``number`` points: (points, classes), without a dimension that has size 1."""
+    """Compute the costs of each class at ``number`` points: (points, classes); dimensions of size 1 are dropped."""
     rows = []
     for trials, costs in zip(by_class, costs_of, strict=True):
         nans = DetectionCost(*[trials.nan] * len(DetectionCost._fields))
@@ -110,7 +110,7 @@ def _stacked(
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost and its threshold, which `MinDetectionCost` in `mpcs_torch.metrics` defines.
+    """Compute the minimum cost and its threshold, by the rules for ties of `mpcs_torch.metrics.MinDetectionCost`.
 
     Args:
         counts: The errors at all thresholds.
@@ -118,7 +118,7 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
         point: A validated operating point.
     """
     tied = argmin_cost(counts, point, vertices)
-    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all others cost more
+    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more
     best = argmin_cost(counts, point, between)
     breaks = best.diff() > 1
     first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
@@ -134,7 +134,7 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
 
 
 def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
-    """Compute the cost at a threshold."""
+    """Compute the cost of decisions at ``threshold``, for the operating point ``point``."""
     value = counts.thresholds.new_tensor(threshold)
     index = torch.searchsorted(counts.thresholds, value).clamp(max=len(counts.thresholds) - 1)
     return _costs_at(counts, point, index)._replace(threshold=value)
@@ -149,7 +149,7 @@ def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Dete
 
 
 def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Return those of the threshold indices ``index`` that have the minimum cost."""
+    """Return those of the indices ``index`` whose thresholds have the minimum cost."""
     costs = _costs_at(counts, point, index).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     return index[costs <= costs.min() * (1 + 1e-12)]
@@ -226,7 +226,7 @@ def half_total_error_rate(
 def cost_of_trials_at(
     by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
 ) -> DetectionCost:
-    """Compute the costs of trials i at point j with ``thresholds[i][j]``, and stack them; NaN if a kind is missing."""
+    """Compute the costs of class i at point j with ``thresholds[i][j]``; NaN if targets or non-targets are missing."""
 
     def at(row: Sequence[float]) -> Callable[[ErrorCounts], list[DetectionCost]]:
         return lambda counts: [cost_at(counts, *pair) for pair in zip(points, row, strict=True)]

@@ -98,7 +98,7 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
 
 
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
-    """Return the error rates of binary trials; if a kind of trial is missing, rates of NaN and numbers of 0."""
+    """Return the error rates of trials; without targets or non-targets, rates are NaN and both numbers are 0."""
     if trials.missing is not None:
         none = trials.labels.sum() * 0
         return ErrorRates(trials.nan, trials.nan, trials.nan, none, none)

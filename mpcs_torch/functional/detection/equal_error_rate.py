@@ -21,9 +21,9 @@ EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the thresholds on both sides of it (equal if a threshold attains it).
+    """An equal error rate in [0, 1], and the thresholds below and above it (equal if one threshold has this rate).
 
-    With ``method="nearest"``, all thresholds of the interval (low, high] have the rate.
+    With ``method="nearest"``, every threshold t with low < t <= high has this rate.
     """
 
     rate: Tensor
@@ -43,12 +43,12 @@ def equal_error_rate(
     """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
     Often no threshold has exactly equal rates. ``"rocch"`` interpolates on the convex hull of the curve: the result is
-    unique, the same for mirrored scores, at most 1/2, and recommended in the literature for small data.
+    unique, the same for mirrored scores, and at most 1/2; the literature recommends it for small data.
     ``"interpolated"`` interpolates linearly between the points of the curve. ``"nearest"`` is the mean of both rates at
     the lowest threshold where they differ least.
 
     `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds on both sides of the rate. There is no
-    ``sample_weight``: trials are counted in whole numbers, so ties and crossings are exact.
+    ``sample_weight``: errors are counted in whole numbers, so that equal rates are exactly equal.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
@@ -84,7 +84,7 @@ def equal_error_rate(
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
-    """Compute the equal errors of binary trials, and stack them; NaN if targets or non-targets are missing."""
+    """Compute the equal error rate of each class, and stack the results; NaN without targets or non-targets."""
     values = [
         equal_error_of(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
         for trials in by_class
@@ -100,12 +100,12 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
     if method == "nearest":
         return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
-    # Both ends of the curve are kept, because rates are shares of the counts there.
+    # Keep both ends of the curve: rates are divided by the counts at the ends.
     return crossing_of(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
 
 
 def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Return the error at the one of two neighbouring thresholds where the rates differ less; ties go to the lower."""
+    """Return the mean of both rates at the index in ``edge`` (2,) where they differ less (the first if tied)."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
     rate = (
@@ -116,9 +116,9 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
 
 
 def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
-    """Interpolate the point with equal rates, or with equal numbers of errors, linearly on a curve or a hull."""
+    """Interpolate a curve linearly at the point where both error rates, or both numbers of errors, are equal."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
-    gap = misses - alarms  # rises from below 0 to above
+    gap = misses - alarms  # rises from a value below 0 to one above 0
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
     share = torch.where(before == after, 0.0, -gap[before] / (gap[after] - gap[before]))

@@ -1,4 +1,4 @@
-"""Counts of misses and false alarms at every threshold, and the convex hull of their curve."""
+"""Numbers of misses and false alarms at every threshold, and the convex hull of the curve that they form."""
 
 import warnings
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 
 
 class ReversedScoresWarning(UserWarning):
-    """Targets score lower than non-targets more often than by chance."""
+    """Scores seem to be reversed: targets score lower than non-targets more often than by chance."""
 
 
 class ErrorRates(NamedTuple):
@@ -39,7 +39,7 @@ class ErrorRates(NamedTuple):
 
 
 class ErrorCounts(NamedTuple):
-    """Numbers of errors at each threshold: integers, so ties and crossings are exact."""
+    """Numbers of errors at each threshold: integers, so that comparisons of rates are exact."""
 
     misses: Tensor
     """(K,), int64, rising from 0 to the number of targets."""
@@ -59,22 +59,22 @@ class ErrorCounts(NamedTuple):
         return self.false_alarms[0]
 
     def rates(self) -> ErrorRates:
-        """Return the error rates."""
+        """Return the rates of errors instead of the numbers."""
         misses, false_alarms = self.misses.double(), self.false_alarms.double()
         return ErrorRates(
             misses / misses[-1], false_alarms / false_alarms[0], self.thresholds, self.targets, self.nontargets
         )
 
     def at(self, index: Tensor) -> "ErrorCounts":
-        """Return the errors at a subset of the thresholds."""
+        """Return the errors at the thresholds with the indices ``index``."""
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
 
 
 def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> int:
-    """Return the index of the first threshold whose misses and false alarms meet a condition, by binary search.
+    """Return the index of the first threshold at which ``is_met(misses, false_alarms)`` is true, by binary search.
 
-    The condition must be monotonic: misses rise and false alarms fall with the threshold. If none meets it, the index
-    is the number of thresholds.
+    Once it is true, it must stay true as the threshold rises (with more misses and fewer false alarms). If it is never
+    true, return the number of thresholds.
     """
     misses, false_alarms, thresholds = counts
     indices = range(len(thresholds))
@@ -89,7 +89,7 @@ def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
 
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
-    """Warn if the area under the ROC (of `name`) is more than two standard deviations of chance below 1/2."""
+    """Warn if the ``area`` under the ROC is below 1/2 by more than two standard deviations of random scores."""
     targets, nontargets = int(counts.targets), int(counts.nontargets)
     deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
     if area < 0.5 - 2 * deviation:
@@ -98,7 +98,7 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
-    """Compute the share of pairs in which the target scores higher; a tie counts 1/2. Float64, exact up to 2^52."""
+    """Compute the share of (target, non-target) pairs where the target scores higher; ties count 1/2. Float64."""
     rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
     lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
     doubled = 2 * counts.targets * counts.nontargets
@@ -106,18 +106,18 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
 
 
 def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> list[Tensor]:
-    """Return, for each trial, the share of trials of the other kind that are ranked wrongly against it.
+    """Return the share of non-targets above each target, and the share of targets below each non-target.
 
-    Ties count 1/2. The mean for each kind is 1 minus the area under the ROC; the shares are influence values: DeLong,
+    Ties count 1/2. The mean over either kind is 1 minus the area under the ROC; variances use these shares: DeLong,
     DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
 
     Args:
-        counts: The errors of the trials.
+        counts: The errors of the same trials.
         scores: ``(N,)``, float64.
         labels: ``(N,)``, bool.
 
     Returns:
-        ``(N_k,)`` for each kind in the order of ``scores``, float64, in [0, 1].
+        One tensor for targets and one for non-targets, each in the order of ``scores``: float64, in [0, 1].
     """
     misses, alarms, thresholds = counts
     at = [
@@ -144,14 +144,14 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:
-    """Check that labels (of `name`) have targets and non-targets."""
+    """Check that both targets and non-targets occur; ``name`` is a suffix for the error message."""
     missing = missing_kind(labels)
     if missing is not None:
         raise ValueError(f"target must hold targets and non-targets, but holds no {missing}{name}.")
 
 
 def missing_kind(labels: Tensor) -> str | None:
-    """Return the kind of trial that labels (N,), bool, lack: "targets", "non-targets" or None."""
+    """Return the kind of trial that does not occur in bool ``labels`` (N,): "targets", "non-targets" or None."""
     if not labels.any():
         return "targets"
     return "non-targets" if labels.all() else None
@@ -176,14 +176,14 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
 
 
 def middle_of(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of (low, high]: 0 for (-inf, inf], else ``high`` if an end is infinite or no float fits."""
+    """Return the middle of (low, high]: 0 if both ends are infinite, ``high`` if one is or no float lies between."""
     middle = low / 2 + high / 2  # low + high could overflow
     middle = torch.where(middle.isnan(), 0.0, middle)
     return torch.where(middle > low, middle, high)
 
 
 def hull_of(counts: ErrorCounts) -> ErrorCounts:
-    """Return the errors at the vertices of the lower convex hull, without points that lie on its edges."""
+    """Return the errors at the vertices of the lower convex hull; points on its edges are left out."""
     return counts.at(hull_vertices(counts))
 
 

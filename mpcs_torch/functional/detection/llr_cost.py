@@ -25,10 +25,10 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
         preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
         priors: ``(C,)`` the prior probabilities that the posteriors assume, > 0 with a sum of 1: those of the training
             data, unless the classifier was corrected for other priors.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
 
     Returns:
-        Ratios of the shape of ``preds``, in its dtype, or in float32 for half types; -inf for a probability of 0, +inf
+        Ratios in the shape and dtype of ``preds``, but float32 for 16-bit types; -inf for a probability of 0, +inf
         for a probability of 1 where all others are 0.
 
     Raises:
@@ -130,12 +130,12 @@ def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def mean_cost_of(targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Return `cllr` in bits, given the mean log cost in nats of ``targets`` and that of ``nontargets``."""
+    """Return `cllr` in bits from two means in nats: ``targets`` of log(1 + e^-s), ``nontargets`` of log(1 + e^s)."""
     return (targets + nontargets) / (2 * log(2))
 
 
 def min_cllr_of(hull: ErrorCounts) -> Tensor:
-    """Compute minimum Cllr from a convex hull, whose edges are the blocks of pool-adjacent-violators (PAV)."""
+    """Compute the minimum of `cllr` from a convex hull; each edge is a block of pool-adjacent-violators (PAV)."""
     rates = hull.rates()
     targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
     ratio = targets.log() - nontargets.log()
@@ -151,18 +151,18 @@ def softplus(x: Tensor) -> Tensor:
 
 
 MAX_LOG_ODDS = 700
-"""The largest log odds: the odds of larger ones are infinite in floating point."""
+"""The largest valid log odds: the exponential of larger ones overflows (from 710 on)."""
 LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
 """The log odds on the x-axis of figures."""
 
 
 class BayesErrors(NamedTuple):
-    """Error rates divided by that of the better constant decision: 1 is no better than ignoring the scores."""
+    """Error rates divided by the error rate of the better constant decision (accept all or reject all)."""
 
     actual: Tensor
-    """(P,): the errors at the Bayes threshold; above 1 where miscalibration makes the scores harmful."""
+    """(P,): the rates at the Bayes threshold; above 1 if the scores are so miscalibrated that they do harm."""
     minimum: Tensor
-    """(P,): the errors at the best threshold; in [0, 1]."""
+    """(P,): the rates at the best threshold; in [0, 1]."""
 
 
 def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -> BayesErrors:

@@ -1,4 +1,4 @@
-"""Score normalisation by cohort scores of the enrolment and the test segment of each trial."""
+"""Normalisation of scores by the scores of enrolments and test segments against a cohort of impostors."""
 
 from typing import NamedTuple
 
@@ -15,12 +15,12 @@ class CohortStatistics(NamedTuple):
     deviation: Tensor
 
     def of(self, names: Tensor) -> "CohortStatistics":
-        """Return the statistics of the name of each trial; ``names`` (N,) are indices into (K,)."""
+        """Return the statistics for each of N trials, (N,) each; ``names`` (N,) are the indices of their names."""
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
 class SameScoresError(ValueError):
-    """A name whose cohort scores are all equal."""
+    """The cohort scores of a name are all equal, so they cannot normalize."""
 
     def __init__(self, name: int) -> None:
         super().__init__(f"preds must hold two scores that differ for each name, but name {name} has none.")
@@ -82,10 +82,10 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
 def normalize_scores(
     preds: Tensor, *, enrollment: CohortStatistics | None = None, test: CohortStatistics | None = None
 ) -> Tensor:
-    r"""Subtract the mean and divide by the deviation of the cohort scores of each trial.
+    r"""Subtract from each score the mean of its cohort scores, and divide by their standard deviation.
 
-    With ``enrollment`` alone it is z-norm, with ``test`` alone t-norm, and with both s-norm, the mean of the two. It is
-    adaptive s-norm if `cohort_statistics` used only the top scores:
+    This is z-norm with ``enrollment`` alone, t-norm with ``test`` alone, and s-norm with both, which is the mean of the
+    two (adaptive s-norm if `cohort_statistics` used only the top scores):
 
     .. math:: \frac{1}{2} \left( \frac{s - \mu_e}{\sigma_e} + \frac{s - \mu_t}{\sigma_t} \right)
 

@@ -5,7 +5,7 @@ from math import inf, log
 from typing import Any, NamedTuple
 
 MIN_WEIGHT = 1e-300
-"""The minimum of cost times prior, to avoid underflow."""
+"""The smallest valid product of a cost and a prior; smaller ones could underflow."""
 
 
 class OperatingPoint(NamedTuple):
@@ -27,37 +27,37 @@ class OperatingPoint(NamedTuple):
     """The cost of accepting a non-target, above 0."""
 
     def label(self) -> str:
-        """Return a text for figures and tables: the prior, and the costs unless both are 1."""
+        """Return a label for figures and tables: the prior, and the costs unless both are 1."""
         costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
         return f"p = {self.p_target:.15g}{costs}"
 
     @property
     def weights(self) -> tuple[float, float]:
-        """The costs of a miss and of a false alarm, each times the prior of its class."""
+        """The cost of a miss times the target prior, and the cost of a false alarm times the non-target prior."""
         return self.c_miss * self.p_target, self.c_fa * (1 - self.p_target)
 
     @property
     def effective_prior(self) -> float:
-        r"""The prior that gives the same decisions with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        r"""The prior with which costs of 1 lead to the same decisions: sigmoid(logit(p) + log(c_miss / c_fa))."""
         miss, false_alarm = self.weights
         return miss / (miss + false_alarm)
 
     @property
     def bayes_threshold(self) -> float:
-        """The log-likelihood ratio above which accepting costs less: -logit of the effective prior."""
+        """The log-likelihood ratio above which it costs less to accept: -logit of the effective prior."""
         miss, false_alarm = self.weights
         return log(false_alarm) - log(miss)
 
 
 def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Validate one operating point or a sequence, and return a tuple."""
+    """Validate one operating point or a sequence of them, and return a tuple."""
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
     sequence: Sequence[Any] = points if several else [points]
     return tuple(check_point(point) for point in sequence)
 
 
 def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Validate one operating point or a nonempty sequence, and return a tuple."""
+    """Validate one operating point or a nonempty sequence of them, and return a tuple."""
     checked = as_points(points)
     if not checked:
         raise ValueError(f"points must hold at least one OperatingPoint, but got {points!r}.")

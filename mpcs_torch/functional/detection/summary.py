@@ -1,4 +1,4 @@
-"""A summary of detection scores at operating points, from one sort."""
+"""A summary of detection scores, computed with a single sort of the scores."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class DetectionSummary(NamedTuple):
     min_cllr: Tensor
     """The minimum `cllr` in bits, in [0, 1]; lower is better."""
     counts: ErrorCounts
-    """The errors at all thresholds or, for distributed trials, at the relevant ones."""
+    """The errors at all thresholds or, if trials are distributed, at the thresholds that the measures need."""
     hull: ErrorCounts
     """The errors at the vertices of the convex hull."""
 
@@ -62,7 +62,7 @@ def detection_summary(
 
 
 def summary_of(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
-    """Compute the summary from error counts, which may omit irrelevant thresholds, and the area under the ROC."""
+    """Compute the summary from the area under the ROC and from error counts, at all thresholds or the needed ones."""
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)
     return DetectionSummary(

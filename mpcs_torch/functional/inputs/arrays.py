@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 MAX_SHOWN = 100
-"""The maximum number of characters of a value in an error message."""
+"""The maximum number of characters with which an error message quotes a value."""
 
 
 class ConcernLike(Protocol):
@@ -16,26 +16,26 @@ class ConcernLike(Protocol):
 
     @property
     def concession(self) -> float | None:
-        """The distance of a confidence from certainty that is not punished."""
+        """The tolerated distance of a confidence from 1: smaller distances are not punished; None if undefined."""
 
     def matrix(self) -> Tensor:
-        """Return the concern weight of each pair of classes, (C, C)."""
+        """Return the concern weight of each pair of classes: (C, C)."""
 
     def compact_matrix(self) -> Tensor:
-        """Return the concern weight of each pair of classes, (C, C), as a sparse tensor if there are many classes."""
+        """Return `matrix`, as a sparse tensor if there are many classes."""
 
     def costs(self) -> Tensor:
-        """Return the cost of each decision, (C, C) or (C, C + A + 1)."""
+        """Return the cost of each decision for each true class: (C, C), or (C, C + A + 1) with A coarse answers."""
 
     def dangerous_pairs(self) -> Tensor:
-        """Return the mask of dangerous pairs of classes, bool (C, C)."""
+        """Return the mask of dangerous pairs of classes: (C, C), bool."""
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Extend values of pairs of classes (C, C) by columns for A coarse answers: (C, C + A)."""
+        """Append a column for each of A coarse answers to values of pairs of classes (C, C): (C, C + A)."""
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
-    """Return a tensor unchanged; convert an array or a list of numbers to a CPU tensor.
+    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor.
 
     Raises:
         ValueError: If the values have no numeric dtype that torch supports.
@@ -58,7 +58,7 @@ def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tens
 
 
 def detached(values: Any, name: str = "preds") -> Tensor:
-    """Convert values to a tensor without gradient."""
+    """Convert ``values`` to a tensor, and detach it from the gradient."""
     return as_tensor(values, name).detach()
 
 
@@ -68,26 +68,26 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 
 
 def no_concern(value: object) -> str:
-    """Return the end of an error message for a ``value`` that is no spec; for a path, the message names the loader."""
+    """Return the end of an error message for a ``value`` that is not a spec: its text and, for a path, the loader."""
     text = repr(str(value) if isinstance(value, Path) else value)
     short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 
 def weights_of(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
-    """Return the weights of a spec, or a tensor of weights unchanged."""
+    """Return the matrix of concern weights: from a spec, or ``concern`` itself if it is a tensor."""
     if is_spec(concern):
         return concern.compact_matrix() if compact else concern.matrix()
     return _concern_tensor(concern)
 
 
 def costs_of(concern: Tensor | ConcernLike) -> Tensor:
-    """Return the costs of a spec, or a tensor of costs unchanged."""
+    """Return the matrix of costs: from a spec, or ``concern`` itself if it is a tensor."""
     return concern.costs() if is_spec(concern) else _concern_tensor(concern)
 
 
 def pairs_of(concern: Tensor | ConcernLike) -> Tensor:
-    """Return the dangerous pairs of a spec, or a mask of pairs unchanged."""
+    """Return the mask of dangerous pairs: from a spec, or ``concern`` itself if it is a tensor."""
     return concern.dangerous_pairs() if is_spec(concern) else _concern_tensor(concern)
 
 

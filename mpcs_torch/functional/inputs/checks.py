@@ -1,4 +1,4 @@
-"""Checks of settings, shapes and dtypes; none reads the values of a batch."""
+"""Checks of settings, shapes and dtypes; no check reads the values of predictions or labels."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -10,12 +10,12 @@ from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """Return the accumulation dtype of a device: float64, or float32 on MPS, which lacks float64."""
+    """Return the dtype in which sums are computed on a device: float64, or float32 on MPS, which lacks float64."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Check that a setting has one of the values of a `Literal`."""
+    """Check that ``value`` is one of the values of ``choices``, a `Literal`."""
     allowed = get_args(choices)
     if value not in allowed:
         *first, last = (repr(choice) for choice in allowed)
@@ -29,7 +29,7 @@ def check_num_classes(num_classes: int) -> None:
 
 
 MAX_MATRIX_BYTES = 2**31
-"""The maximum size of a matrix (C, C)."""
+"""The maximum size of a matrix (C, C) in bytes: 2 GiB."""
 
 
 def check_matrix_fits(num_classes: int, itemsize: int) -> None:
@@ -44,19 +44,19 @@ def check_matrix_fits(num_classes: int, itemsize: int) -> None:
 
 
 def check_zero_division(zero_division: float) -> None:
-    """Check that the value of 0 / 0 is NaN, 0 or 1."""
+    """Check that ``zero_division``, the value of 0 / 0, is NaN, 0 or 1."""
     if zero_division == zero_division and zero_division not in (0, 1):
         raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
 
 
 def check_beta(beta: float) -> None:
-    """Check that the weight of recall in F is finite and above 0."""
+    """Check that ``beta``, the weight of recall in an F score, is finite and above 0."""
     if not 0 < beta < float("inf"):
         raise ValueError(f"beta must be finite and > 0, but got {beta}.")
 
 
 def check_concern(concern: Tensor, num_classes: int) -> None:
-    """Check that a dense or sparse concern is (C, C) with finite positive weights off the diagonal."""
+    """Check that a dense or sparse matrix of concern weights is (C, C), finite and positive off the diagonal."""
     _check_matrix(concern, num_classes, layouts=(torch.strided, torch.sparse_coo))
     off_diagonal = _off_diagonal(concern)
     if (off_diagonal == 0).any():
@@ -70,7 +70,7 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
 def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
     """Check that costs are (C, C), finite and >= 0 off the diagonal, and not all 0 there.
 
-    With ``referral``, columns of coarse answers and a last column for the referral may follow the C classes.
+    With ``referral``, more columns may follow: one for each coarse answer, and a last one for the referral.
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
@@ -82,7 +82,7 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
 
 
 def check_pairs(concern: Tensor, num_classes: int) -> None:
-    """Check that pairs are a bool tensor (C, C)."""
+    """Check that ``concern``, a mask of dangerous pairs of classes, is a bool tensor (C, C)."""
     if not isinstance(concern, Tensor) or concern.dtype != torch.bool:
         actual = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
         raise ValueError(
@@ -140,7 +140,7 @@ def check_target(target: Tensor, expected_shape: torch.Size) -> None:
 
 
 def check_trials(preds: Tensor, target: Tensor) -> None:
-    """Check that scores are floating point, and labels integers or bools of the same shape."""
+    """Check that ``preds`` is floating point, and that ``target`` holds integers or bools in the same shape."""
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
     if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
@@ -149,7 +149,7 @@ def check_trials(preds: Tensor, target: Tensor) -> None:
 
 
 def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
-    """Check that preds are floating point (N, C, ...) and the target is (N, ...)."""
+    """Check that ``preds`` is floating point with shape (N, C, ...), and ``target`` an integer tensor (N, ...)."""
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point logits or probabilities, but got dtype {preds.dtype}.")
     check_by_class(preds)
@@ -159,6 +159,6 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
 
 
 def check_by_class(scores: Tensor, name: str = "preds") -> None:
-    """Check that scores have a dimension for the classes."""
+    """Check that ``scores`` has at least two dimensions: samples and classes."""
     if scores.ndim < 2:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")

@@ -1,4 +1,4 @@
-"""Chunked computation over rows, to bound the memory of intermediate results."""
+"""Computation over chunks of rows, to limit the memory for intermediate results."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -11,17 +11,17 @@ T = TypeVar("T")
 CHUNK = 2**18
 """The number of scores per chunk on the CPU."""
 EVERY_ROW = slice(None)
-"""The chunk of all rows, for rows that are not split."""
+"""The slice of all rows, used if rows are not split into chunks."""
 
 
 def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
-    """Apply a function to consecutive chunks of the rows of values (M, ...).
+    """Apply ``work`` to consecutive chunks of the rows of ``values`` (M, ...), and return the list of results.
 
-    All rows form one chunk in compiled code, and where autograd would keep the intermediate results anyway.
+    There is only one chunk in compiled code, and if an input requires gradients: autograd keeps all results anyway.
 
     Args:
-        work: A function of the slice of rows in a chunk.
-        values: (M, ...): the size of this tensor decides the number of rows in a chunk.
+        work: A function whose argument is the slice of rows of a chunk.
+        values: (M, ...). Its number of elements per row sets the number of rows in a chunk.
         *inputs: Other tensors that ``work`` reads, which may require gradients.
         size: The number of scores per chunk on the CPU. Default: `CHUNK`.
     """
@@ -38,6 +38,6 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
 def concat_chunks(
     work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
 ) -> list[Tensor]:
-    """Concatenate the tensors that ``work`` returns for chunks of rows; the arguments are those of `map_chunks`."""
+    """Apply ``work`` to chunks as in `map_chunks`, and concatenate each of the tensors that it returns."""
     chunks = map_chunks(work, values, size=size)
     return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

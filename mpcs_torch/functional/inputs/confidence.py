@@ -1,7 +1,7 @@
 """The default confidence of intervals, limits and alarms, and the default level of tests."""
 
 CONFIDENCE, LEVEL = 0.95, 0.05
-"""LEVEL is 1 - CONFIDENCE: the highest p-value that shows a difference."""
+"""The confidence of intervals, and the level of tests, 1 - CONFIDENCE: higher p-values show no difference."""
 CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
 
 

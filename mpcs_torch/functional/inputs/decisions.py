@@ -1,4 +1,4 @@
-"""Decisions and labels of any supported shape, flattened to samples."""
+"""Decisions and labels of any supported shape, flattened to M samples."""
 
 from typing import NamedTuple
 
@@ -20,16 +20,16 @@ class Decisions(NamedTuple):
     """The decisions for M samples, clamped so that invalid values cannot index out of range."""
 
     predicted: Tensor
-    """(M,), int64: classes in [0, C), then coarse answers, and last the referral."""
+    """The decisions (M,), int64: 0 to C - 1 for classes, then numbers for coarse answers, and the last for referral."""
     labels: Labels
     raw: Tensor
-    """(M,): the int64 codes as passed in, or the highest score of each sample (NaN if any of its scores is NaN)."""
+    """(M,): the int64 decisions as passed in or, for scores, the highest of each sample (NaN if any is NaN)."""
     further: int
     """The number of decisions other than the C classes: 0 for none, 1 for a referral (code -1), or more with
     coarse answers too (codes C, C + 1, ...)."""
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Return the violations of each rule of `decision_rules`, in that order."""
+        """Return one fault for each rule of `decision_rules`, in that order."""
         num_classes = self.labels.num_classes
         if self.raw.is_floating_point():
             span = Span(self.raw)
@@ -41,13 +41,13 @@ class Decisions(NamedTuple):
 
 
 def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
-    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
+    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
     preds = f"preds must hold class indices {decision_range(num_classes, further)}, or scores without NaN"
     return label_rule(num_classes), preds, WEIGHT_RULE
 
 
 def decision_range(num_classes: int, further: int) -> str:
-    """Return the valid decision codes in words."""
+    """Return the range of valid integer decisions in words, for error messages."""
     coarse = f", to {num_classes + further - 2} for coarse answers" if further > 1 else ""
     return f"from 0 to {num_classes - 1}" + (f" ({REFERRED} for a referral{coarse})" if further else "")
 
@@ -60,10 +60,10 @@ def flatten_decisions(
     sample_weight: Tensor | None,
     further: int = 0,
 ) -> Decisions:
-    """Check shapes and dtypes, take the class of the highest score (ties go to the lower class), and flatten.
+    """Check shapes and dtypes, decide for the highest score (the lower class in a tie), and flatten.
 
-    If ``further`` is above 0, integer codes may also be -1 (referral) or a coarse answer. Values are not read on the
-    host, so an accelerator is not synchronized.
+    If ``further`` is above 0, integer decisions may also be -1 (referral) or a coarse answer (C, C + 1, ...).
+    An accelerator is not synchronized.
     """
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)

@@ -1,4 +1,4 @@
-"""`EvaluationWarning`: causes of misleading evaluations, e.g. test rows seen in training, or rare classes."""
+"""Warnings that an evaluation may mislead, e.g. because test rows were seen in training, or classes are rare."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 MIN_OF_DANGEROUS_CLASS = 59
-"""0 misses in 58 samples do not show a miss rate below 5 % at confidence 95 %; 0 in 59 do."""
+"""The smallest number of samples for which 0 misses show a miss rate below 5 % at confidence 95 %."""
 MAX_KNOWN = 4096
 MAX_DUPLICATE_SHARE = 0.01
-"""The largest share of repeated rows: if it is higher (e.g. votes of a forest), rows of two samples match by chance."""
+"""The largest share of repeated rows; above it (e.g. votes of a forest), rows of two data sets match by chance."""
 MIN_OVERLAP = 0.05
-"""The smallest share of rows known from another sample that causes a warning."""
+"""The smallest share of rows that must also be in another data set to cause a warning."""
 
 
 class EvaluationWarning(UserWarning):
-    """A cause of a misleading evaluation, with a stable code: docs/how-to/misleading-evaluations.md.
+    """A reason why an evaluation may mislead, with a stable code: docs/how-to/misleading-evaluations.md.
 
     The text begins with the code: ``warnings.filterwarnings("ignore", "E4")`` mutes warnings of a fit,
     `Result.muted` those of a result, and ``--mute E4`` those of a command.
@@ -32,14 +32,14 @@ class EvaluationWarning(UserWarning):
         self.page = f"docs/how-to/misleading-evaluations.md#{code.lower()}"
 
     def __str__(self) -> str:
-        """Return a text with the code, the sentence and the page."""
+        """Return the code, the sentence and the address of the page as one text."""
         return f"{self.code}: {self.sentence} ({self.page})"
 
 
 def rare_classes(
     names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = (), units: str = "samples"
 ) -> list[EvaluationWarning]:
-    """Warn of classes with ``dangerous`` errors (C, C) and ``counts`` (C,) below 59 that are not in ``limited``."""
+    """Warn of classes outside ``limited`` with ``dangerous`` errors (C, C) and ``counts`` (C,) of fewer than 59."""
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
     rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
@@ -57,7 +57,7 @@ def known_rows(hashes: Tensor) -> Tensor:
 
 
 def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
-    """Warn if rows with ``hashes`` (N,) are also in another sample, given its `known_rows` and its name, ``where``."""
+    """Warn if rows with ``hashes`` (N,) are also in the data set ``where``, whose `known_rows` are ``known``."""
     is_sketch = len(known) == MAX_KNOWN  # the larger hashes of the other sample are missing
     distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
     comparable = distinctive[distinctive <= known[-1]] if is_sketch else distinctive

@@ -1,4 +1,4 @@
-"""Validation of batch values: violations are raised at once, or counted on the device, which avoids synchronization."""
+"""Checks of the values of a batch: an error is raised at once, or violations are counted without synchronization."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,24 +15,24 @@ class Span(NamedTuple):
     """One number per sample and its valid range; NaN is always out of range."""
 
     numbers: Tensor
-    """(M,)."""
+    """The number of each sample: (M,)."""
     lowest: float = -inf
     highest: float = inf
 
     def contains_all(self) -> bool:
-        """Return whether all numbers are in range, from their minimum and maximum."""
+        """Return whether all numbers are in range, by checking their minimum and maximum."""
         if not self.numbers.numel():
             return True
         lowest, highest = self.numbers.aminmax()  # both are NaN if any number is NaN
         return bool(self.lowest <= lowest.item() and highest.item() <= self.highest)
 
     def outside(self) -> Tensor:
-        """Return the mask of numbers out of range: (M,), bool."""
+        """Return the mask of the numbers that are out of range: (M,), bool."""
         return ~((self.numbers >= self.lowest) & (self.numbers <= self.highest))
 
 
 def finite(numbers: Tensor) -> Span:
-    """Return the span of ``numbers`` whose valid range is all finite values."""
+    """Return ``numbers`` as a span in which every finite value is valid."""
     largest = torch.finfo(numbers.dtype).max
     return Span(numbers, -largest, largest)
 
@@ -41,11 +41,11 @@ class Fault(NamedTuple):
     """One validation rule for M samples, and the numbers that decide which samples violate it."""
 
     rule: str
-    """The argument and its rule, worded as the start of the error message."""
+    """The name of the argument and its rule: the beginning of the error message."""
     values: Tensor
-    """(M,) or (M, C): the values quoted in the message."""
+    """(M,) or (M, C): the values of the samples, which the error message quotes."""
     spans: Sequence[Span]
-    """A sample violates the rule if any of its numbers is out of range; empty if no sample can."""
+    """The numbers to check: a sample violates the rule if one of its numbers is out of range. Empty: none can."""
     counted: Tensor | None = None
     """(M,), bool: the samples to validate; None for all."""
 
@@ -91,18 +91,18 @@ def _quote(value: Tensor) -> str:
 
 
 class ProbabilitiesWarning(UserWarning):
-    """Logits that look like probabilities."""
+    """Logits were passed that look like probabilities."""
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
-    """Return whether logits (M, C) are >= 0 with rows that sum to 1; False for one row, which may do so by chance."""
+    """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False for M = 1, where this may be chance."""
     if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
         return False
     return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
 def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:
-    """Warn if the counted logits (M, C) look like probabilities; on the CPU only, to avoid a synchronization."""
+    """Warn if logits (M, C) of ``counted`` samples look like probabilities; only on the CPU, to avoid waiting."""
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:

@@ -123,4 +123,4 @@ def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
 
 def _is_missing(name: object) -> bool:
     is_nan = isinstance(name, float) and isnan(name)
-    return name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""  # pandas'
+    return name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""  # types of pandas

@@ -1,4 +1,4 @@
-"""Labels and sample weights of any supported shape, flattened to samples, optionally binned."""
+"""Labels and sample weights of any supported shape, flattened to M samples that may be assigned to bins."""
 
 from typing import Any, NamedTuple
 
@@ -9,31 +9,31 @@ from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
-"""The rule for the values of sample_weight, as the start of an error message."""
+"""The beginning of the error message about invalid values of sample_weight."""
 
 
 class Bins(NamedTuple):
-    """The bin of each of M samples."""
+    """The assignment of M samples to bins."""
 
     codes: Tensor
-    """(M,), int64, in [0, ``number``)."""
+    """The bin of each sample: (M,), int64, in [0, ``number``)."""
     number: int
-    """B, the number of bins; bins may be empty."""
+    """The number of bins, B; some may be empty."""
 
     def at(self, rows: slice | Tensor) -> "Bins":
-        """Return the bins of a subset of the samples."""
+        """Return the bins of the samples in ``rows``."""
         return Bins(self.codes[rows], self.number)
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum values (M, ...) over the samples of each bin: (B, ...)."""
+        """Sum ``values`` (M, ...) over the samples of each bin: (B, ...)."""
         return values.new_zeros(self.number, *values.shape[1:]).index_add_(0, self.codes, values)
 
 
 class WeightedSum(NamedTuple):
-    """A weighted sum of values over samples: (...), in the widest float."""
+    """A weighted sum of values over samples, and the sum of the weights: (...) each, float64 (float32 on MPS)."""
 
     total: Tensor
-    """The sum of weight times value."""
+    """The sum of the values, each multiplied by its weight."""
     weight: Tensor
     """The sum of the weights."""
 
@@ -42,16 +42,16 @@ class Labels(NamedTuple):
     """The labels of M samples, clamped so that invalid values cannot index out of range."""
 
     target: Tensor
-    """(M,), int64, clamped to [0, C)."""
+    """The labels clamped to [0, C): (M,), int64."""
     raw: Tensor
-    """(M,), int64: the labels as passed in."""
+    """The labels as passed in: (M,), int64."""
     num_classes: int
     ignored: Tensor | None = None
-    """(M,), bool; None if no label is ignored."""
+    """The mask of ignored samples: (M,), bool; None if no label is ignored."""
     sample_weight: Tensor | None = None
-    """(M,), widest float; None for weights of 1."""
+    """The weights: (M,), float64 (float32 on MPS); None if all are 1."""
     bins: Bins | None = None
-    """The bin of each sample; None for sums over all samples."""
+    """The bin of each sample; None if sums are over all samples."""
 
     @property
     def counted(self) -> Tensor:
@@ -60,20 +60,20 @@ class Labels(NamedTuple):
 
     @property
     def weight(self) -> Tensor:
-        """The weight of each sample, 0 for ignored samples: (M,), in the widest float."""
+        """The weight of each sample, 0 for ignored samples: (M,), float64 (float32 on MPS)."""
         wide = widest_float(self.raw.device)
         weight = self.raw.new_ones(len(self.raw), dtype=wide) if self.sample_weight is None else self.sample_weight
         return weight if self.ignored is None else torch.where(self.ignored, 0.0, weight)
 
     def at(self, rows: slice) -> "Labels":
-        """Return the labels of a subset of the samples."""
+        """Return the labels of the samples in ``rows``."""
         optional = (self.ignored, self.sample_weight)
         ignored, weight = (None if column is None else column[rows] for column in optional)
         bins = None if self.bins is None else self.bins.at(rows)
         return Labels(self.target[rows], self.raw[rows], self.num_classes, ignored, weight, bins)
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Multiply values (M,) by the sample weights, in the widest float; an infinity with weight 0 becomes 0."""
+        """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
         values = values.to(widest_float(values.device))
         if self.ignored is None and self.sample_weight is None:
             return values
@@ -81,12 +81,12 @@ class Labels(NamedTuple):
         return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
     def sum(self, values: Tensor | None = None) -> Tensor:
-        """Sum the weights, each multiplied by its value if there are ``values`` (M,): a scalar, or (B,) with bins."""
+        """Sum the weights or, with ``values`` (M,), the weighted values: a scalar, or (B,) with bins."""
         weighted = self.weight if values is None else self.weighted(values)
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor | None = None) -> Tensor:
-        """Compute `sum` over the samples of each code in [0, size): (size,), or (B, size) with bins."""
+        """Compute a separate `sum` for each code; ``codes`` (M,) are in [0, size): (size,), or (B, size) with bins."""
         weighted = self.weight if values is None else self.weighted(values)
         if self.bins is None:
             return Bins(codes, size).sum(weighted)
@@ -94,7 +94,7 @@ class Labels(NamedTuple):
         return Bins(self.bins.codes * size + codes, number * size).sum(weighted).view(number, size)
 
     def find_faults(self) -> tuple[Fault, Fault]:
-        """Return the violations of `label_rule` and of `WEIGHT_RULE`."""
+        """Return two faults: the labels that violate `label_rule`, and the weights that violate `WEIGHT_RULE`."""
         in_range = Span(self.raw, 0, self.num_classes - 1)
         counted = None if self.ignored is None else ~self.ignored
         weight = None if self.sample_weight is None else self.weight
@@ -103,19 +103,19 @@ class Labels(NamedTuple):
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:
-    """Return a batch with its bins set; ``samples`` is a NamedTuple with a field ``bins`` or ``labels``."""
+    """Return ``samples`` with their bins set to ``bins``; the NamedTuple must have a field ``bins`` or ``labels``."""
     if hasattr(samples, "labels"):
         return samples._replace(labels=samples.labels._replace(bins=bins))
     return samples._replace(bins=bins)
 
 
 def label_rule(num_classes: int) -> str:
-    """Return the rule for the values of target, as the start of an error message."""
+    """Return the beginning of the error message about invalid values of target."""
     return f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
 
 
 def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
-    """Flatten integer labels (N, ...) and their weights without reading values on the host."""
+    """Flatten integer labels (N, ...) and their weights, without synchronizing an accelerator."""
     raw = (target if target.ndim == 1 else target.reshape(-1)).long()
     return Labels(
         raw.clamp(0, num_classes - 1),
@@ -127,7 +127,7 @@ def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, s
 
 
 def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | None:
-    """Flatten sample weights to the widest float, (M,); None for weights of 1."""
+    """Check the shape of the sample weights, and flatten them: (M,), float64 (float32 on MPS); None stays None."""
     if sample_weight is None:
         return None
     check_weight_shape(sample_weight, shape)
@@ -135,7 +135,7 @@ def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | 
 
 
 def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
-    """Check that there is one weight for each sample."""
+    """Check that ``sample_weight`` has the shape ``shape``, one weight for each sample."""
     if sample_weight.shape != shape:
         raise ValueError(
             f"sample_weight must have shape {tuple(shape)}, one weight for each sample, "
@@ -144,7 +144,7 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Return the violations of `WEIGHT_RULE` by ``weight`` (M,), or none if it is None; ``samples`` are (M, ...)."""
+    """Return a fault for values of ``weight`` (M,) that violate `WEIGHT_RULE`; if it is None, no sample has a fault."""
     if weight is None:
         return Fault(WEIGHT_RULE, samples, [])
     return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

@@ -1,4 +1,4 @@
-"""Batches of training losses: logits with labels or class probabilities, checked, flattened, and reduced to a loss."""
+"""The inputs of training losses, logits with labels or class shares: checked, flattened, and reduced to a loss."""
 
 from math import nan
 from typing import Literal, NamedTuple
@@ -25,31 +25,31 @@ class LossSettings(NamedTuple):
 
 
 class LossBatch(NamedTuple):
-    """M samples of C classes. No method synchronizes an accelerator."""
+    """The inputs of a loss: M samples of C classes. No method synchronizes an accelerator."""
 
     scores: Tensor
     """Logits (M, C), float32 or float64."""
     target: Tensor
-    """Labels (M,), int64, as passed in; or class shares (M, C), in the dtype of scores."""
+    """The labels as passed in, (M,), int64; or the share of each class, (M, C), in the dtype of ``scores``."""
     sample_weight: Tensor | None
-    """(M,), in the dtype of scores; None for weights of 1."""
+    """The weights, (M,), in the dtype of ``scores``; None if all are 1."""
     settings: LossSettings
-    """The settings, with class weights in the dtype of ``scores``."""
+    """The settings of the loss; the class weights are in the dtype of ``scores``."""
     shape: torch.Size
-    """The shape of per-sample losses."""
+    """The shape of the losses with ``reduction="none"``, as in the input."""
 
     @property
     def is_soft(self) -> bool:
-        """Whether the target holds class shares instead of labels."""
+        """Whether ``target`` holds class shares instead of labels."""
         return self.target.ndim == 2
 
     @property
     def labels(self) -> Tensor:
-        """The labels, 0 where ignored: (M,), int64."""
+        """The labels, with 0 for ignored samples: (M,), int64."""
         return torch.where(self.target == self.settings.ignore_index, 0, self.target)
 
     def mass(self) -> Tensor:
-        """Return the weight of each sample in a mean, as in `torch.nn.functional.cross_entropy`: (M,)."""
+        """Return the weight of each sample in the mean loss, as in `torch.nn.functional.cross_entropy`: (M,)."""
         weight, ignore_index, *_ = self.settings
         if self.is_soft:
             mass = self.scores.new_ones(len(self.scores))
@@ -65,13 +65,13 @@ class LossBatch(NamedTuple):
         return shares if weight is None else shares * weight
 
     def cross_entropy(self) -> Tensor:
-        """Return the cross entropy of each sample, 0 where ignored: (M,)."""
+        """Return the cross entropy of each sample, 0 for ignored samples: (M,)."""
         if self.is_soft:  # torch returns NaN where both share and probability are 0
             return -sum_by_shares(self.class_shares(), self.scores.log_softmax(dim=1))
         return self._torch_cross_entropy("none")
 
     def mean_cross_entropy(self) -> Tensor:
-        """Return the cross entropy after the reduction, computed by torch where torch supports the batch."""
+        """Return the reduced cross entropy, computed by torch if torch supports the targets and weights."""
         if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
             return self.reduced(self.cross_entropy())
         return self._torch_cross_entropy(self.settings.reduction)
@@ -92,7 +92,7 @@ class LossBatch(NamedTuple):
             raise
 
     def reduced(self, losses: Tensor) -> Tensor:
-        """Reduce per-sample losses (M,), which are 0 where ignored and include the class weights."""
+        """Reduce the losses of samples, (M,), which are 0 for ignored samples and include the class weights."""
         if self.sample_weight is not None:  # a weight of 0 also drops an infinite loss
             losses = torch.where(self.sample_weight == 0, 0.0, losses * self.sample_weight)
         if self.settings.reduction == "none":
@@ -103,19 +103,19 @@ class LossBatch(NamedTuple):
         return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0
 
     def check_labels(self) -> None:
-        """Check that every label is a class or ignored; on the CPU only, to avoid a synchronization."""
+        """Check that every label is a class or ignored; only on the CPU, because an accelerator would wait."""
         check_labels(self.target, self.scores.shape[1], self.settings.ignore_index)
 
 
 def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
-    """Return the share-weighted sum of logarithms over classes; a share of 0 times -inf is 0."""
+    """Sum ``logs`` (M, C) over the classes, each weighted by its share; a share of 0 gives 0 even for -inf."""
     return torch.where(shares != 0, shares * logs, 0.0).sum(dim=1)
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
     """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares.
 
-    Label values are not checked here: out-of-range labels make lookups on the CPU fail, see `LossBatch.check_labels`.
+    Labels out of range are not detected here but by `LossBatch.check_labels`, when a lookup on the CPU fails.
 
     Raises:
         ValueError: If a setting, a shape or a dtype is invalid.
@@ -159,14 +159,14 @@ def by_class(values: Tensor, classes: int) -> Tensor:
 
 
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
-    """Check that int64 labels are classes or ignored; on the CPU only, to avoid a synchronization."""
+    """Check that int64 labels are classes or ignored; only on the CPU, because an accelerator would wait."""
     counted = torch.where(target == ignore_index, 0, target)
     rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
     _check_values(rule, counted, classes - 1)
 
 
 def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
-    """Check that values are in [0, highest_allowed]; on the CPU only, to avoid a synchronization."""
+    """Check that values are in [0, ``highest_allowed``]; only on the CPU, because an accelerator would wait."""
     if not values.is_cpu or not values.numel() or torch.compiler.is_compiling():
         return
     try:

@@ -1,11 +1,11 @@
-"""The most probable classes of each sample; ties go to the lower class index."""
+"""The most probable classes of each sample; of classes with equal scores, the lower index is preferred."""
 
 import torch
 from torch import Tensor
 
 
 def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Return the highest score along the class dimension (NaN if any is NaN) and its class; ties go to the lower."""
+    """Return the highest score along dimension ``dim`` (NaN if any is NaN) and its class, the lower one of a tie."""
     highest, label = scores.max(dim=dim)  # PyTorch documents that the first of several maxima is returned
     return highest, label
 

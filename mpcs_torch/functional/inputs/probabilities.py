@@ -1,4 +1,4 @@
-"""Class scores and labels of any supported shape, flattened to samples."""
+"""Class scores and labels of any supported shape, flattened to M samples."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -17,44 +17,44 @@ Scale = Literal["logits", "log_probs", "probs"]
 
 
 class Samples(NamedTuple):
-    """A batch of M samples; computing with invalid values gives NaN, but no error."""
+    """A batch of M samples. Invalid values raise no error here; results computed from them are NaN."""
 
     scores: Tensor
-    """(M, C), floating point, as passed in."""
+    """The scores as passed in, on the scale ``scale``: (M, C), floating point."""
     labels: Labels
     scale: Scale
 
     def at(self, rows: slice) -> "Samples":
-        """Return a subset of the samples."""
+        """Return the samples in ``rows``."""
         return self if rows is EVERY_ROW else Samples(self.scores[rows], self.labels.at(rows), self.scale)
 
     def wide(self) -> Tensor:
-        """Return the scores (M, C) as float32 or float64, with equal scores in the row of an ignored sample."""
+        """Return the scores (M, C) as float32 or float64; all scores of an ignored sample become 1 / C."""
         scores = self.scores.to(compute_dtype(self.scores))
         if self.labels.ignored is None:
             return scores
         return torch.where(self.labels.ignored.unsqueeze(1), 1 / self.labels.num_classes, scores)  # 0 * NaN is NaN
 
     def probs(self) -> Tensor:
-        """Return the probability of each class: (M, C)."""
+        """Return the class probabilities of each sample: (M, C)."""
         scores = self.wide()
         return scores if self.scale == "probs" else _row_wise(Tensor.softmax, scores)
 
     def log_probs(self) -> Tensor:
-        """Return the log-probability of each class, from logits or log-probabilities: (M, C)."""
+        """Return the log-probabilities of the classes (M, C); the scores must be logits or log-probabilities."""
         scores = self.wide()
         return scores if self.scale == "log_probs" else log_softmax(scores)
 
     def of_true_class(self, values: Tensor) -> Tensor:
-        """Pick the value of the true class from each row of (M, C): (M,)."""
+        """Return the value of the true class from each row of ``values`` (M, C): (M,)."""
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
-        """Return the violations of each rule of `sample_rules`, in that order.
+        """Return one fault for each rule of `sample_rules`, in that order.
 
         Args:
-            computed: (M,): a value from a softmax of the logits, NaN where logits are invalid. Passing it saves a pass
-                over the logits.
+            computed: (M,), any result of a softmax of the logits, which is NaN for a sample with invalid logits. With
+                it, the logits need not be read again.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
@@ -64,15 +64,15 @@ class Samples(NamedTuple):
         elif self.scale == "log_probs":
             spans = [Span(self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
         else:
-            total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for half types
+            total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for 16 bits
             spans = [Span(total, 1 - tolerance, 1 + tolerance), Span(self.scores.amin(dim=1), lowest=0)]
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
         return label_fault, Fault(rule, self.scores, spans, label_fault.counted), weight_fault
 
 
 def compute_dtype(scores: Tensor) -> torch.dtype:
-    """Return the dtype to compute in: float32 for half types, else that of the scores."""
-    # A bfloat16 softmax puts one confidence in seven into the wrong interval (t = 50).
+    """Return the dtype to compute in: float32 for scores of 16 bits, else the dtype of ``scores``."""
+    # With a bfloat16 softmax and t = 50, MPCS would put one confidence in seven into the wrong interval.
     return torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
 
 
@@ -82,10 +82,10 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
-    """Apply ``function(tensor, dimension)`` to each row; short rows are transposed first, which is five times faster.
+    """Apply ``function(tensor, dimension)`` to each row; transpose short rows first, which is five times faster.
 
-    Columns are padded to fill vector registers: torch rounds the rest of a column differently, but equal rows must give
-    equal bits in any position.
+    Transposed columns are padded to a multiple of 64, because torch rounds the last few values of a column in another
+    way; with the padding, equal rows give equal bits at any position.
     """
     # Rows of fewer than 16 classes do not fill a vector register.
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
@@ -95,24 +95,24 @@ def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tens
 
 
 class RowTerms(NamedTuple):
-    """A batch of M samples with the per-sample term of a metric."""
+    """A batch of M samples with the terms of a metric: one number per sample, whose weighted mean is the metric."""
 
     term: Tensor
-    """(M,): float32 or wider, NaN for invalid logits; or int64 for decisions."""
+    """The terms (M,): float32 or wider, NaN for invalid logits; or int64 for decisions."""
     labels: Labels
     samples: Samples
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Return the violations of each rule of `sample_rules`, in that order."""
+        """Return one fault for each rule of `sample_rules`, in that order."""
         return self.samples.find_faults(self.term if self.term.is_floating_point() else None)
 
     def summed(self) -> WeightedSum:
-        """Sum the terms over the samples: scalars, or (B,) with bins."""
+        """Return the weighted sum of the terms over the samples: scalars, or (B,) with bins."""
         return WeightedSum(self.labels.sum(self.term), self.labels.sum())
 
 
 def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
-    """Compute the term of each sample, (M,), without reading values on the host."""
+    """Compute the term of each sample, (M,), without synchronizing an accelerator."""
     (terms,) = concat_chunks(lambda rows: [term(samples.at(rows))], samples.scores)
     return RowTerms(terms, samples.labels, samples)
 
@@ -133,7 +133,7 @@ def checked_terms(
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
-    """Return the rules for the values of target, preds and sample_weight, each as the start of an error message."""
+    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
     preds = {
         "logits": "preds must be logits without NaN or +inf",
         "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
@@ -143,7 +143,7 @@ def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
 
 
 def scale_of(from_logits: bool) -> Scale:
-    """Return the scale of scores for a ``from_logits`` setting."""
+    """Return the name of the scale that the setting ``from_logits`` stands for."""
     return "logits" if from_logits else "probs"
 
 
@@ -151,7 +151,7 @@ def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scal
     """Expand binary scores (N, ...) of class 1 to both classes, (N, 2, ...); return other scores unchanged.
 
     Raises:
-        ValueError: If the scale is None, because the threshold is 0 for logits and 1/2 for probabilities.
+        ValueError: If scores are binary and ``scale`` is None: the threshold, 0 or 1/2, is then unknown.
     """
     if num_classes != 2 or preds.shape != target.shape or not preds.is_floating_point() or scale == "log_probs":
         return preds
@@ -172,7 +172,7 @@ def flatten_samples(
     ignore_index: int | None = None,
     sample_weight: Tensor | None = None,
 ) -> Samples:
-    """Check shapes and dtypes, and flatten (N, C, ...) to (M, C), without reading values on the host."""
+    """Check shapes and dtypes, and flatten (N, C, ...) to (M, C), without synchronizing an accelerator."""
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     preds = of_both_classes(preds, target, num_classes, scale)

@@ -1,4 +1,4 @@
-"""Soft labels and predictions of any supported shape, flattened to samples."""
+"""Soft labels and predictions of any supported shape, flattened to M samples."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,9 +16,9 @@ SOFT_RULES = (
     "preds must hold degrees of truth from 0 to 1",
     WEIGHT_RULE,
 )
-"""The rules for the values of target, preds and sample_weight, each as the start of an error message."""
+"""The beginnings of the error messages about invalid values of target, preds and sample_weight."""
 ROUNDING = 1e-6
-"""The distance from [0, 1] that rounding of a float32 mean can cause."""
+"""The tolerated distance from [0, 1], because the mean of float32 values is rounded."""
 SHARE_RULE = "target must hold shares of annotators that sum to 1, for metrics that count classes"
 
 
@@ -26,24 +26,24 @@ class SoftSamples(NamedTuple):
     """A batch of M samples with a degree of truth for each of C classes."""
 
     preds: Tensor
-    """(M, C), floating point, as passed in."""
+    """The predictions as passed in: (M, C), floating point."""
     target: Tensor
-    """(M, C), as passed in."""
+    """The soft labels as passed in: (M, C)."""
     ignored: Tensor | None
-    """(M, C), bool; None if no element is ignored."""
+    """The mask of ignored elements: (M, C), bool; None if no element is ignored."""
     weight: Tensor | None
-    """(M, 1), widest float; None for weights of 1."""
+    """The weights: (M, 1), float64 (float32 on MPS); None if all are 1."""
     bins: Bins | None = None
-    """The bin of each sample; None for sums over all samples."""
+    """The bin of each sample; None if sums are over all samples."""
 
     @property
     def predicted(self) -> Tensor:
-        """The predictions clamped to [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
+        """The predictions clamped to [0, 1], 0 for ignored elements: (M, C), float64 if an input is, else float32."""
         return self._counted(self.preds).clamp(0, 1)
 
     @property
     def actual(self) -> Tensor:
-        """The labels clamped to [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
+        """The labels clamped to [0, 1], 0 for ignored elements: (M, C), float64 if an input is, else float32."""
         return self._counted(self.target).clamp(0, 1)
 
     @property
@@ -57,13 +57,13 @@ class SoftSamples(NamedTuple):
         return values if self.ignored is None else torch.where(self.ignored, 0.0, values)
 
     def at(self, rows: slice) -> "SoftSamples":
-        """Return a subset of the samples."""
+        """Return the samples in ``rows``."""
         ignored, weight = (None if column is None else column[rows] for column in (self.ignored, self.weight))
         bins = None if self.bins is None else self.bins.at(rows)
         return SoftSamples(self.preds[rows], self.target[rows], ignored, weight, bins)
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Return the violations of each rule of `SOFT_RULES`, in that order."""
+        """Return one fault for each rule of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
         weight = None if self.weight is None else self.weight.squeeze(1)
         return (
@@ -73,7 +73,7 @@ class SoftSamples(NamedTuple):
         )
 
     def _spans(self, values: Tensor) -> list[Span]:
-        """Return the range checks for the minimum and the maximum degree of each sample."""
+        """Return two range checks: of the minimum and of the maximum of ``values`` (M, C) in each row."""
 
         def extremes(rows: slice) -> tuple[Tensor, Tensor]:
             degrees = self.at(rows)._counted(values[rows].detach())
@@ -82,14 +82,14 @@ class SoftSamples(NamedTuple):
         return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in concat_chunks(extremes, values.detach())]
 
     def sums(self, element_values: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
-        """Sum weighted element values over the samples.
+        """Compute sums over the samples, each with the weights of the samples.
 
         Args:
-            element_values: A function that returns, for a subset of the samples, the values (M, C) of each sum.
+            element_values: A function of some of the samples that returns a list of summands (M, C), one for each sum.
             dtype: The accumulation dtype.
 
         Returns:
-            (C,) each, or (B, C) with bins.
+            The sums: (C,) each, or (B, C) with bins.
         """
 
         def chunk_sums(rows: slice) -> list[Tensor]:
@@ -120,7 +120,7 @@ def flatten_soft(
 ) -> SoftSamples:
     """Check shapes and dtypes, and flatten (N,), (N, C) or (N, C, ...) to (M, C).
 
-    Without ``num_classes`` any number of classes is accepted. Values are not read on the host, so an accelerator is not
+    If ``num_classes`` is None, any number of classes is accepted. Values are not checked, so an accelerator is not
     synchronized.
     """
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
@@ -152,7 +152,7 @@ def _by_class(tensor: Tensor) -> Tensor:
 
 
 def shares_of(degrees: Tensor) -> tuple[Tensor, Fault]:
-    """Normalize rows of ``degrees`` (M, C) to a sum of 1; also return the rows whose sum was not 1 up to rounding."""
+    """Divide the rows of ``degrees`` (M, C) by their sums; also return a fault for rows whose sum was not about 1."""
     total = degrees.sum(dim=1, keepdim=True)
     tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # shares may have two decimals
     return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / tolerance, -1, 1)])

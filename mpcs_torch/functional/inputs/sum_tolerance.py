@@ -1,14 +1,14 @@
-"""The tolerance for sums of probabilities, in tensors and in files."""
+"""The tolerance with which the sum of probabilities must be 1, in tensors and in files."""
 
 import torch
 from torch import Tensor
 
 SUM_TOLERANCE = 1.001e-3
-"""The allowed error: probabilities printed with three decimals may sum to 0.999, and float32 adds rounding."""
+"""The largest allowed distance from 1: three printed decimals may sum to 0.999, and float32 adds rounding."""
 
 
 def sum_tolerance(dtype: torch.dtype) -> float:
-    """Return the tolerance for the sum of probabilities of a dtype."""
+    """Return the tolerance for the sum of probabilities that have the given dtype."""
     return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
 
 

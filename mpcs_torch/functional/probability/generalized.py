@@ -14,18 +14,18 @@ from mpcs_torch.functional.inputs.probabilities import Samples, checked_terms, s
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return log M_r, given ``logs`` of values (N,), finite where ``weights`` (N,) are 0; NaN if all weights are 0."""
+    """Return log M_r from ``logs`` and ``weights`` (N,); NaN if all weights are 0. At weight 0, logs must be finite."""
     if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
         return (weights * logs).sum() / weights.sum()
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
 
 
 GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
-"""The powers of the three means."""
+"""The powers of geometric accuracy, decisiveness and robustness."""
 
 
 class ProbabilityMeans(NamedTuple):
-    """Scalars in [0, 1], higher is better; robustness <= geometric accuracy <= decisiveness."""
+    """The three means: scalars in [0, 1], higher is better; robustness <= geometric accuracy <= decisiveness."""
 
     geometric_accuracy: Tensor
     decisiveness: Tensor
@@ -80,11 +80,11 @@ def geometric_accuracy(
     If no probability is below epsilon, it is exp(-cross entropy): the cross entropy expressed as a probability.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; 16-bit types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         epsilon: Floor of the probabilities, in [0, 1).
         ignore_index: Label of samples to leave out.
 
@@ -162,12 +162,12 @@ def prob_of_true_class(samples: Samples) -> Tensor:
 
 
 def power_of_true_class(samples: Samples, power: float, epsilon: float) -> Tensor:
-    """Return the probability of the true class of each sample, floored and raised to ``power`` (0: its log): (M,)."""
+    """Return `floored_powers` of the probability of the true class of each sample: (M,)."""
     return floored_powers(prob_of_true_class(samples), power, epsilon)
 
 
 def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
-    """Return the powers of probabilities of at least ``epsilon`` (for power 0, logarithms), in the widest float."""
+    """Return powers (for power 0, logarithms) of ``probs`` clamped to >= ``epsilon``: float64 (float32 on MPS)."""
     floored = probs.to(widest_float(probs.device)).clamp(min=epsilon)
     return floored.log() if power == 0 else floored**power
 
@@ -184,7 +184,7 @@ def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans
 
 
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
-    """Sum the weighted powers of floored probabilities for each of `POWERS`: (3,)."""
+    """Return the weighted sum of `floored_powers` for each power in `POWERS`: (3,)."""
     powers = [floored_powers(probs, power, epsilon) for power in POWERS]
     return torch.stack([torch.where(weights > 0, weights * power, 0.0).sum() for power in powers])  # 0 * inf is NaN
 
@@ -195,7 +195,7 @@ def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
 
 
 def check_floor(epsilon: float) -> None:
-    """Check that a floor of probabilities is in [0, 1)."""
+    """Check that ``epsilon``, a lower bound of probabilities, is in [0, 1)."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
@@ -239,7 +239,7 @@ def generalized_mean_loss(
     batch, so powers far from 0 give noisy losses on small batches.
 
     Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast.
         target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
             of each class, >= 0, floating point in the shape of ``logits``.
         sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. Default: 1.

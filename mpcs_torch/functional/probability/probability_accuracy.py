@@ -1,4 +1,4 @@
-"""Generalized means of reported and measured probabilities, by counts in bins, and the slope between them."""
+"""Generalized means of predicted (reported) probabilities and of rates measured in bins, and the slope between them."""
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
@@ -21,12 +21,12 @@ from mpcs_torch.functional.probability.generalized import (
 
 PER_OCTAVE, OCTAVES = 16, 100
 LOW_CELLS = PER_OCTAVE * OCTAVES
-"""The number of logarithmic cells into which the lowest cell is divided; the first of them includes 0."""
+"""The number of cells of equal ratio into which the lowest grid cell is divided; the first one includes 0."""
 BinSpan = Literal["data", "unit"]
 
 
 class MeasuredProbabilities(NamedTuple):
-    """The means of measured probabilities, and their B bins in ascending order: float64 (float32 on MPS)."""
+    """The means of measured rates, and the B bins in ascending order: float64 (float32 on MPS)."""
 
     means: ProbabilityMeans
     low: Tensor
@@ -83,17 +83,17 @@ def measure_terms(
 
 
 class _Histogram(NamedTuple):
-    """The histogram of the probabilities of true classes, by value or grid cell, ascending: (V,) each."""
+    """The numbers of true classes by probability: V distinct values or grid cells, ascending; (V,) each."""
 
     middle: Tensor
     low: Tensor
     high: Tensor
     correct: Tensor
-    """The counts, int64."""
+    """The number of true classes with this probability, int64."""
 
 
 class _Bins(NamedTuple):
-    """Singular cells of equal width, and the bins of the other probabilities."""
+    """The singular cells, which hold more probabilities than a bin would, and the bins for all other probabilities."""
 
     width: float
     rank: Tensor
@@ -105,11 +105,11 @@ class _Bins(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of singular cells and bins."""
+        """The total number of singular cells and bins."""
         return int(self.rank.max()) + 1 + len(self.starts)
 
     def owner(self, probs: Tensor) -> Tensor:
-        """Return the index of the singular cell or bin of each probability (...), cells first; ``number`` for none."""
+        """Return the index of the cell or bin of each probability (singular cells first); ``number`` if outside all."""
         rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
         index = torch.bucketize(probs, self.starts, right=True) - 1
         is_in_bin = (index >= 0) & (probs <= self.last)
@@ -125,7 +125,7 @@ def _measure(
     delta: float | None,
     span: BinSpan,
 ) -> MeasuredProbabilities:
-    """Choose singular cells and bins, and count the probabilities in them; ``count_others`` counts wrong classes."""
+    """Choose singular cells and bins, and count true classes in each; ``count_others`` counts the other classes."""
     wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
     cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
@@ -169,14 +169,14 @@ def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> N
 
 
 def grid_size(cells: int) -> int:
-    """Return the number of cells of the grid: ``cells`` of equal width, the lowest of them divided."""
+    """Return the number of cells of the grid: ``cells`` of equal width, of which the lowest is divided further."""
     return LOW_CELLS + cells - 1
 
 
 def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
     """Count the probabilities (M, C) of true and of other classes in each cell of the grid: int64 (grid_size,) each.
 
-    Values are not read on the host, so an accelerator is not synchronized.
+    An accelerator is not synchronized.
     """
     scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
     log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
@@ -291,19 +291,19 @@ def probability_accuracy(
 
     Reported means are those of `geometric_accuracy`, `decisiveness` and `robustness`; the slope is `calibration_slope`.
     For measured means, the probabilities of the true classes are divided into bins of equal population. A cell of width
-    ``delta`` with more of them than a bin (a singularity, mostly at 1) becomes a separate bin. A bin with :math:`n_b`
-    of the :math:`N` true classes' probabilities and :math:`m_b` of other classes' has the rate
-    :math:`f_b = n_b / (n_b + m_b)`, and
+    ``delta`` that has more of these probabilities than a bin (a singularity, mostly at 1) becomes a separate bin. A bin
+    with :math:`n_b` of the :math:`N` probabilities of true classes, and :math:`m_b` of those of other classes, has the
+    rate :math:`f_b = n_b / (n_b + m_b)`. The measured mean is
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
     `mpcs_torch.metrics.ProbabilityAccuracy` also returns the bins.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; 16-bit types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         epsilon: Floor of probabilities and rates, in [0, 1).
         n_bins: The maximum number of bins, which is never more than the number of samples.
         delta: The width of a cell, 1 divided by a whole number; None for no singularities.

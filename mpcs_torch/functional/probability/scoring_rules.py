@@ -44,7 +44,7 @@ def brier_score(
 
 
 def squared_error(samples: Samples) -> Tensor:
-    """Sum the squared differences between probabilities and the one-hot label of each sample: (M,), widest float."""
+    """Return each sample's sum of squared differences of probabilities and one-hot label: (M,), float64 or float32."""
     # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
     probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
     label = samples.labels.target.unsqueeze(1)
@@ -53,7 +53,7 @@ def squared_error(samples: Samples) -> Tensor:
 
 
 def brier_of(sums: WeightedSum, num_classes: int, over_classes: OverClasses) -> Tensor:
-    """Return the Brier score from ``sums`` of squared errors; ``over_classes`` is "sum" or "mean" over classes."""
+    """Return `brier_score` from the weighted sum of the squared errors of samples."""
     return sums.total / (sums.weight if over_classes == "sum" else sums.weight * num_classes)
 
 
@@ -89,14 +89,14 @@ def cross_entropy(
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return the scale of scores; ``normalized`` needs ``from_logits``."""
+    """Return the name of the scale of scores; raise a ValueError for ``normalized`` without ``from_logits``."""
     if normalized and not from_logits:
         raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
     return "log_probs" if normalized else "logits" if from_logits else "probs"
 
 
 def log_loss(samples: Samples) -> Tensor:
-    """Return -log of the probability of the true class of each sample: (M,), widest float."""
+    """Return -log of the probability of the true class of each sample: (M,), float64 (float32 on MPS)."""
     wide = widest_float(samples.scores.device)
     if samples.scale == "probs":
         return -samples.of_true_class(samples.probs()).to(wide).log()

@@ -11,10 +11,10 @@ from mpcs_torch.functional.inputs.faults import raise_first
 
 
 class ClassCounts(NamedTuple):
-    """Weighted numbers of samples."""
+    """The weighted numbers of samples of each class, from which scores of decisions are computed."""
 
     counts: Tensor
-    """(..., 3, C), in the widest float; one tensor, because adding to three tensors takes three times as long."""
+    """(..., 3, C), float64 (float32 on MPS); one tensor, because adding to three tensors takes three times as long."""
 
     @property
     def right(self) -> Tensor:
@@ -39,7 +39,7 @@ def class_counts(confusion: Tensor) -> ClassCounts:
 
 
 def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count the decisions for each class, without reading values on the host: (3, C), or (B, 3, C) with bins."""
+    """Compute the `ClassCounts` of decisions, without synchronizing an accelerator: (3, C), or (B, 3, C) with bins."""
     labels, predicted = decisions.labels, decisions.predicted
     true, size = labels.target, labels.num_classes
     sums = [labels.sum_by(true, size, predicted == true), labels.sum_by(true, size), labels.sum_by(predicted, size)]
@@ -54,7 +54,7 @@ def confusion_matrix(
     num_classes: int,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Count the samples of each pair (true class, predicted class), or sum their weights.
+    """Count the samples, or sum their weights, for each pair of true class and predicted class.
 
     Arguments and errors are those of `accuracy`. The matrix is limited to 2 GiB.
 
@@ -73,7 +73,7 @@ def confusion_matrix(
 
 
 def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the weights for each pair of classes, without reading values on the host: (C, C), or (B, C, C) with bins."""
+    """Sum the weights of each (true, predicted) pair without synchronization: (C, C), or (B, C, C) with bins."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
     counts = labels.sum_by(pair, num_classes * num_classes)
@@ -83,7 +83,7 @@ def count_pairs(decisions: Decisions) -> Tensor:
 def counts_of(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
-    """Return the per-class counts of samples or, without a target, of a confusion matrix passed as `preds`."""
+    """Return the counts of each class from decisions or, if ``target`` is None, from the confusion matrix ``preds``."""
     if target is not None:
         decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
         raise_first(decisions.find_faults())

@@ -1,4 +1,4 @@
-"""Multi-class quality metrics as Intel oneDAL defines them: one-vs-rest scores of a confusion matrix, averaged."""
+"""Multi-class quality metrics by Intel oneDAL's definitions: averages of one-vs-rest scores of a confusion matrix."""
 
 import torch
 from torch import Tensor

@@ -45,7 +45,7 @@ def soft_kl_divergence(
 
 
 def divergence_sums(samples: SoftSamples, epsilon: float) -> WeightedSum:
-    """Sum the binary divergences of the elements that are not ignored, without reading values on the host."""
+    """Sum the divergences of all elements that are not ignored, without synchronizing an accelerator."""
     wide = widest_float(samples.preds.device)  # 1 - 1e-8 is 1 in float32
 
     def divergences(chunk: SoftSamples) -> tuple[Tensor]:
@@ -65,6 +65,6 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
-    """Return the term y log(y / p). Where y is 0, the term and its gradient are 0 for every p."""
+    """Return y log(y / p) of each element. If y is 0, the value and its gradient are 0 for every p."""
     is_positive = y > 0
     return y * (torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log())

@@ -1,4 +1,4 @@
-"""Sums over thresholded soft labels and predictions, and the thresholds with the best F."""
+"""Counts of soft labels and predictions that are above a threshold, and the thresholds with the highest F."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 from mpcs_torch.functional.soft.sums import SoftSums, check_soft_settings
 
 HARD_LABEL = 0.5
-"""The threshold of soft labels: those above it are positive."""
+"""The threshold of soft labels: a label above it is positive."""
 
 
 def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
-    """Sum thresholded predictions and labels over the samples, without reading values on the host."""
+    """Count predictions above ``threshold``, labels above 0.5, and both, without synchronizing an accelerator."""
     wide = widest_float(samples.preds.device)
     limit = threshold.to(samples.preds.device, wide) if isinstance(threshold, Tensor) else threshold
 
@@ -83,7 +83,7 @@ def best_f_thresholds(
 
 
 def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThresholds:
-    """Return the threshold with the best F for predictions (M,), in a gap between distinct values, and F: scalars."""
+    """Return the threshold with the highest F for predictions (M,), chosen as in `best_f_thresholds`, and this F."""
     if not is_true.any():
         return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
     values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)
@@ -101,6 +101,6 @@ def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThreshol
 
 
 def _middle_of(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of the interval [low, high): ``low`` if no float lies between."""
+    """Return the middle of the interval [low, high), or ``low`` if no other float lies in it."""
     middle = low + (high - low) / 2
     return torch.where(low.isinf() | (middle >= high), low, middle)

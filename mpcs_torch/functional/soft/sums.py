@@ -15,7 +15,7 @@ TNorm = Literal["minimum", "product", "lukasiewicz"]
 
 
 class SoftSums(NamedTuple):
-    """Weighted sums of degrees of truth over samples: (..., C) each."""
+    """Weighted sums over samples, for each class: (..., C) each."""
 
     shared: Tensor
     """The sum of T(p, y), by default min(p, y)."""
@@ -38,7 +38,7 @@ def checked_sums(
 
 
 def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
-    """Return the `SoftSums` of the samples in a wide dtype, without reading values on the host."""
+    """Return the `SoftSums` of the samples in a wide dtype, without synchronizing an accelerator."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
         predicted, actual = chunk.predicted, chunk.actual

@@ -78,13 +78,13 @@ class ExpectedConcern(AdditiveMetric):
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
     def row_ratios(self, whole: kernel.CostSums) -> list[tuple[float, float]]:
-        """Return the lowest and the highest cost of a sample of each class, with that of the constant decision."""
+        """Return two pairs for each class: the lowest or highest cost, and that of the best constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
         return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
 
     def _baseline(self, whole: kernel.CostSums) -> Tensor:
-        """Return the cost of the best constant decision for a sample of each class: (C,); 1 without ``normalize``."""
+        """Return the cost (C,) of the best constant decision for each true class; 1 without ``normalize``."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
         costs = kernel.constant_classes(self.concern).to(whole.samples)

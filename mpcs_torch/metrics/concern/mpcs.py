@@ -66,7 +66,7 @@ class MetaPatternConcernScore(ProbabilityMetric):
         return pattern_scores(samples, k=self.k, t=self.t, concern=self.concern, correct_concern=self.correct_concern)
 
     def sums_of(self, samples: RowTerms) -> WeightedSum:
-        """Return the sums of scores and weights, by class unless ``average`` is micro."""
+        """Return the sum of scores and the sum of weights; for each class unless ``average`` is micro."""
         return kernel.sum_scores(samples, self.average)
 
     def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
@@ -91,9 +91,9 @@ class MetaPatternConcernScore(ProbabilityMetric):
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the validated weights (C, C), float64: dense with a diagonal of ones, or sparse; None if all are 1.
+    """Validate weights and convert them to float64 (C, C), dense with a diagonal of 1, or sparse; None if all are 1.
 
-    Equivalent concerns must give equal matrices, because metrics compare the fingerprints of their settings.
+    Equivalent concerns give equal matrices, because metrics compare fingerprints (hashes) of their settings.
     """
     if concern is None:
         return None

@@ -36,11 +36,11 @@ class RowCost(AdditiveMetric):
         return kernel.flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
 
     def ratio_of(self, sums: kernel.RowCostSums, whole: kernel.RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the sum of costs, or of regrets, and the sum of weights."""
+        """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
     def bin_ratios(self, bins: kernel.RowCostSums, whole: kernel.RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return the lowest and highest cost and the highest regret of a bin, each with the highest weight."""
+        """Return pairs of a sum and the largest weight of a bin; sums are the extreme costs and the largest regret."""
         per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
         costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
         return [(cost, per) for cost in (*costs, regret)]

@@ -1,6 +1,6 @@
 """DetectionMetric, the base of detection metrics, which keeps all scores and splits them into binary trials.
 
-Trials are counted in whole numbers, so ties and crossings of error rates are exact; there is no ``sample_weight``.
+Errors are counted in whole numbers, so that comparisons of rates are exact; there is no ``sample_weight``.
 """
 
 import warnings
@@ -29,9 +29,9 @@ from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.metrics.base import SumMetric
 
 Rates = tuple[float, float]
-"""A false-alarm rate and a miss rate."""
+"""The pair (false-alarm rate, miss rate), a point in a figure."""
 MAX_CURVES = 7
-"""The maximum number of curves in a figure, which all have distinct colours."""
+"""The maximum number of curves in a figure: more would not have distinct colours."""
 
 
 class DetectionMetric(SumMetric):
@@ -78,7 +78,7 @@ class DetectionMetric(SumMetric):
         return by_class
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Return ``values`` on the metric's device (float32 on MPS), averaged over classes if macro."""
+        """Average ``values`` over the classes for the macro average, and move them to the device of the metric."""
         values = average_classes(values, self.num_classes, self.average)
         return values.to(self.device, widest_float(self.device))
 
@@ -95,14 +95,14 @@ class DetectionMetric(SumMetric):
         return self._draw_curves({label: curves[label] for label in worst}, names, title, on)
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        """Draw the curves, by class; a single curve has the key 0."""
+        """Draw ``curves``, by class (0 for a single curve), with the labels ``names``."""
         from mpcs_torch.plots.detection import det_curves
 
         systems = dict(zip(names, curves.values(), strict=True))
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for subclasses
-        """Return, by legend, the (false-alarm rate, miss rate) points to highlight on each curve."""
+        """Return the points (false-alarm rate, miss rate) to highlight: by legend text, one point for each curve."""
         return {}
 
 

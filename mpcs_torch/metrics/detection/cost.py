@@ -15,7 +15,7 @@ from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
 
 class CostMetric(DetectionMetric):
-    """The base of metrics that are costs at one or several operating points."""
+    """The base of detection costs at one or several operating points."""
 
     points: tuple[OperatingPoint, ...]
     __jit_ignored_attributes__: ClassVar[list[str]] = [*DetectionMetric.__jit_ignored_attributes__, "points"]
@@ -45,7 +45,7 @@ class CostMetric(DetectionMetric):
         return f"at the threshold, {point.label()}"
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Draw as `SumMetric.plot` does; values in ``val`` get one line for each point and class."""
+        """Draw as `SumMetric.plot` does; with ``val``, draw one line for each operating point and class."""
         if val is not None:
             val = [_flat(costs) for costs in val] if isinstance(val, list | tuple) else _flat(val)
         return super().plot(val, ax)
@@ -58,10 +58,10 @@ def _flat(values: Tensor) -> Tensor:
 class MinDetectionCost(CostMetric):
     """Compute the minimum detection cost over all thresholds, at each operating point; lower is better.
 
-    The threshold is the middle of the interval of optimal thresholds; if several intervals tie, that of the widest
-    bounded one (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
-    these thresholds. If only accepting all or rejecting all trials is optimal, it is -inf or +inf (-inf if both are).
-    If all thresholds cost the same, it is 0. Rejecting all is possible even with scores of +inf.
+    The threshold is the middle of the interval of optimal thresholds. If several intervals tie, the widest bounded one
+    counts (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
+    these thresholds. If it is optimal only to accept all trials, the threshold is -inf, and if only to reject all, +inf
+    (-inf if both are). If all thresholds cost the same, it is 0. All trials can be rejected even with scores of +inf.
 
     For the equation see `mpcs_torch.functional.min_detection_cost`. All scores are kept: 5 bytes for each float32
     score, 9 for each float64 score. The other arguments and the errors are those of `EqualErrorRate`, without
@@ -105,14 +105,14 @@ class MinDetectionCost(CostMetric):
 
 
 class _ThresholdCost(CostMetric):
-    """The base of metrics that are costs at thresholds not chosen on their scores."""
+    """The base of costs at thresholds that do not depend on the evaluated scores."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Initialize from the ``locals()`` of a constructor."""
         kernel.check_threshold(arguments["threshold"])
         super().__init__(arguments)
         self.thresholds_in_use = [kernel.thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
-        """The thresholds, by class (a single row without classes) and operating point."""
+        """The thresholds: one list for each class (a single list without classes), with one threshold per point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
         """Use the thresholds that another metric chooses on its batches so far, from all processes.

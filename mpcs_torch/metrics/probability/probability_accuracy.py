@@ -48,11 +48,11 @@ class ProbabilityAccuracy(SumMetric):
     higher_is_better = None
 
     probs: list[Tensor]
-    """A tensor (M, C) for each batch, unless ``cells`` is set."""
+    """The probabilities, a tensor (M, C) for each batch; only if ``cells`` is None."""
     true_labels: list[Tensor]
-    """A tensor (M,) for each batch, unless ``cells`` is set; -1 for ignored samples."""
+    """The labels, a tensor (M,) for each batch, -1 for ignored samples; only if ``cells`` is None."""
     powers: Tensor
-    """(3,): for each of `POWERS`, the sum of this power of the true classes' probabilities (at least ``epsilon``)."""
+    """(3,): the sum of the probabilities of true classes (at least ``epsilon``), raised to each of `POWERS`."""
     samples: Tensor
     """Scalar: the number of samples."""
     correct: Tensor

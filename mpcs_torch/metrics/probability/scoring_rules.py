@@ -58,7 +58,7 @@ class BrierScore(ProbabilityMetric):
 
 
 UNSEEN_LOSS = -log(1e-12)
-"""The loss of one unseen row, for which intervals allow: samples often lack a confident wrong row."""
+"""The loss that intervals assume for one unseen row, because samples often lack a confidently wrong row."""
 
 
 class CrossEntropy(ProbabilityMetric):
@@ -93,7 +93,7 @@ class CrossEntropy(ProbabilityMetric):
         super().__init__(locals())
 
     def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return the bounds with `UNSEEN_LOSS`, or with the largest mean loss of a bin if that is higher."""
+        """Return bounds of the loss of a bin: 0, and the largest mean loss of a bin, but at least `UNSEEN_LOSS`."""
         largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 

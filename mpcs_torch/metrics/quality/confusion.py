@@ -1,4 +1,4 @@
-"""ClassCountMetric, the base of Metrics that use counts of each class, and ConfusionMatrix."""
+"""ClassCountMetric, the base of metrics that are computed from counts of each class, and ConfusionMatrix."""
 
 from typing import Any, NamedTuple
 
@@ -28,11 +28,11 @@ class ClassCountMetric(DecisionMetric):
         super().__init__(locals(), (3, num_classes))
 
     def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the number of correct decisions and of samples, from which some of these metrics follow."""
+        """Return the numbers of correct decisions and of samples, whose ratio is the accuracy."""
         return sums.right.sum(-1), sums.true.sum(-1)
 
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
-        """Return the number of samples of each class, because most of these metrics are averages over classes."""
+        """Return the number of samples of each class, because most subclasses are averages over classes."""
         return sums.true
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
@@ -47,7 +47,7 @@ class PairCounts(NamedTuple):
     """The number of samples, or sum of their weights, of each pair of true class and decision."""
 
     confusion: Tensor
-    """(..., C, C), rows true classes."""
+    """(..., C, C): one row for each true class, one column for each decision."""
 
 
 class ConfusionMatrix(DecisionMetric):

@@ -1,4 +1,4 @@
-"""Quality metrics as oneDAL defines them: the Metrics of `functional.multiclass_quality_metrics`."""
+"""Quality metrics by oneDAL's definitions: the Metrics of `functional.multiclass_quality_metrics`."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class MulticlassQualityMetrics(ClassCountMetric):
     """Compute all quality metrics of a multi-class classifier at once, from the same counts.
 
     `compute` returns a dictionary of float64 scalars, named and defined as in
-    `mpcs_torch.functional.multiclass_quality_metrics`. In other libraries, some of the names mean something else. To
+    `mpcs_torch.functional.multiclass_quality_metrics`. Other libraries define some of these names differently. To
     monitor a single value, use the class of that name (`MacroFScore`, ...); for the confusion matrix, use
     `ConfusionMatrix`. ``validate_args`` and errors are those of `Accuracy`.
 
@@ -44,12 +44,12 @@ class MulticlassQualityMetrics(ClassCountMetric):
         self.beta, self.zero_division = beta, zero_division
 
     def value_of(self, sums: ClassCounts) -> Any:
-        """Return all values by name, each (...), for counts (..., C)."""
+        """Return all quality metrics by name, each of shape (...), from counts (..., C)."""
         return quality_of(sums, beta=self.beta, zero_division=self.zero_division)
 
 
 class _OneQuality(MulticlassQualityMetrics):
-    """The base of metrics that compute only one of these values.
+    """The base of metrics that compute only one of the quality metrics.
 
     Arguments and errors are those of `MulticlassQualityMetrics`.
     """
@@ -57,18 +57,18 @@ class _OneQuality(MulticlassQualityMetrics):
     entry: str
 
     def value_of(self, sums: ClassCounts) -> Tensor:
-        """Return the value."""
+        """Return the quality metric with the name ``entry``."""
         value: Tensor = super().value_of(sums)[self.entry]
         return value
 
 
 class _OfAccuracy(_OneQuality):
-    """The base of metrics that are a function of the accuracy."""
+    """The base of quality metrics that are functions of the accuracy (the share of right decisions)."""
 
     interval_rule = "bounded"
 
     def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the value if the accuracy is ``ratio``."""
+        """Return the value of the metric for the accuracy ``ratio``."""
         counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
         return self.value_of(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
 

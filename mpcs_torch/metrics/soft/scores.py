@@ -24,12 +24,12 @@ class SoftMetric(AdditiveMetric):
     """The base of metrics that are sums over elements whose labels are degrees of truth, from 0 to 1."""
 
     num_classes: int | None = None
-    """The required number of classes; None for any number."""
+    """The number of classes that a batch must have; None for any number."""
 
     def samples_of(
         self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
     ) -> SoftSamples:
-        """Return the samples of a batch, flattened."""
+        """Flatten the predictions, labels, weights and ignored elements of a batch."""
         preds, target = detached(preds), detached(target, "target")
         return flatten_soft(preds, target, num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore)
 
