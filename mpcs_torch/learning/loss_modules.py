@@ -115,7 +115,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         margin: The margin in nats for a weight of 1, >= 0; with 0, the loss is cross entropy. It is stored as
             ``full_margin``, and `MarginRamp` sets ``margin_share``. The attribute ``margin`` is the product of the two;
             assigning to ``margin`` sets ``full_margin``.
-        weight: As in `ConcernLoss`; so are ``ignore_index``, ``label_smoothing`` and ``reduction``.
+        weight: As in `ConcernLoss`, like ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
@@ -180,7 +180,7 @@ class MarginRamp:
     the full margin from the first step costs more accuracy (``python -m examples.benchmark``).
 
     Args:
-        loss: The loss, of which the ramp sets the ``margin_share``.
+        loss: The loss whose ``margin_share`` the ramp sets.
         steps: The total number of calls of `step`: epochs or optimizer steps.
         begin: The share of the steps after which the margin starts to rise.
         end: The share of the steps after which the margin reaches its full value.

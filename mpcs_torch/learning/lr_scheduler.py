@@ -157,7 +157,7 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def total_steps(self) -> int:
-        """Raise to prevent repeated steps: Accelerate reads this attribute before it steps once per process.
+        """Raise an error to prevent repeated steps: Accelerate reads this attribute before it steps once per process.
 
         Raises:
             RepeatedStepError: If there are several processes.
@@ -230,7 +230,7 @@ class MPCSLR(ReduceLROnPlateau):
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """With ``multiply``, hook into the optimizer's steps and replace an earlier `MPCSLR`; else detach."""
+        """Hook into the optimizer's steps in place of an earlier `MPCSLR` if ``multiply`` is set; otherwise detach."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
             optimizer.register_step_pre_hook(_before_step)
@@ -277,7 +277,7 @@ class MPCSLR(ReduceLROnPlateau):
 
 
 SCHEDULER = "_mpcs_lr"
-"""The name of an optimizer's attribute for the scheduler that multiplies the optimizer's rates."""
+"""The name of the optimizer attribute that stores the scheduler which multiplies the rates."""
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:
