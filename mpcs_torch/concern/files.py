@@ -74,7 +74,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
 
 def _ends_of(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
-    """Return ``value`` with the low and ``value`` with the high ends of ranges; add descending ones to ``problems``."""
+    """Return ``value`` at the low and at the high ends of its ranges; add descending ranges to ``problems``."""
     if isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
         ends = {key: _ends_of(each, (*steps, key), problems) for key, each in items}

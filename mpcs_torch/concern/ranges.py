@@ -68,7 +68,7 @@ class ConcernRange:
 
     @classmethod
     def of_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
-        """Combine the costs of several people, each by name, with or without ranges.
+        """Combine the costs of several people, with or without ranges; ``people`` maps names to costs.
 
         Raises:
             ConcernError: As in the constructor.
@@ -113,7 +113,7 @@ class ConcernRange:
         mean = np.mean([spec.matrix_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
         dangerous: Pairs | float | None = first.dangerous
-        is_number = isinstance(dangerous, int | float)  # a threshold that an end may reach, but not the mean
+        is_number = isinstance(dangerous, int | float)  # a threshold that a high cost may reach while the mean does not
         if is_number or any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
             dangerous = np.argwhere(np.any([spec.dangerous_array() for spec in specs], axis=0)).tolist()
         return ConcernSpec(
@@ -160,7 +160,7 @@ class ConcernRange:
         return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
-        """Return a function that names the cost of a true class and column; costs set by one number share a name."""
+        """Return a function that names the cost of a true class and column; costs that one number sets share a name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
         released = self.low[0].released_array() if self._shares_releases() and not answers else None
         is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))

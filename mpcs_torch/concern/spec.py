@@ -38,7 +38,7 @@ LARGEST_DENSE = 1024
 class ConcernSpec:
     """Describe the cost of each error, and which errors are dangerous.
 
-    NumPy arrays and numbers, and tensors, are accepted instead of lists and numbers.
+    NumPy arrays, NumPy numbers and tensors are accepted instead of lists and numbers.
 
     Args:
         classes: The class names in index order, or the number of classes (which are then named "0", "1", ...).

@@ -128,7 +128,7 @@ class CheckpointSelector:
     def open(cls, folder: str | Path, **settings: Any) -> Self:
         """Open the folder of an earlier run, with the rule and the settings that its manifest records.
 
-        ``weights_only`` is not read from the manifest, because a folder from elsewhere must not enable code on loading.
+        ``weights_only`` is not read from the manifest, because loading a folder from elsewhere must not run its code.
 
         Args:
             folder: The folder.
@@ -263,7 +263,7 @@ class CheckpointSelector:
         return explain(self.rule, self.epochs, best=self.best)
 
     def _on_disk(self) -> Self:
-        """Return this selector on the rank that writes; on other ranks, a copy refreshed from the manifest."""
+        """Return this selector if this process writes; otherwise a copy of it that is refreshed from the manifest."""
         if not _is_follower():
             return self
         reader = copy(self)

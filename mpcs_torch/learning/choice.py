@@ -225,9 +225,8 @@ def choose_referring(
     """Choose the option with the fewest referrals within ``max_accuracy_loss``; return it and all options.
 
     The loss is in the share of correct decisions, which also breaks ties. The plain model comes first, in ``logits``
-    (N, C) and in the options. If the concern has a cost of referral, or a limit is on costs, only the concern's costs
-    are tried. The rule uses temperature scaling and seed 0. The labels of the samples that set its thresholds are not
-    read.
+    (N, C) and in the options. If a referral has a cost, or a limit is on costs, only the concern's costs are tried. The
+    rule uses temperature scaling and seed 0. The labels of the samples that set its thresholds are not read.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)

@@ -51,7 +51,7 @@ class UnfittedRuleWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """The decision for each sample, the best class with its risk and cost, and the reason if the two differ."""
+    """The decision for each sample, its best class with risk and cost, and a reason if the decision is another one."""
 
     decision: Tensor
     """The decisions, (N,), int64: a class, C + a for coarse answer a of the concern, or -1 for a referral."""
@@ -89,7 +89,7 @@ class DecisionRule(nn.Module):
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
             whose softmax is already calibrated.
         priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
-            validation samples. Limits must then be on single true classes. They hold even if the priors are wrong, as
+            validation samples. Limits must then be on single true classes; these hold even if the priors are wrong, as
             long as the priors do not depend on the validation samples. But wrong priors make expected costs wrong.
         seed: The seed that draws the calibration samples; the report shows it. Fix it in advance. When we chose the
             best of 16 seeds, 13 % of fits to 500 samples exceeded a limit that should hold with confidence 95 %.
@@ -250,16 +250,16 @@ class DecisionRule(nn.Module):
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
             clusters: ``(N,)`` names of clusters, for example the patient of each sample. Samples of one cluster are not
-                independent. A limit then holds over all samples of new clusters no larger than the largest one here. A
-                limit per cluster holds for any size. A fifth of the clusters sets the bets (parameters) of the tests.
+                independent. A limit then holds over all samples of new clusters no larger than the largest one here,
+                and a limit per cluster for any cluster size. A fifth of the clusters sets the parameters of the tests.
             groups: ``(N,)`` group names for each column, for limits ``by`` a column.
             weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept: the size of
-                the cluster divided by the number kept (Horvitz and Thompson). Without weights, limits are on those.
+                the cluster divided by the number kept (Horvitz and Thompson). Otherwise, limits are on kept samples.
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above. If there are too few samples (of a class
-                and group) or clusters to guarantee a limit, it is an `UnattainableLimitError`. Its message has the
-                lowest limit that they can guarantee, and the number that the limit needs.
+                and group) or clusters to guarantee a limit, the error is an `UnattainableLimitError`. Its message has
+                the lowest limit that they can guarantee, and the number that the limit needs.
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.

@@ -229,7 +229,7 @@ class ConcernLossScale:
     """Multiply the loss of each batch by a score. In the paper, this score is the MPCS of the training set.
 
     Use it only to reproduce the paper: over 20 seeds (`mpcs reproduce figure6`), training with it makes 1.7 % more
-    dangerous errors than training without. `SoftmaxMarginLoss` reduces them (`python -m examples.benchmark`).
+    dangerous errors than without it. `SoftmaxMarginLoss` makes fewer (`python -m examples.benchmark`).
 
     Example:
         >>> import torch
@@ -302,7 +302,7 @@ class SoftF1Loss(nn.Module):
 
     Args:
         average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
-        from_logits: Whether the input is logits rather than probabilities; it is never guessed.
+        from_logits: Whether the input is logits rather than probabilities. This is never guessed.
         multilabel: Whether several classes may be true at once. If so, probabilities are the sigmoid of each logit, as
             they always are for logits ``(N,)``, instead of the softmax over classes.
         weight: ``(C,)`` weights >= 0 of the classes, in the sums over classes (``"micro"``, ``"weighted"``) or in the

@@ -53,10 +53,10 @@ class MPCSLR(ReduceLROnPlateau):
         smoothing: The weight of past scores in an exponential moving average, at least 0 (no smoothing) and below 1.
         warmup_steps: w; the warmup starts when the scheduler is created, before its first step.
         min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
-            parameter group, as in `ReduceLROnPlateau`. It never raises a rate above its base rate. With a list, it is 0
-            for groups added later.
+            parameter group, as in `ReduceLROnPlateau`. It never raises a rate above its base rate. If a list is given,
+            it is 0 for groups added later.
         multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Between
-            steps, ``optimizer.param_groups`` has the rates of the others; ``get_last_lr()`` returns the products.
+            steps, ``optimizer.param_groups`` has the unscaled rates; ``get_last_lr()`` returns the products.
         last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1, as in torch's
             schedulers; skorch passes this argument.
 
@@ -219,7 +219,7 @@ class MPCSLR(ReduceLROnPlateau):
             self._last_lr = [*self._products(map(_rate, groups))]
             return
         bases = self.base_lrs
-        if factor != 1 or self.score is not None:  # a new scheduler leaves the warmup of another one alone
+        if factor != 1 or self.score is not None:  # a new scheduler must not undo the warmup of another one
             for group, lr in zip(groups, self._products(bases), strict=True):
                 _set_rate(group, lr)
         self._last_lr = [_rate(group) for group in groups]

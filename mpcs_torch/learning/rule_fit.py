@@ -29,8 +29,7 @@ class FitSamples(NamedTuple):
     answers: Tensor
     """The candidate answers, cheapest first, int64 (N, K): classes, or C and above for coarse answers."""
     risk: Tensor
-    """The estimated loss (at most 1) of each answer under each limit, float64 (N, K, J); inf if a referral costs
-    less."""
+    """The estimated loss under each limit, float64 (N, K, J): at most 1, or infinite if a referral costs less."""
     groups: Mapping[str, Groups]
     """The groups of the samples, by the name of the column."""
     clusters: Tensor | None
@@ -70,7 +69,7 @@ def choose_thresholds(
     ends = ends_of_steps(places[step_rows], rounding=1e-5, most=most)
     decided_at = torch.bucketize(places, ends, right=True)  # an answer at infinity is decided at no step
     steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
-    if limits[0].is_budget:  # start from all samples decided; samples without an allowed answer are referred at once
+    if limits[0].is_budget:  # begin with all samples decided, except those without an allowed answer
         decided_at = steps - decided_at.amin(dim=1, keepdim=True)
     times = len(set(clusters[threshold_rows].tolist())) / len(set(clusters[calibration_rows].tolist()))
     calibration_rates, rates = [rate.at(calibration_rows) for rate in all_rates], list[LimitedRate]()

@@ -29,7 +29,7 @@ RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 @dataclass(frozen=True)
 class Limit:
-    """An upper bound on an error rate: which errors, among which samples, and with which confidence.
+    """An upper bound on the rate of certain errors among certain samples, to guarantee with a given confidence.
 
     A referred sample is not an error. If class frequencies change, only limits on samples of a true class remain valid.
 

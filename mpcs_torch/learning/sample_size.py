@@ -79,9 +79,9 @@ def plan_limit(
     r"""Compute how many validation samples a `DecisionRule` needs to meet a limit without referring any sample.
 
     With n counted samples, the test of the limit passes if there are at most :math:`k_n` errors. If each sample is an
-    error with probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. This is a sawtooth in n, so
-    the plan is the smallest n from which on the chance is always sufficient. For clusters, tests are simulated with
-    error rates of clusters from a Beta distribution. The plan accounts for the random number of samples that count.
+    error with probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. This chance is a sawtooth in
+    n, so the plan is the smallest n from which on it is always sufficient. For clusters, tests are simulated with error
+    rates of clusters from a Beta distribution. The plan allows for a random number of counted samples.
 
     The chance is that of one test, with all samples decided. A limit on decided samples, or one of several limits, must
     pass other tests first, so it is met less often: `plan_like` plans for such limits by fits to resampled pilot data.
@@ -115,7 +115,7 @@ def plan_limit(
         str(limit), limit.at_most, limit.confidence, empty, empty, per_cluster=limit.per == CLUSTER, largest=largest
     )
     fewest = ceil(len(sizes) / rate.attained(limit.at_most, rate.rates(sizes, sizes)[1]) - 1e-9)
-    # Numbers above the highest one get the chance of the highest one, which must be nearly 1.
+    # The chance of the highest number also stands for all higher numbers, so it must be nearly 1.
     enough, most = 1 - 0.1 * (1 - chance) / len(shares), max(4, START if is_single else 2 * fewest)
     while (chances := _chances(rate, expected, most, sizes, shared))[-(most // 4) :].min() < enough:
         most *= 2
@@ -199,7 +199,7 @@ def plan_like(
     def share_of_fits(units: int, fits: int, seed: int) -> float:
         attained, failures, generator = 0, 0, torch.Generator().manual_seed(seed)
         for fit in range(fits):
-            if (fits - failures) / fits < chance:  # whatever the remaining fits do
+            if (fits - failures) / fits < chance:  # missed, whatever the remaining fits do
                 return attained / fit
             drawn = torch.randint(pilot, (units,), generator=generator)
             unit_of_row = torch.arange(units).repeat_interleave(sizes[drawn])

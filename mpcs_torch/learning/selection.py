@@ -128,7 +128,7 @@ class Contender:
 
     epoch: Epoch
     place: int
-    """The index among all epochs."""
+    """The index of the epoch among all epochs."""
     rank: tuple[float, int]
     """The sort key, lowest first: the loss of the ranking metric, then a number that orders ties."""
     losses: tuple[float, ...]
@@ -243,7 +243,7 @@ def count_interval(count: float) -> tuple[float, float]:
 
 
 def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
-    """Return the epochs whose count ``name`` does not differ significantly from that of ``pick``: an exact 5 % test.
+    """Return the epochs whose count ``name`` does not differ significantly from that of ``pick`` (exact test, 5 %).
 
     The test treats the errors of two epochs as independent. A paired test has more power, but needs more than counts.
     """

@@ -175,7 +175,7 @@ class MetricCosts:
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return Table III: milliseconds alone, and time with the forward pass relative to accuracy (paper in brackets)."""
+    """Return Table III: times of metrics alone, and with the forward pass relative to accuracy (paper in brackets)."""
     rows = []
     for name, cost in costs.items():
         cells = []

@@ -41,7 +41,7 @@ class World:
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """Return the slice of ``count`` rows that this process takes; the slices differ in size by at most one row."""
+        """Return the slice of this process out of ``count`` rows; the sizes of slices differ by at most one row."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
     def engine(self, model: nn.Module) -> nn.Module:

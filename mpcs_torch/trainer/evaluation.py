@@ -46,7 +46,7 @@ class Evaluator:
 
     @property
     def share(self) -> Split:
-        """The samples of this process."""
+        """The part of the split that this process evaluates."""
         rows = self.world.rows(len(self.split.labels))
         return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 

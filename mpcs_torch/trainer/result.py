@@ -40,7 +40,7 @@ class RunResult:
 
     epoch: int
     reason: str
-    """The reason for the pick."""
+    """The reason why this epoch was picked."""
     values: dict[str, dict[str, float]]
     """The value of each metric of the run, by split: train, validation (if there is one) and test."""
     diverged: bool = False
@@ -78,7 +78,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     """Measure the picked checkpoint on every split, then restore the last weights. Only rank 0 has a selector."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    # Rank 0 shares its weights: buffers of batch norm, for example, and devices differ between processes.
+    # Rank 0 shares its weights, because buffers (of batch norm, for example) and devices differ between processes.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)

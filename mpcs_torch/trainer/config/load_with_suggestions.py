@@ -97,7 +97,7 @@ def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
 
 
 def _known_keys(steps: Steps) -> set[str]:
-    """Return the keys of the section at ``steps``, and the keyword arguments of the parts that it can name."""
+    """Return the keys of the section at ``steps``, and the keyword arguments of the built-in parts that it can name."""
     sections: list[type[Section]] = [RunConfig]
     for step in steps:
         inner = [
