@@ -1,7 +1,7 @@
 """Evaluate and train PyTorch classifiers whose errors are not equally bad.
 
 The metrics are torchmetrics: create a metric, call `update` with each batch, then call `compute`. `ConcernSpec`
-describes the cost of each kind of error. The functions under `mpcs_torch.functional` need no state for the same values.
+describes the cost of each kind of error. The functions under `mpcs_torch.functional` compute the same without state.
 
 Names are imported when they are first used, so that ``import mpcs_torch`` and the command line start without PyTorch.
 """

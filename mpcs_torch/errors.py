@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_QUOTED = 100
-"""The most characters of a value in a message: enough to find the value in a file."""
+"""The maximum number of characters of a value in a message: enough to find the value in a file."""
 
 
 class MpcsError(Exception):
@@ -55,7 +55,7 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(given: object, names: Iterable[str]) -> str:
-    """Return a question that suggests those of ``names`` spelled almost like ``given``; empty if there are none.
+    """Return a question that suggests the ``names`` that are spelled almost like ``given``; empty if there are none.
 
     Example:
         >>> did_you_mean("acuracy", ["accuracy", "mpcs"])
@@ -73,8 +73,8 @@ def shown(text: str, limit: int = MAX_QUOTED) -> str:
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Control characters, line separators, marks that change the direction of text, byte order marks and lone surrogates.
-Joiners are not among them, because many scripts need joiners."""
+"""Control characters, line separators, characters that change the direction of text, byte order marks and lone
+surrogates. Joiners are not among them, because many scripts need joiners."""
 
 
 def has_control(text: str) -> bool:

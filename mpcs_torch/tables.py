@@ -17,7 +17,7 @@ class Table:
 
     @classmethod
     def of_records(cls, records: Sequence[Mapping[str, str]]) -> Self:
-        """Make a table with a row for each record, at least one; their keys are the header. Reverses `records`."""
+        """Make a table of one or more records: each is a row, and its keys are the header. Reverses `records`."""
         return cls([*records[0]], [[*record.values()] for record in records])
 
     def markdown(self) -> str:

@@ -23,7 +23,7 @@ MAX_MATRIX_CLASSES = 10_000
 MAX_NAME = 200
 """The maximum number of characters of a class name, which tables, figures and messages show."""
 RESERVED = ("samples", "decided")
-"""Words that stand for sets of rows in places that also accept a class name, such as limits."""
+"""The names that no group of classes may have, because limits use these words for sets of samples."""
 MAX_PROBLEMS = 20
 """The maximum number of problems in a message."""
 
@@ -85,7 +85,7 @@ def without_arrays(value: Any) -> Any:
 
 
 def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every problem of ``arguments``, those of a `ConcernSpec`; their values may have any type."""
+    """Yield every problem of the ``arguments`` of a `ConcernSpec`, whose values may have any type."""
     classes, factor, concession = (arguments[name] for name in ("classes", "factor", "concession"))
     class_problems = list(_class_problems(classes))
     yield from class_problems

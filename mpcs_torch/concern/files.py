@@ -74,7 +74,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
 
 def _ends_of(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
-    """Return ``value`` with the low and with the high ends of its ranges; add descending ranges to ``problems``."""
+    """Return ``value`` at the low and at the high ends of its ranges; add descending ranges to ``problems``."""
     if isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
         ends = {key: _ends_of(each, (*steps, key), problems) for key, each in items}
@@ -92,7 +92,7 @@ def _ends_of(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) 
 
 
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Replace a threshold of dangerous weights, at both ends, by the pairs whose high cost reaches it."""
+    """Replace the threshold of dangerous weights in ``low`` and ``high`` by the pairs whose high cost reaches it."""
     threshold, weights = high.get("dangerous"), high.get("weights")
     if not is_number(threshold) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
         return

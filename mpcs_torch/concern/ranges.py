@@ -25,7 +25,7 @@ class UncertainCost(NamedTuple):
     name: str
     """The name of the cost in sentences, such as "taking red for green"."""
     cells: list[tuple[int, int]]
-    """The row and column of each entry with this cost; a factor is the cost of all released errors."""
+    """The row and column of each entry with this cost: one, or all entries that share a number, such as a factor."""
     low: float
     high: float
 
@@ -34,12 +34,12 @@ class UncertainCost(NamedTuple):
 class ConcernRange:
     """Describe a set of costs: ranges, the `ConcernSpec` of several people, or the ranges of several people.
 
-    The set contains all costs between the low and high ones of each person, and all mixtures of people. Ranges are
-    independent, except that a factor, or one cost of a referral for all classes, is a single value. With coarse
-    answers, some costs depend on others. They vary independently here, so statements for all costs are valid but
-    conservative.
+    The set contains all costs between the low and the high costs of each person, and all mixtures of the costs of
+    several people. Ranges are independent of each other, but a factor, or one cost of a referral for all classes, is a
+    single number. The costs of coarse answers depend on other costs. Here they vary independently, so statements for
+    all costs are valid but conservative.
 
-    The costs of all people must have the same unit: costs in cents would dominate the middle and the ranges, but not
+    The costs of all people must have the same unit. Costs in cents would dominate the middle and the ranges, but not
     change which option is best at all costs. With released pairs and a factor, a dangerous error is the unit.
 
     Args:
@@ -68,7 +68,7 @@ class ConcernRange:
 
     @classmethod
     def of_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
-        """Combine the costs of several people, by name, each with or without ranges.
+        """Combine the costs of several people, with or without ranges; ``people`` maps names to costs.
 
         Raises:
             ConcernError: As in the constructor.
@@ -89,15 +89,15 @@ class ConcernRange:
 
     @property
     def is_known(self) -> bool:
-        """Whether all ranges have zero width and people agree, so that `middle` is the full information."""
+        """Whether all ranges have zero width and all people agree, so that `middle` is the only possible spec."""
         return all(spec == self.low[0] for spec in (*self.low, *self.high))
 
     @property
     def middle(self) -> ConcernSpec:
-        """The arithmetic mean of the low and high costs of all people, for values at a single cost.
+        """The arithmetic mean of the low and high costs of all people, for results that need a single cost per error.
 
         Expected costs are linear in costs, so decisions at their mean minimize the expected cost. A geometric mean
-        would be 0 for a range that starts at 0. An error is dangerous if it is for anybody.
+        would be 0 for a range that starts at 0. An error is dangerous if it is dangerous for at least one person.
         """
         specs = [*self.low, *self.high]
         first = specs[0]
@@ -113,7 +113,7 @@ class ConcernRange:
         mean = np.mean([spec.matrix_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
         dangerous: Pairs | float | None = first.dangerous
-        is_number = isinstance(dangerous, int | float)  # a threshold that an end may reach, but not the mean
+        is_number = isinstance(dangerous, int | float)  # a threshold that a high cost may reach while the mean does not
         if is_number or any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
             dangerous = np.argwhere(np.any([spec.dangerous_array() for spec in specs], axis=0)).tolist()
         return ConcernSpec(
@@ -129,8 +129,8 @@ class ConcernRange:
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Return the lower and upper costs of V boxes, float64 (V, C, K) each, whose convex hull is the set of costs.
 
-        Pass them to `mpcs_torch.functional.mean_cost_range`. In each box, a factor, or a single cost of a
-        referral, is at one of its ends.
+        Pass them to `mpcs_torch.functional.mean_cost_range`. In each box, a factor, or a single cost of a referral, has
+        its lowest or its highest value.
         """
         import torch
 
@@ -141,7 +141,7 @@ class ConcernRange:
         return low, high
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
-        """Return the uncertain costs where ``matters``, bool (C, K), is True, with their ranges over all people."""
+        """Return the uncertain costs for which ``matters``, bool (C, K), is True, with their ranges over all people."""
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
         cells = defaultdict[str, list[tuple[int, int]]](list)
@@ -160,7 +160,7 @@ class ConcernRange:
         return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
-        """Return a function that names the cost of a true class and column; costs set by one number share a name."""
+        """Return a function that names the cost of a true class and column; costs that one number sets share a name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
         released = self.low[0].released_array() if self._shares_releases() and not answers else None
         is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
@@ -178,7 +178,7 @@ class ConcernRange:
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
-    """Say why ``low`` and ``high`` are not valid ends of the ranges of several people; empty if they are valid."""
+    """Return why ``low`` and ``high`` are not valid ends of the ranges of several people; empty if they are valid."""
     if not low or len(low) != len(high):
         return f"low and high must have a spec for each person, but have {len(low)} and {len(high)}"
     parts: dict[str, Callable[[ConcernSpec], object]] = {
@@ -202,7 +202,7 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
 
 
 def _boxes_of(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
-    """Return a box for each combination of ends of the factor and of the cost of a referral."""
+    """Return a box (low and high costs) for each combination of the ends of a factor and of a cost of a referral."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
     pairs = {(low.refer, low.refer), (high.refer, high.refer)} if is_one else {(low.refer, high.refer)}

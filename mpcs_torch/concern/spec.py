@@ -1,4 +1,4 @@
-"""`ConcernSpec`: the costs of confusions of classes.
+"""`ConcernSpec`: the cost of each confusion of two classes.
 
 PyTorch is imported only when it is needed, so that commands that only read a spec start fast.
 """
@@ -38,7 +38,7 @@ LARGEST_DENSE = 1024
 class ConcernSpec:
     """Describe the cost of each error, and which errors are dangerous.
 
-    NumPy arrays and numbers, and tensors, are accepted instead of lists and numbers.
+    NumPy arrays, NumPy numbers and tensors are accepted instead of lists and numbers.
 
     Args:
         classes: The class names in index order, or the number of classes (which are then named "0", "1", ...).
@@ -53,8 +53,8 @@ class ConcernSpec:
         refer: The cost of referring a sample instead of deciding, on the scale of the concern and >= 0: one number, or
             one for each true class. Default: no sample is referred.
         answers: Coarse answers, ``{"red or yellow": 0.3}`` for example: class names separated by " or ", with the cost
-            if the true class is among them. Otherwise an answer costs as much as the worst of its classes. ``refer``
-            must be given too, because a referral is the coarsest answer. Default: none.
+            if the true class is among them. If not, an answer costs as much as the worst of its classes. ``refer``
+            must be given, too, because a referral is the coarsest answer. Default: none.
         class_groups: Groups of classes that are also reported together, by class names or indices:
             ``{"referable": ["moderate", "severe"]}`` for example. Default: none.
         concession: The maximum distance of a confidence from 0 or 1 that MPCS does not penalize, from 2e-9 to below
@@ -192,7 +192,7 @@ class ConcernSpec:
         return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Extend ``pairs`` (C, C), values of errors that are >= 0 with a diagonal of 0, to coarse answers: (C, C + A).
+        """Extend ``pairs`` (C, C), a value >= 0 for each error and 0 on the diagonal, to coarse answers: (C, C + A).
 
         A coarse answer has the value 0 if it contains the true class, otherwise the maximum over its classes.
         """

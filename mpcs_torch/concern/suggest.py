@@ -44,14 +44,14 @@ def spec_from_tree(
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
-    """Weigh each confusion of a true class (row) and a predicted class (column) by its cost; the highest is 1."""
+    """Make a spec with weights in proportion to ``costs``, whose rows are true classes; the highest weight is 1."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.matrix().fill_diagonal_(0)
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
 
 
 def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:
-    """Weigh each confusion by the distance of the two classes in their order; the largest weight is 1.
+    """Make a spec with weights in proportion to the distance of two classes in their order; the largest weight is 1.
 
     Args:
         classes: The C class names, from the lowest to the highest.
@@ -127,9 +127,9 @@ def spec_from_neighbours(
     pairs: int | None = None,
     factor: float = 0.5,
 ) -> ConcernSpec:
-    """Release pairs of neighbouring classes in both directions: those above ``min_share``, or the nearest ``pairs``.
+    """Release neighbouring classes in both directions: pairs with at least ``min_share``, or the nearest ``pairs``.
 
-    The MPCS paper released the pairs of classes that are adjacent in a t-SNE projection, so hard to separate. This
+    The MPCS paper released the pairs of classes that are adjacent in a t-SNE projection, and so hard to separate. This
     describes the data; only you can say whether such an error does harm.
 
     Args:

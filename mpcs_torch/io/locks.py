@@ -15,7 +15,7 @@ except ImportError:  # Windows has no such locks: never refuse
 
 
 class FolderInUseError(MpcsError, RuntimeError):
-    """The error that another process writes to the folder."""
+    """Another process writes to the folder."""
 
 
 _handles: dict[tuple[int, Path], int] = {}

@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted, shown
 
 
 def packaged_folder(kind: str) -> Path:
-    """Return a folder of ``configs/`` (experiments, concerns, ...), installed or in the repository."""
+    """Return a folder of ``configs/`` (experiments, concerns, ...), in the installed package or in the repository."""
     package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
     return root / kind

@@ -14,13 +14,13 @@ Restored = TypeVar("Restored")
 FREE_BYTES = 2**30
 """The unpacked size up to which any compression is allowed: a machine that runs torch has this memory."""
 MAX_EXPANSION = 200
-"""The maximum compression ratio of larger data. Probabilities compress to about a half, but zip bombs to 1/1000. So do
-one-hot rows of many classes, which can be saved uncompressed."""
+"""The maximum compression ratio of larger data. Probabilities shrink to about a half, but zip bombs to 1/1000. One-hot
+rows of many classes also shrink to 1/1000; save them uncompressed."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
 
 
 class FileRuleError(MpcsError, ValueError):
-    """The error that a file breaks a rule; the message does not name the file."""
+    """A file breaks a rule; the message does not name the file."""
 
 
 def check_regular(path: Path, *, max_bytes: int | None = None) -> None:

@@ -28,7 +28,7 @@ Steps = tuple[str | int, ...]
 
 
 class YamlError(MpcsError, ValueError):
-    """The error that a text is not valid YAML, or not plain YAML; the message has one line."""
+    """A text is not valid YAML, or not plain YAML; the message has one line."""
 
     def __init__(self, problem: str, place: Place | None) -> None:
         self.problem = f"not valid YAML: {shown(problem)}"

@@ -46,8 +46,8 @@ class CheckpointSelector:
         rule: The rule that ranks the epochs.
         top_k: The number of best epochs whose checkpoints are kept.
         keep_last: Whether to also keep the last epoch.
-        keep_every: n, to also keep the epochs whose number is a multiple of n; 0 for none.
-        keep_best_by: Metrics; the best epoch by each of them is also kept, for comparison.
+        keep_every: A number n: each epoch whose number is a multiple of n is also kept. Default: 0, for no such epochs.
+        keep_best_by: Names of metrics: the best epoch by each of these metrics is also kept, for comparison.
         keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. Default: all that could
             still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
             the epoch that the rule picks may be deleted (`explain` names it); `best` is the best epoch that has a file.
@@ -128,7 +128,7 @@ class CheckpointSelector:
     def open(cls, folder: str | Path, **settings: Any) -> Self:
         """Open the folder of an earlier run, with the rule and the settings that its manifest records.
 
-        ``weights_only`` is not read from the manifest, because a folder from elsewhere must not enable code on loading.
+        ``weights_only`` is not read from the manifest, because loading a folder from elsewhere must not run its code.
 
         Args:
             folder: The folder.
@@ -175,7 +175,7 @@ class CheckpointSelector:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether the last ``patience`` updates left `best` unchanged, including those before a resume."""
+        """Return whether `best` did not change in the last ``patience`` updates; updates before a resume count, too."""
         return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
 
     def update(
@@ -187,8 +187,8 @@ class CheckpointSelector:
             state: An object that `torch.save` can write and ``weights_only=True`` can load, or a function that returns
                 such an object, called only if the state is saved. For sharded models, pass a function that gathers the
                 state (such as ``get_model_state_dict`` with ``full_state_dict=True``), and call `update` on every rank.
-            epoch: The epoch number, an integer of any library. Repeating an epoch with the same values after a restart
-                changes nothing, unless its checkpoint was lost; with other values, it is a second candidate.
+            epoch: The epoch number, an integer of any library. If an epoch is repeated with the same values after a
+                restart, nothing changes, unless its checkpoint was lost. With other values, it is a second candidate.
             **values: The metrics of the epoch, at least those of the rule: scalars of any library. NaN is allowed and
                 never wins.
 
@@ -242,7 +242,7 @@ class CheckpointSelector:
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of epoch number ``epoch``, the latest if there are several, as `load_best` does.
+        """Load the checkpoint of epoch number ``epoch`` as `load_best` does; if there are several, load the latest.
 
         Raises:
             FileNotFoundError: If the checkpoint was not kept, or its file is damaged.
@@ -263,7 +263,7 @@ class CheckpointSelector:
         return explain(self.rule, self.epochs, best=self.best)
 
     def _on_disk(self) -> Self:
-        """Return this selector on the rank that writes; on other ranks, a copy refreshed from the manifest."""
+        """Return this selector if this process writes; otherwise a copy of it that is refreshed from the manifest."""
         if not _is_follower():
             return self
         reader = copy(self)
@@ -274,7 +274,7 @@ class CheckpointSelector:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
 
     def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the indices of the epochs whose checkpoints are kept, without those of ``keep_every``."""
+        """Return the indices of the epochs whose checkpoints are kept, except those that only ``keep_every`` keeps."""
         return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
 
     def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:

@@ -1,15 +1,15 @@
 """Choose a trained model and a decision factor, for fewer harmful errors within an allowed loss of accuracy.
 
-A decision factor is the cost of a harmless error relative to the worst error. Counts of rare errors are noisier than
-the differences between models. So the model is chosen by a score of its calibrated probabilities, to which all samples
-contribute: the log score of the true class plus that of no harm. The effect of each factor is also estimated from these
-probabilities. Counts only veto options that are significantly worse than the plain model.
+A decision factor is the cost of a harmless error as a share of the cost of the worst error. Counts of rare errors are
+too noisy to compare models. Instead, each model gets a score from its calibrated probabilities, to which all samples
+contribute: the log score of the true class plus the log score of no harm. The effect of each factor is estimated from
+the same probabilities. Counts only rule out options that are significantly worse than the plain model.
 
-If samples may be referred, a limit on dangerous errors decides which ones. A small factor avoids dangerous errors at
-the cost of harmless ones, so fewer samples are referred. The limit holds for the chosen option only if the option and
-the threshold are chosen on different samples. So the option is chosen on the calibration samples. They are few, so they
-are resampled to the size of the threshold set: half of the time with their labels, which are noisy, and half of the
-time with labels sampled from the calibrated probabilities, which are not noisy but trust the model.
+If samples may be referred, a limit on dangerous errors decides which samples are referred. A small factor avoids
+dangerous errors at the cost of harmless ones, so fewer samples are referred. The limit is guaranteed for the chosen
+option only if the option and the threshold are chosen on different samples. So the option is chosen on the calibration
+samples. They are few, so they are resampled to the size of the threshold set. Each resample is used twice: with its
+labels, which are noisy, and with labels drawn from the calibrated probabilities, which trust the model.
 """
 
 import warnings
@@ -36,14 +36,14 @@ from mpcs_torch.learning.rule_fit import draw_calibration_units
 from mpcs_torch.learning.rule_limit import Limit
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
-"""The candidate decision factors: the cost of a harmless error, if the worst error costs 1. With a factor of 1, the
-most probable class is the decision."""
+"""The candidate decision factors. A factor is the cost of a harmless error if the worst error costs 1. With a factor of
+1, all errors have the same cost, so the most probable class is decided."""
 MIN_PROBABILITY = 1e-12
 """The lower bound to which log scores clamp probabilities."""
 CHANGES = (-1.0, 1.0)
-"""The range of the change in correct decisions or in harm of a sample."""
+"""The lowest and the highest possible change of one sample, in correct decisions or in harm."""
 RIGHT, HARM = 0, 1
-"""The indices of two outcomes of a decision: whether it is correct, and its harm."""
+"""The two outcomes of a decision, by their index in tensors: whether it is correct, and its harm."""
 
 
 class Option(NamedTuple):
@@ -55,13 +55,13 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """The outcomes of O options on N validation samples, relative to a model with the first factor."""
+    """The outcomes of O options on N validation samples, as changes from a reference option."""
 
     options: tuple[Option, ...]
     counted: Tensor
-    """``(O, 2, N)``: the change in correct decisions and in harm from the plain model, counted by labels."""
+    """``(O, 2, N)``: the counted change in correct decisions and in harm from the plain model with the first factor."""
     estimated: Tensor
-    """``(O, 2, N)``: the expected change from the same model with the first factor, by the model's probabilities."""
+    """``(O, 2, N)``: the change from the same model with the first factor, as the model's probabilities predict it."""
     scores: Tensor
     """``(M, N)``: the log score of each of M models, in nats; lower is better."""
 
@@ -69,11 +69,11 @@ class Options:
     def of_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
-        """Compare models by `calibrated` probabilities (N, C) on the same samples; the plain model comes first.
+        """Compute the outcomes from the `calibrated` probabilities (N, C) of each model, the plain model first.
 
-        ``factors`` begin with 1. ``harm`` (C, C), rows true classes, is the harm of each error in [0, 1], for example 1
-        for dangerous errors and 0 otherwise. If 0 is the only factor, ``harm`` may be the costs of a concern with a
-        referral, (C, C + A + 1), divided so that they are at most 1.
+        ``harm`` (C, C) is the harm of each error in [0, 1], for example 1 for dangerous errors and 0 for others; its
+        rows are true classes. ``factors`` begin with 1, unless 0 is the only factor. In this case, ``harm`` may also be
+        the costs (C, C + A + 1) of a concern with a referral, divided by the highest cost.
         """
         harm = harm.double()
         plain = decide(probs[0], harm, factors[0])
@@ -90,7 +90,7 @@ class Options:
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
     def estimates(self) -> list[list[float]]:
-        """Return the expected gain in accuracy and change in harm that the factor of each option causes."""
+        """Return, for each option, the expected gain in accuracy and the expected change in harm from its factor."""
         return self.estimated.mean(dim=2).tolist()
 
     def ranking(self) -> list[int]:
@@ -100,9 +100,9 @@ class Options:
     def choose(self, max_accuracy_loss: float, clusters: Tensor | None = None) -> int:
         """Return the index of the least harmful admissible option of the best model.
 
-        An option is admissible if its expected loss of accuracy, a share of samples, is allowed and counts do not show
-        it to be worse than the plain model. If a model has no such option, the next best model is tried; the plain
-        model always has one. ``clusters`` (N,) are codes; samples in a cluster are not independent.
+        An option is admissible if its expected loss of accuracy, a share of samples, is at most ``max_accuracy_loss``
+        and if counts do not show it to be worse than the plain model. If a model has no admissible option, the next
+        best model is tried; the plain model always has one. ``clusters`` (N,) are the cluster codes of the samples.
         """
         estimates = self.estimates()
         for model in self.ranking():
@@ -120,17 +120,17 @@ class Options:
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
-    """Return the cheapest decisions (N,) by ``probs`` (N, C). A harmless error costs ``factor``, the worst 1."""
+    """Return the decisions (N,) with the lowest expected cost, by probabilities (N, C) and the costs of `softened`."""
     return least_risk(probs, softened(harm, factor))
 
 
 def softened(harm: Tensor, factor: float) -> Tensor:
-    """Return the costs (C, C) of decisions: ``harm``, in [0, 1], rescaled so that a harmless error costs ``factor``."""
+    """Rescale ``harm`` (C, C), in [0, 1], to costs: a harmless error costs ``factor``, an error of harm 1 costs 1."""
     return (factor + (1 - factor) * harm).fill_diagonal_(0)
 
 
 def harm_of(concern: ConcernSpec) -> Tensor:
-    """Return the harm of each error, (C, C): its weight over the highest; without weights, 1 if dangerous, else 0."""
+    """Return each error's harm (C, C): its weight divided by the highest; without weights, 1 if dangerous, else 0."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
     weights = concern.matrix().fill_diagonal_(0)
@@ -138,7 +138,7 @@ def harm_of(concern: ConcernSpec) -> Tensor:
 
 
 def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
-    """Return the concern with costs by ``factor`` and the same dangerous errors; with None, return it unchanged."""
+    """Return the concern with the costs of `softened` and the same dangerous errors; with None, return it unchanged."""
     if factor is None:
         return concern
     pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
@@ -193,7 +193,7 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperat
 REFERRING_FACTORS = (None, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02)
 """The candidate factors if samples may be referred. None stands for the costs of the concern."""
 MIN_RESAMPLED = 3000
-"""The number of samples or clusters to draw over all repeated fits; there are at most `MAX_FITS` fits."""
+"""The minimum number of samples or clusters to draw in all fits together, unless `MAX_FITS` fits draw fewer."""
 MAX_FITS = 5
 
 
@@ -205,7 +205,7 @@ class ReferralOption(NamedTuple):
     right: float
     """The share of samples that are decided correctly."""
     dangerous: float
-    """Dangerous errors per sample."""
+    """The number of dangerous errors per sample."""
     cost: float
     """The mean cost per sample, by the costs of the concern; a referral without a price costs nothing."""
     referred: float
@@ -222,11 +222,11 @@ def choose_referring(
     clusters: Groups | None = None,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[ReferralOption, list[ReferralOption]]:
-    """Return the option with the fewest referrals within the allowed loss of correct decisions, and all options.
+    """Choose the option with the fewest referrals within ``max_accuracy_loss``; return it and all options.
 
-    Ties go to the option with the most correct decisions. The plain model, whose logits (N, C) come first, is the first
-    option. If referrals have a cost, or a limit is on costs, no factor is tried. The rule uses temperature scaling and
-    seed 0. The labels of the samples that set its thresholds are not read here.
+    The loss is in the share of correct decisions, which also breaks ties. The plain model comes first, in ``logits``
+    (N, C) and in the options. If a referral has a cost, or a limit is on costs, only the concern's costs are tried. The
+    rule uses temperature scaling and seed 0. The labels of the samples that set its thresholds are not read.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)
@@ -268,7 +268,7 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Fit a rule; return the expected losses of `losses_of`, (4,), if ``truth`` (N, C) are the class probabilities."""
+    """Fit a rule, and return its four mean `losses_of` values; ``truth`` (N, C) are the class probabilities."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:
@@ -277,7 +277,7 @@ def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, 
 
 
 def losses_of(concern: ConcernSpec) -> Tensor:
-    """Return four values of decisions: whether correct, whether a dangerous error, the cost, and whether a referral.
+    """Return four values of each decision: 1 if correct, 1 if a dangerous error, its cost, and 1 if a referral.
 
     float64 (4, C, C + A + 1), by true class and decision. The last column, a referral, costs 0 if it has no price.
     """

@@ -35,7 +35,7 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 KIND = "mpcs_torch decision rule"
 """The value of the field ``kind`` in files."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
-"""The codes of `Assessment.reason`; ``IS_LIMITED + j`` if the risk is too high for limit j."""
+"""The codes of `Assessment.reason`. The code for a risk that is too high for limit j is ``IS_LIMITED + j``."""
 
 
 class DecisionFileError(MpcsError, ValueError):
@@ -51,19 +51,19 @@ class UnfittedRuleWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """The decision for each sample, the best class with its risk and cost, and the reason if the two differ."""
+    """The decision for each sample, its best class with risk and cost, and a reason if the decision is another one."""
 
     decision: Tensor
-    """(N,), int64: a class, C + a for coarse answer a of the concern, or -1 for a referral."""
+    """The decisions, (N,), int64: a class, C + a for coarse answer a of the concern, or -1 for a referral."""
     best: Tensor
-    """(N,), int64: the class with the minimum expected cost."""
+    """The class with the minimum expected cost, (N,), int64."""
     risk: Tensor
-    """(N,): the estimated probability that the best class is a dangerous error; 0 where that is impossible."""
+    """The estimated probability, (N,), that the best class is a dangerous error; 0 if it is never one."""
     cost: Tensor
-    """(N,): the expected cost of the best class, on the scale of the concern; use it to sort reviews."""
+    """The expected cost of the best class, (N,), on the scale of the concern; use it to sort samples for review."""
     reason: Tensor
-    """(N,), int64: 0 if the decision is the best class, 1 if another answer costs less, 2 if the logits are not finite,
-    3 + j if the risk of the best class is too high for limit j."""
+    """A code, (N,), int64: 0 if the decision is the best class, 1 if another answer costs less, 2 if the logits are not
+    finite, 3 + j if the risk of the best class is too high for limit j."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
@@ -79,9 +79,9 @@ class DecisionRule(nn.Module):
     limits hold jointly with the lowest of their confidences. To guarantee this, a fifth of the validation samples fits
     the calibration, and only the rest chooses the thresholds.
 
-    New samples must be exchangeable with the validation samples. These must be independent, or come in independent
-    ``clusters``. No other choice may be made on them, not even of the ``seed``. A limit on all or on decided samples
-    says nothing about a rare class, and does not hold if class frequencies differ from those of the fit.
+    New samples must be exchangeable with the validation samples. The validation samples must be independent, or come in
+    independent ``clusters``, and must not be used for other choices, not even of the ``seed``. A limit on all or on
+    decided samples says nothing about a rare class, and does not hold if class frequencies change after the fit.
 
     Args:
         concern: The costs of errors and referrals, and which errors are dangerous.
@@ -89,7 +89,7 @@ class DecisionRule(nn.Module):
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
             whose softmax is already calibrated.
         priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
-            validation samples. Limits must then be on single true classes. They hold even if the priors are wrong, as
+            validation samples. Limits must then be on single true classes; these hold even if the priors are wrong, as
             long as the priors do not depend on the validation samples. But wrong priors make expected costs wrong.
         seed: The seed that draws the calibration samples; the report shows it. Fix it in advance. When we chose the
             best of 16 seeds, 13 % of fits to 500 samples exceeded a limit that should hold with confidence 95 %.
@@ -115,7 +115,7 @@ class DecisionRule(nn.Module):
     costs: Tensor
     """``(C, C)`` or ``(C, C + A + 1)``, float32: `ConcernSpec.costs` divided by the highest cost."""
     dangerous: Tensor
-    """``(C, C)``, float32: 1 for dangerous errors, rows true classes."""
+    """``(C, C)``, float32: 1 for dangerous errors; rows are true classes."""
     losses: Tensor
     """``(J, C, C + A)``, float32: the loss of each answer (column) under each of J limits, scaled to a maximum of 1."""
     prior_ratio: Tensor
@@ -160,7 +160,7 @@ class DecisionRule(nn.Module):
         if calibration is not None:
             self.calibration = make_scaling(calibration, classes)
         self.report: RuleReport | None = None
-        """The results of `fit`; None before."""
+        """The report of the last `fit`; None before the first one."""
         self.is_fitted = False
         """Whether `fit` was called on this object, or on the rule that was saved and loaded as this object."""
         self.known_rows = torch.zeros(0, dtype=torch.int64)
@@ -230,7 +230,7 @@ class DecisionRule(nn.Module):
             return cheapest(probs, self.costs.float()), probs
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
-        """Return the expected loss of each answer, (N, K), summed row by row, so the batch size does not matter."""
+        """Return each answer's expected loss, (N, K). Each row is summed alone, so the batch size does not matter."""
         with torch.autocast(probs.device.type, enabled=False):
             return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
@@ -250,16 +250,16 @@ class DecisionRule(nn.Module):
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
             clusters: ``(N,)`` names of clusters, for example the patient of each sample. Samples of one cluster are not
-                independent. A limit then holds over all samples of new clusters no larger than the largest one here; or
-                per cluster (`Limit`), of any size. A fifth of the clusters sets the bets (parameters) of the tests.
-            groups: ``(N,)`` group names by column, for limits ``by`` a column.
-            weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept: its size
-                divided by the number kept (Horvitz and Thompson). Without weights, limits are on the kept samples.
+                independent. A limit then holds over all samples of new clusters no larger than the largest one here,
+                and a limit per cluster for any cluster size. A fifth of the clusters sets the parameters of the tests.
+            groups: ``(N,)`` group names for each column, for limits ``by`` a column.
+            weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept: the size of
+                the cluster divided by the number kept (Horvitz and Thompson). Otherwise, limits are on kept samples.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above. As an `UnattainableLimitError`: if a limit
-                cannot be guaranteed with so few samples (of its class and group) or clusters. The message has the
-                lowest limit that they can guarantee, and the number needed for this limit.
+            ValueError: If a shape, a dtype or a value breaks its rule above. If there are too few samples (of a class
+                and group) or clusters to guarantee a limit, the error is an `UnattainableLimitError`. Its message has
+                the lowest limit that they can guarantee, and the number that the limit needs.
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.
@@ -333,7 +333,7 @@ class DecisionRule(nn.Module):
         self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_split else None)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the indices of calibration and of threshold samples; both are all samples unless a split is needed."""
+        """Return the indices of calibration samples and of threshold samples; without a split, all samples are both."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
         needs_split = self.calibration_method is not None or self.priors is not None or clusters is not None
         if not self.limits or not (needs_split or needs_path(self.limits, self.concern)):
@@ -365,7 +365,7 @@ class DecisionRule(nn.Module):
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Measure coverage, dangerous errors and cost on samples, and at the priors if the rule has any.
+        """Measure coverage, dangerous errors and cost on samples, and also at the rule's ``priors``, if any.
 
         Arguments and errors are those of `fit`.
 
@@ -397,7 +397,7 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a rule that `save` wrote onto the CPU, with ``weights_only=True``, so that no code runs.
+        """Load a rule to the CPU from a file that `save` wrote, with ``weights_only=True``, so that no code runs.
 
         Raises:
             DecisionFileError: If the file is not a decision rule or is damaged.
@@ -408,7 +408,7 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        """Restore a rule from file content; raise if a tensor exceeds its stored data, or content is invalid."""
+        """Make a rule from file content; raise an error if a tensor exceeds its stored data, or content is invalid."""
         classes, state, report = content["concern"]["classes"], content["state"], content["report"]
         check_whole_tensors([*state.values(), *content["settings"].values()])
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):

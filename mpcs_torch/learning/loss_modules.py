@@ -115,7 +115,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         margin: The margin in nats for a weight of 1, >= 0; with 0, the loss is cross entropy. It is stored as
             ``full_margin``, and `MarginRamp` sets ``margin_share``. The attribute ``margin`` is the product of the two;
             assigning to ``margin`` sets ``full_margin``.
-        weight: As in `ConcernLoss`; so are ``ignore_index``, ``label_smoothing`` and ``reduction``.
+        weight: As in `ConcernLoss`, like ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
@@ -180,7 +180,7 @@ class MarginRamp:
     the full margin from the first step costs more accuracy (``python -m examples.benchmark``).
 
     Args:
-        loss: The loss, of which the ramp sets the ``margin_share``.
+        loss: The loss whose ``margin_share`` the ramp sets.
         steps: The total number of calls of `step`: epochs or optimizer steps.
         begin: The share of the steps after which the margin starts to rise.
         end: The share of the steps after which the margin reaches its full value.
@@ -229,7 +229,7 @@ class ConcernLossScale:
     """Multiply the loss of each batch by a score. In the paper, this score is the MPCS of the training set.
 
     Use it only to reproduce the paper: over 20 seeds (`mpcs reproduce figure6`), training with it makes 1.7 % more
-    dangerous errors than training without. `SoftmaxMarginLoss` reduces them (`python -m examples.benchmark`).
+    dangerous errors than without it. `SoftmaxMarginLoss` makes fewer (`python -m examples.benchmark`).
 
     Example:
         >>> import torch
@@ -302,7 +302,7 @@ class SoftF1Loss(nn.Module):
 
     Args:
         average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
-        from_logits: Whether the input is logits rather than probabilities; it is never guessed.
+        from_logits: Whether the input is logits rather than probabilities. This is never guessed.
         multilabel: Whether several classes may be true at once. If so, probabilities are the sigmoid of each logit, as
             they always are for logits ``(N,)``, instead of the softmax over classes.
         weight: ``(C,)`` weights >= 0 of the classes, in the sums over classes (``"micro"``, ``"weighted"``) or in the

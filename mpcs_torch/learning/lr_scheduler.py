@@ -53,10 +53,10 @@ class MPCSLR(ReduceLROnPlateau):
         smoothing: The weight of past scores in an exponential moving average, at least 0 (no smoothing) and below 1.
         warmup_steps: w; the warmup starts when the scheduler is created, before its first step.
         min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
-            parameter group, as in `ReduceLROnPlateau`. It never raises a rate above its base rate. With a list, it is 0
-            for groups added later.
+            parameter group, as in `ReduceLROnPlateau`. It never raises a rate above its base rate. If a list is given,
+            it is 0 for groups added later.
         multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Between
-            steps, ``optimizer.param_groups`` has the rates of the others; ``get_last_lr()`` returns the products.
+            steps, ``optimizer.param_groups`` has the unscaled rates; ``get_last_lr()`` returns the products.
         last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1, as in torch's
             schedulers; skorch passes this argument.
 
@@ -157,7 +157,7 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def total_steps(self) -> int:
-        """Raise to prevent repeated steps: Accelerate reads this attribute before it steps once per process.
+        """Raise an error to prevent repeated steps: Accelerate reads this attribute before it steps once per process.
 
         Raises:
             RepeatedStepError: If there are several processes.
@@ -219,7 +219,7 @@ class MPCSLR(ReduceLROnPlateau):
             self._last_lr = [*self._products(map(_rate, groups))]
             return
         bases = self.base_lrs
-        if factor != 1 or self.score is not None:  # a new scheduler leaves the warmup of another one alone
+        if factor != 1 or self.score is not None:  # a new scheduler must not undo the warmup of another one
             for group, lr in zip(groups, self._products(bases), strict=True):
                 _set_rate(group, lr)
         self._last_lr = [_rate(group) for group in groups]
@@ -230,7 +230,7 @@ class MPCSLR(ReduceLROnPlateau):
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """With ``multiply``, hook into the optimizer's steps and replace an earlier `MPCSLR`; else detach."""
+        """Hook into the optimizer's steps in place of an earlier `MPCSLR` if ``multiply`` is set; otherwise detach."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
             optimizer.register_step_pre_hook(_before_step)
@@ -277,7 +277,7 @@ class MPCSLR(ReduceLROnPlateau):
 
 
 SCHEDULER = "_mpcs_lr"
-"""The name of an optimizer's attribute for the scheduler that multiplies the optimizer's rates."""
+"""The name of the optimizer attribute that stores the scheduler which multiplies the rates."""
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint folder: a line with rule, settings and epochs, then one line for each update.
+"""The manifest of a checkpoint folder: a first line with the rule, settings and epochs, and a line for each update.
 
 If a process dies while it appends a line, the line has no newline at its end; such a line is ignored.
 """
@@ -30,7 +30,7 @@ NAME = "manifest.json"
 MAX_BYTES = 200_000_000
 """The maximum size of a manifest, enough for a million epochs; the file is read into memory."""
 NAMES = r"(-[1-9][0-9]*)?\.pt"
-"""A pattern of the part of a checkpoint's file name after the epoch number."""
+"""The pattern of a checkpoint's file name after the epoch number: a suffix for repeated epochs, and the extension."""
 TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
 
 
@@ -43,11 +43,11 @@ class SavedEpoch(Epoch):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The number and the values, which identify an epoch; NaN equals NaN."""
+        """The key that identifies the epoch, from its number and its values; NaN equals NaN in a key."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
     def is_whole_in(self, folder: Path) -> bool:
-        """Return whether the checkpoint file exists and has the hash that was saved."""
+        """Return whether the checkpoint file exists in ``folder`` and has the saved hash."""
         return self.file is not None and holds(folder / self.file, self.sha256)
 
 
@@ -106,7 +106,7 @@ class Update(NamedTuple):
     dropped: Sequence[str] = ()
     """The names of the checkpoint files that this update no longer keeps."""
     again: int | None = None
-    """The index of this epoch if it was recorded before and its lost checkpoint is saved again; None if it is new."""
+    """The index of the epoch if this update saves its lost checkpoint again; None if the epoch is new."""
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
@@ -125,7 +125,7 @@ def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
 
 
 def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
-    """Return whether the process died after it recorded an update, but before it renamed the checkpoint."""
+    """Return whether a process died after it recorded ``epoch``, but before it renamed the checkpoint."""
     return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
 
 
@@ -138,7 +138,7 @@ def _update(line: bytes) -> "Update":
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
-    """Parse an epoch of the manifest; raise for file names that no selector writes, to touch no other files."""
+    """Parse an epoch of the manifest; raise a ValueError for a file name that no selector writes."""
     epoch = SavedEpoch(**plain)
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):

@@ -34,12 +34,12 @@ from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
-"""The accuracy that the recipe may cost, as a share of samples. Up to this loss, each lost correct decision saves about
-one dangerous error; beyond it, only 0.4 (``python -m tests.benchmarks.allowances``)."""
+"""The largest allowed loss of accuracy, as a share of samples. Up to this loss, about one dangerous error is avoided
+for each correct decision that is lost; beyond it, only 0.4 (``python -m tests.benchmarks.allowances``)."""
 PLAIN = "plain"
 LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
-"""The candidate losses: the margin in nats for the errors that matter most, and the label smoothing. Smoothing helps
-models that make no errors on their training samples."""
+"""The candidate losses by name. Each has a margin in nats, for the errors that matter most, and a label smoothing.
+Smoothing helps models that make no errors on their training samples."""
 REFERRAL_LIMIT = Limit(0.005)
 """The default limit if samples may be referred."""
 HEADER = ("model", "decided by", "points of accuracy", "dangerous errors", "more in 10 000", "cost", "referred", "")
@@ -47,7 +47,7 @@ COSTS, NOTHING_ELSE = "the costs of the concern", "no other option is expected t
 
 
 class Way(NamedTuple):
-    """The effect of an option (a model and a factor) as text: a row of the table of options."""
+    """A row of the table of options: the effect of one option (a model and a factor), as text."""
 
     model: str
     by: str
@@ -66,15 +66,15 @@ class Recommendation:
     name: str
     """The name of the model: a key of `Recipe.losses`, or the name of another candidate."""
     rule: DecisionRule
-    """The fitted rule, which takes the logits of that model."""
+    """The fitted decision rule, whose input is the logits of the chosen model."""
     factor: float | None
     """The cost of a harmless error in decisions, if the worst error costs 1; None for the costs of the concern."""
     summary: str
-    """The trade-off between accuracy and danger (first line), and the choice (second line). The 95 % intervals are
-    computed on the validation samples on which the choice was made."""
+    """Two lines of text: the trade-off between accuracy and dangerous errors, and the choice. The 95 % intervals are
+    computed on the same validation samples as the choice."""
     options: Table
-    """The accuracy, dangerous errors, cost and referrals of the plain model, of the chosen model with all factors, and
-    of all models with the chosen factor. With limits: of all options tried, estimated on calibration samples."""
+    """The accuracy, dangerous errors, cost and referrals of some options: the plain model, the chosen model with each
+    factor, and each model with the chosen factor. With limits, all options are listed, with estimated values."""
 
     def __str__(self) -> str:
         """Return the summary and the table of the options."""
@@ -89,7 +89,7 @@ class Recipe:
     losses: dict[str, SoftmaxMarginLoss]
     """The losses by name. The first is ``"plain"``: cross entropy, with a margin of 0."""
     limits: tuple[Limit, ...]
-    """The limits that the rule guarantees by referring samples; empty if samples are not referred to meet limits."""
+    """The limits that the rule guarantees by referring samples; empty if there are no limits."""
     max_accuracy_loss: float
 
     @torch.no_grad()
@@ -103,23 +103,23 @@ class Recipe:
     ) -> Recommendation:
         """Choose a model and fit its rule on validation samples unseen in training.
 
-        The chosen model has the best sum of two log scores of its calibrated probabilities: of the true class, and of
-        no harm. It may be the plain model. Counts of rare errors are too noisy to choose by.
+        Each model gets a score from its calibrated probabilities: the log score of the true class plus the log score of
+        no harm. The model with the best score is chosen, even if it is the plain one. Error counts are too noisy.
 
-        Probabilities are calibrated by a temperature. If there are no limits and the harm of confusions is asymmetric,
-        they are calibrated by a scale and a bias for each class, because margins then shift the class odds.
+        A temperature calibrates the probabilities. If there are no limits and harm is asymmetric (mistaking A for B is
+        worse than B for A), each class gets a scale and a bias instead, because margins then shift the class odds.
 
-        Without limits, the decision factor minimizes the expected harm within the allowed loss of accuracy; if a
-        referral has a cost, the costs of the concern decide. A choice is skipped if counts show it to be worse than the
-        calibrated plain model: its 95 % interval is beyond the allowed loss of accuracy, or above 0 change in harm.
+        Without limits, the factor with the least expected harm within the allowed loss of accuracy is chosen (no factor
+        if a referral has a cost). An option is skipped if counts show that it is worse than the calibrated plain model:
+        the 95 % interval of its loss of accuracy is above the allowed loss, or that of its change in harm is above 0.
 
-        With limits, the model and the factor that refer the fewest samples within the allowed loss of correct decisions
-        are chosen, on the fifth of the samples that also calibrates the rule. The rest of the samples guarantees the
-        limits, which therefore hold for the choice.
+        With limits, a fifth of the samples fits the calibration, and chooses the model and the factor that refer the
+        fewest samples within the allowed loss of correct decisions. The other samples only set the thresholds, so that
+        the limits are guaranteed for the chosen option.
 
         Args:
-            logits: ``(N, C)`` logits of each trained model, by the name of its loss, including ``"plain"``. Other
-                candidates, such as those of `with_averages`, have other names.
+            logits: ``(N, C)`` logits of each trained model, by the name of its loss; ``"plain"`` is required. Other
+                candidates, such as the averages of `with_averages`, may be added under other names.
             target: As in `DecisionRule.fit`.
             clusters: As in `DecisionRule.fit`; the 95 % intervals account for them, too.
             groups: As in `DecisionRule.fit`.
@@ -181,7 +181,7 @@ class Recipe:
     def _ways(
         self, options: Options, place: int, logits: Mapping[str, Tensor], target: Tensor, clusters: Tensor | None
     ) -> dict[int, Way]:
-        """Measure the plain model, the chosen model with all factors, and all models with the chosen factor."""
+        """Measure the plain model, the chosen model with each factor, and each model with the chosen factor."""
         chosen, losses, ways = options.options[place], dict[int, Tensor](), dict[int, Way]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen rule warns
@@ -207,7 +207,7 @@ class Recipe:
         size: int,
         is_chosen: bool,
     ) -> Way:
-        """Format an option's mean losses (4,), their changes from the plain model, and if it is admissible."""
+        """Format the table row of an option, from its mean losses (4,) and their changes from the plain model."""
         by = COSTS if factor in (None, self._default_factor) else f"a factor of {factor:g}"
         _, dangerous, cost, referred = losses
         verdict = "" if expected >= -self.max_accuracy_loss else "expected to cost too much accuracy"
@@ -264,9 +264,9 @@ def recommended(
 
     Args:
         concern: The costs of errors, and which errors are dangerous.
-        max_accuracy_loss: The accuracy that the choice may cost, as a share of samples, in [0, 1]. The expected loss is
-            at most this, and no option is chosen whose 95 % interval is entirely above it. If samples are referred, it
-            is the allowed loss in the share of correct decisions.
+        max_accuracy_loss: The largest loss of accuracy that the choice may cause, as a share of samples in [0, 1]. The
+            expected loss is at most this, and an option is not chosen if the 95 % interval of its loss is entirely
+            above it. With limits, it is the allowed loss in the share of correct decisions.
         refer: Whether samples may be referred to guarantee limits, or the limits themselves; True stands for
             ``Limit(0.005)``. If the concern has a cost of referral, samples may be referred even without limits.
 
@@ -305,10 +305,10 @@ def recommended(
 
 
 def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add two averages: ``"average"`` of all models of a recipe, ``"average of margins"`` of all but the plain model.
+    """Add the ``"average"`` of all models, and the ``"average of margins"``, which leaves out the plain model.
 
-    `Recipe.choose` may then choose an average. An average needs no further training, but a forward pass of each of its
-    models. The logits of an average are the logarithms of the mean probabilities.
+    `Recipe.choose` may then choose an average. An average needs no further training, but each prediction takes a
+    forward pass of every model in it. The logits of an average are the logarithms of the mean probabilities.
 
     Args:
         logits: ``(N, C)`` logits of each model on the same samples, by the name of its loss.

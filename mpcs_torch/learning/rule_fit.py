@@ -1,4 +1,4 @@
-"""The samples that fit a decision rule, and the choice of thresholds that guarantee the limits of the rule."""
+"""The samples that fit a decision rule, and the choice of the thresholds that guarantee its limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,33 +18,33 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 
 CALIBRATION_SHARE = 0.2
 MAX_STEPS = 500
-"""The maximum number of steps of a threshold path that the calibration samples fix."""
+"""The maximum number of steps of a path (a sequence of thresholds) that is fixed on the calibration samples."""
 
 
 class FitSamples(NamedTuple):
     """N samples, each with K candidate answers, on the CPU."""
 
     target: Tensor
-    """(N,), int64."""
+    """The true classes, (N,), int64."""
     answers: Tensor
-    """(N, K), int64: classes, or C and above for coarse answers, cheapest first."""
+    """The candidate answers, cheapest first, int64 (N, K): classes, or C and above for coarse answers."""
     risk: Tensor
-    """(N, K, J), float64: the estimated loss under each limit, at most 1; infinite where a referral costs less."""
+    """The estimated loss under each limit, float64 (N, K, J): at most 1, or infinite if a referral costs less."""
     groups: Mapping[str, Groups]
-    """The groups of the samples, by column."""
+    """The groups of the samples, by the name of the column."""
     clusters: Tensor | None
-    """(N,), int64 codes; None if samples are independent."""
+    """The cluster of each sample, (N,), int64 codes; None if samples are independent."""
     weights: Tensor | None = None
-    """(N,), float64: the inverse sampling probability of each sample of a cluster; None if all were kept."""
+    """The inverse sampling probability of each sample, float64 (N,); None if all samples of each cluster were kept."""
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the path, a sequence of thresholds to test, must be fixed on data not used in the tests."""
+    """Return whether the path, a sequence of thresholds to test, must be fixed on samples that the tests do not use."""
     return len(limits) > 1 or _needs_steps(limits, concern)
 
 
 def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the steps of the path also need separate data: an error rate may fall along the path."""
+    """Return whether the steps of the path also need other samples, because an error rate may fall along the path."""
     is_budget = any(limit.is_budget for limit in limits)  # referrals only decrease, whichever answers are chosen
     return any(limit.is_of_decided for limit in limits) or (bool(concern.answers) and not is_budget)
 
@@ -52,10 +52,10 @@ def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
 def choose_thresholds(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, calibration_rows: Tensor, threshold_rows: Tensor
 ) -> Tensor:
-    """Choose the threshold of each limit, to decide as many samples as the tests of all limits allow.
+    """Choose the thresholds (J,), one per limit, to decide as many samples as the tests of all limits allow.
 
-    The thresholds (J,), float64, apply to estimated losses, each divided by the highest loss of its limit. The
-    calibration samples fix a path of thresholds, and the threshold samples choose a step of this path.
+    A threshold applies to an estimated loss, divided by the highest loss of its limit. The samples ``calibration_rows``
+    fix a path of thresholds, and the samples ``threshold_rows`` choose a step of this path.
     """
     counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
     all_rates, highest = _rates(limits, concern, samples, counted)
@@ -69,7 +69,7 @@ def choose_thresholds(
     ends = ends_of_steps(places[step_rows], rounding=1e-5, most=most)
     decided_at = torch.bucketize(places, ends, right=True)  # an answer at infinity is decided at no step
     steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
-    if limits[0].is_budget:  # start from all samples decided; samples without an allowed answer are referred at once
+    if limits[0].is_budget:  # begin with all samples decided, except those without an allowed answer
         decided_at = steps - decided_at.amin(dim=1, keepdim=True)
     times = len(set(clusters[threshold_rows].tolist())) / len(set(clusters[calibration_rows].tolist()))
     calibration_rates, rates = [rate.at(calibration_rows) for rate in all_rates], list[LimitedRate]()
@@ -90,7 +90,7 @@ def choose_thresholds(
 
 
 def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referred_at: Tensor) -> Tensor:
-    """Choose the threshold that refers the most samples within the budget of ``limit``; the search begins with none."""
+    """Choose the threshold that refers the most samples within the budget of ``limit``; step 0 refers the fewest."""
     steps = len(ends)
     last = last_step(rates, referred_at, steps)
     if last < 0:
@@ -104,7 +104,7 @@ def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referre
 def _rates(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
 ) -> tuple[list[LimitedRate], list[float]]:
-    """Return one rate to test per limit, or per group of a limit ``by`` a column; and each limit's highest loss."""
+    """Return the rates to test (one per limit, or per group of a limit with ``by``) and the limits' highest losses."""
     rates, highest_losses = list[LimitedRate](), list[float]()
     for limit, is_counted in zip(limits, counted.unbind(dim=2), strict=True):
         losses, answers = limit.losses(concern), samples.answers
@@ -144,7 +144,7 @@ def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor
 
 
 def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: bool) -> None:
-    """Raise if there are too few threshold samples; the number needed in the error includes calibration samples."""
+    """Raise an error if there are too few threshold samples; the number in its message includes calibration samples."""
     try:
         rate.check_attainable(all_rows)
     except UnattainableLimitError as error:
@@ -154,7 +154,7 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate logits (N, C), finite if ``calibrates``, and labels (N,), and return both; half types are upcast."""
+    """Validate and return logits (N, C), which must be finite if ``calibrates``, and labels (N,); upcast half types."""
     require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
@@ -164,7 +164,7 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
-    """Return the class frequencies (C,) of labels (N,); raise if a class has no samples."""
+    """Return the class frequencies (C,) of labels (N,); raise a ValueError if a class has no samples."""
     counts = target.bincount(minlength=len(class_names))
     absent = [class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
     if absent:
@@ -178,7 +178,7 @@ def calibration_units(total: int) -> int:
 
 
 def draw_calibration_units(total: int, seed: int) -> Tensor:
-    """Draw the samples or clusters that fit the calibration: bool, (total,), True if drawn."""
+    """Draw the samples or clusters, out of ``total``, that fit the calibration: bool (total,), True if drawn."""
     is_calibration = torch.zeros(total, dtype=torch.bool)
     order = torch.randperm(total, generator=torch.Generator().manual_seed(seed))
     is_calibration[order[: calibration_units(total)]] = True
@@ -186,7 +186,7 @@ def draw_calibration_units(total: int, seed: int) -> Tensor:
 
 
 def total_units(judging: int) -> int:
-    """Return the total number of samples or clusters that leaves ``judging`` of them to choose the thresholds."""
+    """Return how many samples or clusters to collect so that ``judging`` of them remain to choose the thresholds."""
     total = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)
     while total - calibration_units(total) < judging:
         total += 1

@@ -29,24 +29,24 @@ RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 @dataclass(frozen=True)
 class Limit:
-    """An upper bound on an error rate: which errors, among which samples, and with which confidence.
+    """An upper bound on the rate of certain errors among certain samples, to guarantee with a given confidence.
 
-    A referred sample is not an error. If class frequencies change, only limits on true classes still hold.
+    A referred sample is not an error. If class frequencies change, only limits on samples of a true class remain valid.
 
     Args:
-        at_most: The upper bound of the error rate, above 0 and below 1; for ``"cost"``, of the mean cost.
-        errors: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs of class names, each a
-            true class and the class that it must not be mistaken for. ``"referrals"`` is a budget of referrals instead:
-            an upper bound on the share of samples that are referred, those with the highest risk first.
+        at_most: The upper bound of the error rate, above 0 and below 1; for ``"cost"``, that of the mean cost.
+        errors: The errors that count: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs
+            of class names: the true class and a wrong class. ``"referrals"`` makes the limit a budget instead: the
+            maximum share of samples to refer, and those with the highest risk are referred first.
         of: The samples that count. ``"samples"``: all. The name of a class, or of a group of classes
-            (`ConcernSpec.class_groups`): samples whose true class it is. ``"decided"``: samples that are not referred.
+            (`ConcernSpec.class_groups`): samples that truly belong to it. ``"decided"``: samples that are not referred.
             ``"decided NAME"``: samples decided as the class or group NAME.
         by: The name of a column of groups, for example ``"site"``: the limit holds in each group. Default: no groups.
-        confidence: The probability, over random validation samples, that the limit holds for new samples. None: the
-            error rate is at most the limit on average over validation samples; not for limits on decided samples.
-        per: For samples in clusters (patients, for example). ``"sample"``: the limit is on the rate over all samples of
-            new clusters. ``"cluster"``: it is on the mean of the rates in each new cluster; then a few large clusters
-            do not raise the number of clusters needed. The two differ if large clusters have more errors.
+        confidence: The probability, over random validation sets, that the limit holds for new samples. None: the error
+            rate is at most the limit on average over validation sets; not allowed for limits on decided samples.
+        per: The rate to limit if samples are in clusters (patients, for example). ``"sample"``: the rate over all
+            samples of new clusters. ``"cluster"``: the mean over new clusters of the rate in each cluster; it needs
+            fewer clusters if a few clusters are large. The two rates differ if large clusters have more errors.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -143,7 +143,7 @@ class Limit:
 
     @property
     def is_of_true_class(self) -> bool:
-        """Whether only the true samples of a class, or of a group of classes, count."""
+        """Whether only samples whose true class is ``of``, or is in the group ``of``, count."""
         return self.of != SAMPLES and not self.is_of_decided
 
     @property
@@ -154,7 +154,7 @@ class Limit:
         return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
 
     def classes_of(self, concern: ConcernSpec) -> tuple[int, ...] | None:
-        """Return the classes whose true or decided samples count; None for all.
+        """Return the classes whose samples count, by true class or by decision; None if all samples count.
 
         Raises:
             ValueError: If there is no such class or group of classes, or its name is ambiguous.
@@ -174,7 +174,7 @@ class Limit:
     def losses(self, concern: ConcernSpec) -> Tensor:
         """Return the loss of each answer (column) for each true class (row): (C, C + A), float64.
 
-        The loss is 0 where the limit does not count a sample. A budget of referrals has the losses of dangerous errors.
+        The loss is 0 if the limit does not count the sample. A budget of referrals uses the losses of dangerous errors.
         """
         classes = list(concern.classes)
         if self.errors == "cost":
@@ -197,7 +197,7 @@ class Limit:
         return loss
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
-        """Return whether the limit counts each sample, given each of K candidate ``answers`` (N, K): (N, K), bool."""
+        """Return whether the limit counts each sample if it gets each of K ``answers`` (N, K): bool (N, K)."""
         labels = self.classes_of(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
@@ -206,7 +206,7 @@ class Limit:
 
 
 class ClassErrors(NamedTuple):
-    """The dangerous errors of the samples of a class."""
+    """The number of dangerous errors among the samples of a class."""
 
     errors: int
     samples: int
@@ -223,7 +223,7 @@ class ClassErrors(NamedTuple):
 
 
 class RuleReport(NamedTuple):
-    """The results of a rule on samples; after a fit with limits, these are the samples that chose the thresholds."""
+    """The results of a rule on samples: after a fit with limits, on the samples that chose the thresholds."""
 
     calibrated_by: int
     """The number of samples used to fit the calibration."""
@@ -232,19 +232,19 @@ class RuleReport(NamedTuple):
     coverage: float
     """The share of samples that are decided, not referred."""
     dangerous_rate: float
-    """Dangerous errors per sample; a referred sample is not an error."""
+    """The number of dangerous errors per sample; a referred sample is not an error."""
     cost: float
     """The mean cost per sample of decisions and referrals; a referral without a price costs 0."""
     by_class: Mapping[str, ClassErrors]
-    """The dangerous errors by name, for each class or group of classes that is dangerous to miss."""
+    """The dangerous errors by name, for each class or group of classes with samples that can be dangerous errors."""
     coarse: float = 0.0
     """The share of samples that get a coarse answer."""
     at_priors: Mapping[str, float] = MappingProxyType({})
-    """The coverage, dangerous_rate and cost expected at the rule's ``priors``, by name; empty without priors. Each is
-    the mean within each class, weighted by the prior of the class."""
+    """The coverage, dangerous_rate and cost expected at the rule's ``priors``, by name; empty without priors. Each
+    value is a weighted sum of the means within each class; the weight is the prior of the class."""
     seed: int | None = None
-    """The seed that split the samples for calibration from those for thresholds; None without a split. The guarantee
-    holds only for a seed that was fixed in advance."""
+    """The seed of the split into samples for calibration and samples for thresholds; None without a split. The
+    guarantee is valid only if the seed was fixed in advance."""
 
     @property
     def is_clustered(self) -> bool:
@@ -299,9 +299,9 @@ def report_on(
     is_clustered: bool = False,
     weights: Tensor | None = None,
 ) -> RuleReport:
-    """Return the report on ``decisions`` (N,) against labels (N,). -1 is a referral, C or higher a coarse answer.
+    """Report on ``decisions`` (N,), given labels (N,). A decision of -1 is a referral, C or higher is a coarse answer.
 
-    With ``priors`` (C,), also report the values at these class frequencies. With ``is_clustered``, classes get no
+    With ``priors`` (C,), also report the values at these class frequencies. With ``is_clustered``, error counts get no
     interval, because it would be invalid. ``weights`` (N,) apply to the means, not to the error counts of classes.
     """
     classes = len(concern.classes)

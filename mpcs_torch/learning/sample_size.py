@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 START, MAX_SAMPLES = 2**10, 2**17
 """The start and the upper bound of the search for a number of counted samples."""
 SEARCH_FITS, FINAL_FITS, MAX_PILOTS = 100, 400, 64
-"""The numbers of fits for the search and for the final chance, and the search's upper bound in pilot sizes."""
+"""The number of fits per step of the search and for the final chance, and the largest number to try, in pilot sizes."""
 SIMULATIONS, BATCH, TINY = 2000, 100, 1e-6
-"""The numbers of cluster simulations, in all and at once in memory, and a lower bound for Beta parameters."""
+"""The number of simulations for clusters, the number at once in memory, and a lower bound for Beta parameters."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class LimitPlan:
 
     limit: Limit
     given: int
-    """The number to collect, including the fifth that fits the calibration."""
+    """The number of samples or clusters to collect, including the fifth that fits the calibration."""
     counted: tuple[int, ...]
-    """The expected number of these that count in each group, for example the samples of the limit's class."""
+    """The expected number of ``given`` that count, in each group: those of the limit's class, for example."""
     judging: int
     """The number of samples or clusters that choose the threshold: the rest of ``given``."""
     fewest: int
-    """The minimum number of counted threshold samples (of a group) that can guarantee the limit, without any error."""
+    """The minimum number of counted threshold samples (in a group) that can guarantee the limit if none is an error."""
     cluster_sizes: tuple[int, ...]
     shares: tuple[float, ...] = field(repr=False)
     """The share of samples that count, for each group."""
@@ -79,20 +79,20 @@ def plan_limit(
     r"""Compute how many validation samples a `DecisionRule` needs to meet a limit without referring any sample.
 
     With n counted samples, the test of the limit passes if there are at most :math:`k_n` errors. If each sample is an
-    error with probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. This is a sawtooth in n, so
-    the plan is the smallest n from which on the chance is always sufficient. For clusters, tests are simulated with
-    error rates of clusters from a Beta distribution. The plan accounts for the random number of samples that count.
+    error with probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. This chance is a sawtooth in
+    n, so the plan is the smallest n from which on it is always sufficient. For clusters, tests are simulated with error
+    rates of clusters from a Beta distribution. The plan allows for a random number of counted samples.
 
     The chance is that of one test, with all samples decided. A limit on decided samples, or one of several limits, must
-    pass further tests before, so it is met less often: `plan_like` plans for them by fits to resampled pilot data.
+    pass other tests first, so it is met less often: `plan_like` plans for such limits by fits to resampled pilot data.
 
     Args:
         limit: The limit. It must not be on costs or referrals.
         expected: p, the error rate of the model among the counted samples, at least 0 and below the limit. If some
             samples may be referred, p is the rate among the other samples.
         chance: The required chance, above 0 and below 1.
-        share: The share of samples that count: of the class, or decided. With clusters, the share of those with any.
-        group_shares: The share of each group, if the limit is ``by`` a column; it must then hold in all groups.
+        share: The share of samples that count: of the class, or decided. With clusters: of clusters with such samples.
+        group_shares: If the limit is ``by`` a column, the share of each group; the limit must then hold in all groups.
         cluster_size: The number of counted samples in each cluster, or a list of numbers that are equally frequent.
         shared: :math:`\rho`, from 0 to 1: the intracluster correlation of errors.
 
@@ -115,7 +115,7 @@ def plan_limit(
         str(limit), limit.at_most, limit.confidence, empty, empty, per_cluster=limit.per == CLUSTER, largest=largest
     )
     fewest = ceil(len(sizes) / rate.attained(limit.at_most, rate.rates(sizes, sizes)[1]) - 1e-9)
-    # Numbers above the highest one get the chance of the highest one, which must be nearly 1.
+    # The chance of the highest number also stands for all higher numbers, so it must be nearly 1.
     enough, most = 1 - 0.1 * (1 - chance) / len(shares), max(4, START if is_single else 2 * fewest)
     while (chances := _chances(rate, expected, most, sizes, shared))[-(most // 4) :].min() < enough:
         most *= 2
@@ -137,7 +137,7 @@ class PilotPlan(NamedTuple):
     """The number of samples or clusters that limits need, by pilot data: the result of `plan_like`."""
 
     given: int
-    """The number to collect, including the fifth that fits the calibration."""
+    """The number of samples or clusters to collect, including the fifth that fits the calibration."""
     chance: float
     """The share of fits to ``given`` samples or clusters that reach the coverage, estimated after the search."""
     pilot: int
@@ -199,7 +199,7 @@ def plan_like(
     def share_of_fits(units: int, fits: int, seed: int) -> float:
         attained, failures, generator = 0, 0, torch.Generator().manual_seed(seed)
         for fit in range(fits):
-            if (fits - failures) / fits < chance:  # whatever the remaining fits do
+            if (fits - failures) / fits < chance:  # missed, whatever the remaining fits do
                 return attained / fit
             drawn = torch.randint(pilot, (units,), generator=generator)
             unit_of_row = torch.arange(units).repeat_interleave(sizes[drawn])
@@ -253,7 +253,7 @@ def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, share
 
 
 def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float) -> Array:
-    """For each number of clusters in ``numbers``, return the share of simulations that pass; rates are Beta."""
+    """Return the share of simulations that pass, for each number of clusters in ``numbers``; error rates are Beta."""
     random, alike, bets = np.random.default_rng(0), max(TINY, 1 / max(shared, TINY) - 1), torch.ones(len(numbers))
     if rate.confidence is None:
         wanted = (1 - rate.at_most) * rate.largest

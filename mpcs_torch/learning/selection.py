@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Ties = Literal["first", "last"]
 INDISTINGUISHABLE = "epochs not significantly different"
-"""The header of the last column of the table of `explain`, which exists if a metric counts errors."""
+"""The header of the last column in the table of `explain`, if a metric counts errors."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class SelectionRule:
         return SelectionRule(name, self.directions, ties=self.ties)
 
     def picked_by_each(self, epochs: Sequence[E]) -> dict[str, E]:
-        """Return, by metric, the epoch that each metric with a direction would pick without limits."""
+        """Return, for each metric with a direction, the epoch that this metric alone would pick, without limits."""
         return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
 
     def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
-        """Return the best losses of the metrics in ``within``, up to and including ``epoch``; NaN is left out."""
+        """Return ``before``, the best loss of each metric in ``within``, updated by ``epoch``; NaN is ignored."""
         losses = {name: self.loss(epoch, name) for name in self.within}
         return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
 
@@ -106,7 +106,7 @@ class SelectionRule:
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
-        """Return whether an epoch is within all limits; ``within`` is relative to the losses ``best``."""
+        """Return whether an epoch is within all limits; ``best`` has the best loss of each metric in ``within``."""
         # Comparisons with NaN are false, so a NaN exceeds every limit.
         near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
         return (
@@ -128,9 +128,9 @@ class Contender:
 
     epoch: Epoch
     place: int
-    """The index among all epochs."""
+    """The index of the epoch among all epochs."""
     rank: tuple[float, int]
-    """The sort key of contenders, lowest first: the loss, then the order of ties."""
+    """The sort key, lowest first: the loss of the ranking metric, then a number that orders ties."""
     losses: tuple[float, ...]
     """The losses of the metrics in ``within``. The lower a loss, the longer the epoch stays within its limit."""
     outranked_by: int = 0
@@ -145,8 +145,8 @@ class Contender:
 class Contenders:
     """The epochs that are, or could still become, among the best ``places`` as more epochs follow.
 
-    A new best value of a metric can put earlier epochs outside ``within``, and they never come back. So an epoch is
-    dropped once it is outside, or once ``places`` other epochs outrank it.
+    When a metric reaches a new best value, earlier epochs may fall outside ``within``, and they never come back. So an
+    epoch is dropped once it is outside, or once ``places`` other epochs outrank it.
     """
 
     rule: SelectionRule
@@ -161,7 +161,7 @@ class Contenders:
     """The value of ``count`` when the current pick became the best."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
-        """Return the contenders after one more epoch. It may tighten limits even if it does not compete."""
+        """Return the contenders after one more epoch. If ``competes`` is false, the epoch only tightens limits."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
         order = self.count if rule.ties == "first" else -self.count
         rank, losses = (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, name) for name in rule.within)
@@ -177,7 +177,7 @@ class Contenders:
         return added if added.pick == self.pick else replace(added, picked_at=added.count)
 
     def _most_replaceable(self, ranked: list[Contender]) -> Contender:
-        """Return the contender whose successor has the closest value, but never one of the best ``places``."""
+        """Return the contender with the smallest gap to the next in ``ranked``, but none of the best ``places``."""
         gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)]
         later = range(self.places, len(gaps))
         return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
@@ -213,7 +213,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Convert an integer of any library to an int; raise a ValueError for other values, and above 2^53 in magnitude."""
+    """Convert an integer of any library to an int; raise a ValueError for other values or above 2^53 in magnitude."""
     result = number(name, value)
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     is_exact = result.is_integer() and abs(result) <= 2**53
@@ -222,7 +222,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
-    """Return the metrics that seem to count errors: lower is better, all values whole numbers, and some above 1."""
+    """Return the metrics that seem to count errors: lower is better, all values are whole, and some are above 1."""
     columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
     finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
     are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
@@ -234,7 +234,7 @@ def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
 
 
 def count_interval(count: float) -> tuple[float, float]:
-    """Return the exact 95 % interval (Garwood) of the mean of a Poisson distribution, from one ``count`` of errors."""
+    """Return the exact 95 % interval (Garwood) of the expected number of errors, if ``count`` is a Poisson variable."""
     from scipy.special import gammainccinv, gammaincinv
 
     if not isfinite(count):
@@ -243,7 +243,7 @@ def count_interval(count: float) -> tuple[float, float]:
 
 
 def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
-    """Return the epochs whose count does not differ significantly from that of ``pick``, by an exact test at 5 %.
+    """Return the epochs whose count ``name`` does not differ significantly from that of ``pick`` (exact test, 5 %).
 
     The test treats the errors of two epochs as independent. A paired test has more power, but needs more than counts.
     """
@@ -256,11 +256,11 @@ def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
-    """Return a table of the epochs that the rule and each metric alone pick, with differences from the rule's pick.
+    """Return a table of the epoch that the rule picks, and of those that each metric alone picks, with differences.
 
-    Counts of errors have an exact 95 % interval for independent samples. The last column then lists the epochs whose
-    count does not differ significantly from that of the pick. If the rule picks an epoch other than ``best``, the best
-    epoch with a checkpoint, the table lists both.
+    Counts of errors have an exact 95 % interval for independent samples, and the last column then lists the epochs
+    whose count is not significantly different from that of the picked epoch. ``best`` is the best epoch with a
+    checkpoint; if the rule picks another epoch, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}
@@ -292,7 +292,7 @@ def _as_ranges(numbers: Sequence[int]) -> str:
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
-    """Return a warning that a picked epoch's values are optimistic where it was picked; none for one epoch."""
+    """Return a warning that the values of a picked epoch are optimistic on the data of the pick; none for one epoch."""
     message = f"the epoch was picked from {epochs} by {by} on {where}, so its values there are optimistic"
     return [EvaluationWarning("E5", message)] if epochs > 1 else []
 

@@ -1,4 +1,4 @@
-"""Save states to files that are sure to load again; for other states, raise an error that names the bad entry."""
+"""Save a state to a file only if it can be loaded again; otherwise raise an error that names the bad entry."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ class StateError(MpcsError, ValueError):
 
 
 def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
-    """Write a state to a file, verify that it loads, and return the hash of the file.
+    """Write a state to a file, verify that the file can be loaded, and return its SHA-256.
 
     Raises:
         StateError: If the state could not be loaded again; no file remains.
@@ -66,7 +66,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
 
 
 class Sink:
-    """A file that ignores writes after it is closed: torch writes once more after an interrupt."""
+    """A wrapper that ignores writes after its file is closed, because torch writes once more after an interrupt."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

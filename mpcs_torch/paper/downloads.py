@@ -105,7 +105,7 @@ def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processo
     try:
         for file in files:
             fetcher.fetch(file, processor=processor)
-    except (OSError, zipfile.BadZipFile, ValueError) as error:  # a ValueError is about a hash
+    except (OSError, zipfile.BadZipFile, ValueError) as error:  # pooch raises a ValueError for a wrong hash
         raise DataError(f"{', '.join(files)} cannot be downloaded from {address}: {error}") from error
 
 

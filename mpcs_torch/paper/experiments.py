@@ -44,7 +44,7 @@ class FinishedRun:
     """The confusion matrix of each epoch on the training set, int64 (C, C); rows are true classes."""
     concern: ConcernSpec
     costs: MetricCosts | None
-    """The times of the metrics, if they were measured."""
+    """The times of the metrics; None if they were not measured."""
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -53,7 +53,7 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """Load the config of an experiment with another seed, also for the split of its data if that has a seed."""
+    """Load the config of an experiment with ``seed``, which also splits its data if the loader takes a seed."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
     return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)

@@ -45,7 +45,7 @@ class Pick:
 
     @property
     def dangerous(self) -> int:
-        """The number of misclassified training samples whose pair is not released."""
+        """The number of misclassified training samples whose error is not released."""
         return int(self.record["dangerous"])
 
 
@@ -58,7 +58,7 @@ def pick(records: Sequence[Record], column: str) -> int:
 
 
 def picks(run: FinishedRun) -> list[Pick]:
-    """Return the epochs that metrics rank first, with the pick of MPCS last."""
+    """Return each epoch that some metric ranks first; the pick of MPCS comes last."""
     metrics_by_epoch: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
@@ -105,7 +105,7 @@ COLUMNS = {
     "mpcs": "mpcs_count",
     "dangerous": "dangerous",
 }
-"""The metrics of the comparison, and the column of each."""
+"""The metrics of the comparison, each with its column of the records."""
 
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
@@ -115,7 +115,7 @@ def comparison_configs(seed: int | None = None) -> list[RunConfig]:
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
-    """Compute the ratio of sums over the epochs for each metric: the sum of the MPCS run to that of the plain run."""
+    """Return, for each metric, its sum over the epochs of the MPCS run divided by its sum for the plain run."""
     return {
         name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()

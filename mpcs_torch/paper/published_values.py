@@ -28,13 +28,13 @@ CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
 
 _NUMBERS = json.loads((packaged_folder("paper") / "published.json").read_text(encoding="utf-8"))
 TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]
-"""Spearman correlation of MPCS with each benchmark over the epochs of an experiment."""
+"""The Spearman correlation of MPCS with each benchmark over the epochs of an experiment."""
 TABLE_3: dict[str, list[float]] = _NUMBERS["table_3"]
-"""Milliseconds of one evaluation, forward pass included: the benchmarks, then MPCS."""
+"""The milliseconds of one evaluation, including the forward pass: of each benchmark, then of MPCS."""
 FIGURE_5: dict[int, list[list[int]]] = {int(epoch): matrix for epoch, matrix in _NUMBERS["figure_5"].items()}
 """The confusion matrix of each epoch, as printed: rows are predictions, columns labels."""
 FIGURE_6: dict[str, float] = _NUMBERS["figure_6"]
-"""The sum of each metric over the epochs: that of the run that learns with MPCS, divided by that of the plain run."""
+"""The sum of each metric over the epochs of the run that learns with MPCS, divided by that of the plain run."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
 
 @dataclass(frozen=True)
 class MetricCosts:
-    """Median milliseconds of one evaluation of the training samples."""
+    """The median milliseconds of one evaluation of the training samples."""
 
     forward: float
     """The model's forward pass."""
@@ -170,12 +170,12 @@ class MetricCosts:
     """The time of each metric, from the logits to a value on the host."""
 
     def relative(self, metric: str) -> float:
-        """Return the time of a metric with the forward pass, divided by that of accuracy."""
+        """Return the time of a metric with the forward pass, divided by the time of accuracy with the forward pass."""
         return (self.forward + self.alone[metric]) / (self.forward + self.alone["accuracy"])
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return Table III: milliseconds alone, and time with the forward pass relative to accuracy (paper in brackets)."""
+    """Return Table III: times of metrics alone, and with the forward pass relative to accuracy (paper in brackets)."""
     rows = []
     for name, cost in costs.items():
         cells = []

@@ -41,7 +41,7 @@ class World:
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """Return the slice of ``count`` rows that this process takes; the slices differ in size by at most one row."""
+        """Return the slice of this process out of ``count`` rows; the sizes of slices differ by at most one row."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
     def engine(self, model: nn.Module) -> nn.Module:
@@ -56,8 +56,8 @@ class World:
     def gather_rows(self, share: Tensor, count: int) -> Tensor:
         """Gather the rows (m, K) of all processes to (count, K); only the rows of this process keep their gradient.
 
-        That is enough, because every process computes the loss of all rows: the backward pass of a differentiable
-        gather would exchange equal numbers.
+        This is enough: every process computes the loss of all rows, so the backward pass of a differentiable gather
+        would only exchange equal numbers.
         """
         if self.size == 1:
             return share
@@ -84,7 +84,7 @@ class World:
                 distributed.all_reduce(tensor)
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Replace tensors by those of rank 0."""
+        """Replace the values of tensors by their values in rank 0."""
         if self.size > 1:
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
@@ -150,5 +150,5 @@ def joined() -> Iterator[World]:
 
 
 def is_of_backend(error: Exception) -> bool:
-    """Return whether an error comes from gloo, NCCL or the store, rather than from a model."""
+    """Return whether an error comes from communication between processes (gloo, NCCL, the store), not from a model."""
     return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))

@@ -28,7 +28,7 @@ SEEDS = range(20)
 LIMIT = Limit(0.01, confidence=0.9)
 """The limit on dangerous errors if samples may be referred."""
 MAX_ACCURACY_LOSS = 0.0005
-"""The accuracy that the choice may lose: so little that both runs have nearly equal accuracy."""
+"""The largest loss of accuracy that the choice may cause: so small that both runs have nearly equal accuracy."""
 RECOMMENDED, WITH_REFERRAL = "recommended", ", with referral"
 
 
@@ -47,9 +47,9 @@ class SeedResult(NamedTuple):
     target: Tensor
     """The true classes, int64 (N,)."""
     decisions: dict[str, Tensor]
-    """The decisions by the name of the loss and rule: int64 (N,), -1 for a referral."""
+    """The decisions, int64 (N,), by the name of the loss and rule; -1 is a referral."""
     risks: dict[str, tuple[Tensor, Tensor]]
-    """By run: the decisions without referral, (N,), and the estimated risk of each decision, (N,)."""
+    """The decisions without referral, (N,), and the estimated risk of each decision, (N,), by the name of the run."""
 
 
 class Effect(NamedTuple):
@@ -68,18 +68,18 @@ class Demonstration:
     seeds: list[SeedResult] = field(default_factory=list)
 
     def tallies(self, name: str) -> list[Tally]:
-        """Count the test samples of each seed, by the outcome of the decisions that are called ``name``."""
+        """Return a `Tally` of the test samples for each seed; ``name`` is a key of `SeedResult.decisions`."""
         classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
         details = [checked_counts(seed.decisions[name], seed.target, None, classes, pairs, None) for seed in self.seeds]
         return [Tally(*map(int, counts)) for counts in details]
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:
-        """Return the mean of ``count`` over seeds, or the mean of its ratio to the count ``per``."""
+        """Return the mean over seeds of the field ``count`` of the tallies, or of its ratio to the field ``per``."""
         ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(name)]
         return fmean(ratios)
 
     def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
-        """Apply ``compare`` to the mean counts of the recommended and the plain run; the interval is a jackknife's."""
+        """Apply ``compare`` to the mean counts of the recommended and the plain run, with a jackknife interval."""
         counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
         by_seed = torch.tensor(counts, dtype=torch.float64)
         _, low, high = jackknife_interval(

@@ -33,7 +33,7 @@ class EvaluatedSplit:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Evaluates models on a split; each process evaluates its share of the samples."""
+    """A function object that evaluates models on a split; each process evaluates its share of the samples."""
 
     split: Split
     metrics: MetricSet
@@ -41,18 +41,18 @@ class Evaluator:
     precision: Precision
     classes: int
     batch_size: int
-    """The most samples in one forward pass."""
+    """The maximum number of samples in one forward pass."""
     world: World = ALONE
 
     @property
     def share(self) -> Split:
-        """The samples of this process."""
+        """The part of the split that this process evaluates."""
         rows = self.world.rows(len(self.split.labels))
         return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> EvaluatedSplit:
-        """Evaluate ``model`` in the mode ``self.mode``, and then restore the mode in which it was."""
+        """Evaluate ``model`` in the mode ``self.mode`` (train or eval), then restore its earlier mode."""
         mode_before = model.training
         model.train(self.mode == "train")
         logits = self.logits(model)
@@ -84,7 +84,7 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
-    """Compute logits (N, C), converted to float32 after mixed precision; raise a `PartError` if the shape is wrong."""
+    """Compute logits (N, C), in float32 if the precision is mixed; raise a `PartError` if their shape is wrong."""
     is_mixed = precision == "bf16-mixed"
     with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)

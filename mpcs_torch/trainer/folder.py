@@ -41,10 +41,10 @@ class RunExistsError(MpcsError, FileExistsError):
 
 
 def is_finished(config: RunConfig, folder: Path) -> bool:
-    """Return whether ``folder`` has the finished run of ``config``, with the same number of epochs.
+    """Return whether ``folder`` has a finished run of ``config`` with the same number of epochs.
 
     Raises:
-        ConfigError: If the finished run has another config, or another number of epochs on which a schedule depends.
+        ConfigError: If the finished run has another config, or if a schedule depends on the changed number of epochs.
         RunExistsError: If the number of epochs differs, but the run stopped early or has no saved state.
     """
     if not (folder / RESULT).exists():

@@ -53,7 +53,7 @@ class ShuffledBatches:
         return order
 
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of the batches in ``order``, from batch ``start`` on; the last may be smaller."""
+        """Yield the inputs and labels of each batch in ``order``, from batch ``start`` on; the last may be smaller."""
         inputs, labels = self.split.inputs, self.split.labels
         for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
@@ -86,7 +86,7 @@ class LoopState:
 
     model: nn.Module
     engine: nn.Module
-    """The module that is trained: the model, or in several processes a wrapper that exchanges gradients."""
+    """The module to train: the model, or with several processes, a wrapper of the model that exchanges gradients."""
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale
@@ -106,9 +106,9 @@ class LoopState:
     taken: int = 0
     """The number of batches of the current pass that have begun."""
     stopped: str | None = None
-    """The reason why the run stopped before its last epoch, if it did."""
+    """The reason why the run stopped before its last epoch; None if it did not."""
     average: AveragedModel | None = None
-    """A moving average of the weights, if the config asks for it."""
+    """A model with a moving average of the weights; None if the config asks for no average."""
 
     @property
     def measured(self) -> nn.Module:
@@ -169,7 +169,7 @@ class PreparedRun:
         return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        """Yield the remaining batches of all passes: the number of each batch in its pass, and the batch."""
+        """Yield each remaining batch of all passes, after the number of the batch in its pass, counted from 0."""
         state = self.state
         while state.epochs < self.config.epochs.count and state.stopped is None:
             if state.order is None:
@@ -204,7 +204,7 @@ class PreparedRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Use the kernels that the config allows; turn an error of custom parts into a `PartError` that names them."""
+        """Use the kernels that the config allows; turn an error of a custom part into a `PartError` that names it."""
         backend: Any = torch.backends.mkldnn  # PyTorch's context manager sets more than this flag, and warns
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:

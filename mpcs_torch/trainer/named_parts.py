@@ -112,14 +112,14 @@ state, of tensors and plain values, is saved with the run."""
 
 
 class EpochStep:
-    """Step a torch ``scheduler``, with the value of the metric ``score`` if that is not None."""
+    """Step a torch ``scheduler`` with the value of the metric ``score``, or without a value if ``score`` is None."""
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
         self.state_dict, self.load_state_dict = scheduler.state_dict, scheduler.load_state_dict
 
     def __call__(self, values: Mapping[str, float]) -> None:
-        """Step after an epoch."""
+        """Step the scheduler after an epoch; ``values`` are the metrics of the epoch."""
         self.scheduler.step(*([] if self.score is None else [values[self.score]]))  # type: ignore[arg-type]
 
 
@@ -173,4 +173,4 @@ def mpcs_lr(
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
 """The functions that make schedulers; each is called with the optimizer, the number of epochs and the directions.
 
-If the rates do not depend on the number of epochs, its parameter is named ``_epochs``; runs can then be extended."""
+A function whose rates do not depend on the number of epochs names it ``_epochs``. Its runs can then be extended."""

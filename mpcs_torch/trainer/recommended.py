@@ -34,7 +34,7 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
 
 
 def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf) -> Recommendation:
-    """Finish all runs of the recipe in ``folder``, choose a model on validation samples, and write choice and rule."""
+    """Finish all runs of the recipe in ``folder``, choose a model on validation samples, and write it with its rule."""
     assert config.recommended is not None
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)

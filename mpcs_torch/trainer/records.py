@@ -75,9 +75,9 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
 
 
 def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:
-    """Return the known directions of the columns of a run, from its ``config.yaml`` and the register.
+    """Return the direction of each column of a run, if it is known from the run's ``config.yaml`` or the register.
 
-    The config is read as text, so that modules that it names are not imported.
+    The config is read as plain YAML, without importing the modules that it names.
     """
     known = {name: entry.direction for name, entry in BY_NAME.items()}
     config = folder / "config.yaml"

@@ -40,7 +40,7 @@ class RunResult:
 
     epoch: int
     reason: str
-    """The reason for the pick."""
+    """The reason why this epoch was picked."""
     values: dict[str, dict[str, float]]
     """The value of each metric of the run, by split: train, validation (if there is one) and test."""
     diverged: bool = False
@@ -78,7 +78,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     """Measure the picked checkpoint on every split, then restore the last weights. Only rank 0 has a selector."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    # Rank 0 shares its weights: buffers of batch norm, for example, and devices differ between processes.
+    # Rank 0 shares its weights, because buffers (of batch norm, for example) and devices differ between processes.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
@@ -115,7 +115,7 @@ def _pick(
 
 
 def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
-    """Return the evaluator of ``run``, but for ``split`` instead of the split that it measures at each epoch."""
+    """Return a copy of the evaluator of ``run`` that measures on ``split`` instead."""
     return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
 
 
@@ -148,7 +148,7 @@ class TrainedRun:
         return self.prepared.data.test
 
     def picks(self) -> dict[str, int]:
-        """Return, for each metric with a direction, the epoch that it alone would pick; of ties, the first epoch."""
+        """Return the epoch that each metric with a direction would pick alone; in a tie, the first of the epochs."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
         picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
@@ -160,7 +160,7 @@ class TrainedRun:
 
     @torch.no_grad()
     def logits(self, split: Split, epoch: int) -> Tensor | None:
-        """Compute the logits (N, C) of ``split`` by the model of ``epoch``; None if this checkpoint was not kept."""
+        """Compute the logits (N, C) of ``split`` from the checkpoint of ``epoch``; return None if it was not kept."""
         saved = [] if self.selector is None else self.selector.epochs
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
@@ -175,7 +175,7 @@ class TrainedRun:
 
 
 def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
-    """Read the finished run in ``folder``, and import custom parts of its config; ``data`` may be a data root.
+    """Read the finished run in ``folder``, and import its custom parts; ``data`` is its data set, or the data root.
 
     Raises:
         MpcsError: If a file of the run is missing or invalid, or the data are missing.

@@ -41,7 +41,7 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that updates ``selector``, which only rank 0 has, and stops the run when its patience ends.
+    """Return a hook that updates ``selector`` (None except in rank 0) and stops the run when its patience ends.
 
     The selector records all epochs, so a resumed run stops at the same epoch as an uninterrupted one.
     """
@@ -99,7 +99,7 @@ class RunKeeper:
             self.save(run, stop=stops)
 
     def save(self, run: PreparedRun, *, stop: bool = False) -> None:
-        """Save everything that the rest of a run depends on, in rank 0; raise a `StoppedError` if ``stop`` is true."""
+        """Save, in rank 0, all state that the rest of the run needs; with ``stop``, then raise a `StoppedError`."""
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         with run.running():
@@ -152,7 +152,7 @@ class RunKeeper:
 
 
 def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
-    """Load the state ``saved`` into a new run; raise a `ConfigError` if it is damaged, or the configs do not match."""
+    """Load the state ``saved`` into a new run; raise a `ConfigError` if the state is damaged or for another config."""
     state = run.state
     try:
         check_resumable(saved["config"], run.config, saved["epochs"])
@@ -173,11 +173,11 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
-    """Return whether the number of epochs differs between ``saved``, a dumped config, and ``config``.
+    """Return whether ``saved``, a dumped config, and ``config`` differ in the number of epochs.
 
     Raises:
-        ConfigError: If anything else differs, if the number of epochs differs and a schedule depends on it, or if
-            ``config`` has fewer than ``epochs`` epochs, the number that are finished.
+        ConfigError: If another setting differs, if the number of epochs differs and a schedule depends on it, or if
+            ``config`` has fewer epochs than ``epochs``, the number of finished epochs.
     """
     changed = changed_keys(saved, config)
     if others := ", ".join(key for key in changed if key != COUNT):

@@ -1,4 +1,4 @@
-"""Load run configs, and report all errors together, with places and the right spelling of unknown keys."""
+"""Load run configs, and report all errors together, with their places and suggestions for unknown keys."""
 
 import inspect
 import re
@@ -59,7 +59,7 @@ def dump_config(config: RunConfig) -> str:
 
 
 def changed_keys(saved: str, config: RunConfig) -> list[str]:
-    """Return the dotted keys at which ``config`` differs from the dump ``saved``, whose missing keys have defaults."""
+    """Return the dotted keys that differ between the dump ``saved`` and ``config``; a missing key is at its default."""
     old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
@@ -73,7 +73,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str]) -> RunConfig:
-    """Validate ``tree``, the settings of a config; raise a `ConfigError` with its problems and ``problems``."""
+    """Validate ``tree``, the settings of a config; raise a `ConfigError` for ``problems`` and those in ``tree``."""
     cause = None
     try:
         config = RunConfig.model_validate(tree, context={"folder": path.parent})
@@ -97,7 +97,7 @@ def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
 
 
 def _known_keys(steps: Steps) -> set[str]:
-    """Return the keys of the section at ``steps``, and the keyword arguments of the parts that it can name."""
+    """Return the keys of the section at ``steps``, and the keyword arguments of the built-in parts that it can name."""
     sections: list[type[Section]] = [RunConfig]
     for step in steps:
         inner = [

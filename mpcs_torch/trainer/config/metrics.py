@@ -20,12 +20,12 @@ FILLED_IN = ("num_classes", "concern", "from_logits", "validate_args")
 
 
 class MetricConfig(Section):
-    """A metric and its column. Other keys are settings of the metric; text alone is the name of a registered metric."""
+    """A metric and its column. Other keys are settings of the metric. Text alone names a registered metric."""
 
     model_config = ConfigDict(extra="allow")
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
-    """The name of the column of the records."""
+    """The name of the metric's column in the records."""
     metric: str | None = None
     """The name of a registered metric. Default: the name of the column."""
     path: str | None = None
@@ -33,7 +33,7 @@ class MetricConfig(Section):
     takes: Takes = "probabilities"
     """The input of a custom metric."""
     direction: Direction | None = None
-    """The direction of a custom metric. Default: given by ``higher_is_better`` of the class."""
+    """The direction of a custom metric. Default: the direction by ``higher_is_better`` of the class."""
 
     @model_validator(mode="before")
     @classmethod

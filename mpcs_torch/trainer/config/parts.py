@@ -43,8 +43,8 @@ class PartError(MpcsError, RuntimeError):
 def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
     """Return the `PartError` to raise instead of ``error``; ``custom_parts`` are import paths by config key.
 
-    The message names the parts whose package is in the traceback, with the line, or all parts if there is no such
-    package. Return None if there are no custom parts, or if ``error`` is an `MpcsError`.
+    The message names each part whose package is in the traceback, with the line, or all parts if there is no such part.
+    Return None if there are no custom parts, or if ``error`` is an `MpcsError`.
     """
     if isinstance(error, MpcsError) or not custom_parts:
         return None
@@ -55,7 +55,7 @@ def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartErr
 
 
 def _line_in_package(path: str, error: Exception) -> str:
-    """Return the last line of the traceback that lies in the top-level package of the import path; empty if none."""
+    """Return, as text, the last line of the traceback that is in the package of the import path; empty if none is."""
     module = sys.modules.get(path.partition(":")[0].partition(".")[0])
     roots = [*getattr(module, "__path__", []), *([] if (file := getattr(module, "__file__", None)) is None else [file])]
     lines = traceback.extract_tb(error.__traceback__)
@@ -76,7 +76,7 @@ class PartConfig(Section):
     takes: ClassVar[tuple[str, ...]] = ()
     """The positional arguments of the function or class, in words."""
     returns: ClassVar[type | None] = None
-    """The type of the part; None for a function."""
+    """The type of the part; None if the part is a function."""
 
     name: str | None = None
     """The name of a built-in part: a key of ``registry``."""
@@ -96,7 +96,7 @@ class PartConfig(Section):
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
-        """Return a pydantic model of the keyword arguments of ``maker``, which must also take ``cls.takes``."""
+        """Return a pydantic model of the keyword arguments of ``maker``; its positional ones must be ``cls.takes``."""
         try:
             signature = inspect.signature(maker, eval_str=True)
             keywords = {}

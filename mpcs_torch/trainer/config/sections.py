@@ -1,4 +1,4 @@
-"""The keys of a run config, section by section, and checks of the metrics that they follow."""
+"""The sections of a run config with their keys, and checks of the metrics that some keys name."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class DataConfig(PartConfig):
     """The seed of the validation split."""
 
     def load(self, root: Path) -> DataSplits:
-        """Load the data set from a data root, and hold out validation samples."""
+        """Load the data set from the folder ``root``; hold out validation samples if ``validation_fraction`` is set."""
         data: DataSplits = self.make(root)
         check_splits(data, f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}")
         if self.validation_fraction is None:
@@ -69,16 +69,16 @@ class ModelConfig(PartConfig):
 
 
 class EpochsConfig(Section):
-    """The epochs. An epoch ends when the model is measured: at steps of a pass over the data, or after passes."""
+    """The epochs. Each measurement of the model ends an epoch: at steps of a pass over the data, or after passes."""
 
     count: Annotated[int, Field(ge=1)] = 150
     """The number of epochs of the run."""
     unit: Literal["step", "pass"] = "step"
     """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data."""
     every: Annotated[int, Field(ge=1)] = 1
-    """The number n: measure at every n-th step of a pass, starting with its first step, or after every n-th pass."""
+    """A number n: the model is measured at every n-th step of a pass, from the first, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
-    """Whether to measure before or after the optimizer step. If ``unit`` is pass: always after its last step."""
+    """Whether to measure before or after the optimizer step. If ``unit`` is pass: after the last step of a pass."""
     samples: Literal["train", "validation"] = "train"
     """The split on which metrics are measured. The scheduler, the loss scale and the selector follow these values."""
     test: list[str] = Field(default_factory=list)
@@ -87,7 +87,7 @@ class EpochsConfig(Section):
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model during a measurement; the published runs used training mode, which updates batch norm."""
     batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """The number of training batches, drawn before training, on which to measure. Default: all samples."""
+    """The number of training batches on which to measure; they are drawn before training. Default: all samples."""
 
     @model_validator(mode="after")
     def _pass_is_over(self) -> Self:
@@ -133,9 +133,9 @@ class ScoreConfig(Section):
     k: Annotated[int, Field(ge=1)] | None = None
     """The pattern length. Default: 5, or the number of classes if that is less."""
     t: Annotated[int, Field(ge=2)] | None = None
-    """The number of intervals. Default: the number that fits the concession, or 200 as in the published runs."""
+    """The number of intervals. Default: computed from the concession, or 200 without one, as in the published runs."""
     concession: Number | None = None
-    """The distance from certainty that is not penalized. Default: that of the concern."""
+    """The maximum distance of a confidence from 0 or 1 that is not penalized. Default: that of the concern."""
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
@@ -154,13 +154,13 @@ class DeviceConfig(Section):
 
 Need = Literal["value", "direction", "lower_is_better"]
 Follower = tuple[str, str, Need]
-"""A key of a config that names a column of the records, this column, and the property that the column needs."""
+"""A config key that names a column of the records, this column, and the property that the column must have."""
 
 
 def follower_problems(
     followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
 ) -> Iterator[str]:
-    """Yield a message for each follower whose column is not measured, is measured on test data, or is unsuitable."""
+    """Yield a message for each follower whose column is measured on test data, not measured at all, or unsuitable."""
     for place, column, needs in followers:
         if column.startswith(TEST):
             better = shown(column.removeprefix(TEST))
@@ -195,7 +195,7 @@ class SchedulerConfig(PartConfig):
 
     @property
     def follows_count(self) -> bool:
-        """Whether rates depend on the number of epochs: they do not if the name of this argument begins with ``_``."""
+        """Whether rates depend on the number of epochs. If not, the maker's parameter for it begins with ``_``."""
         parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
@@ -210,7 +210,7 @@ class OptimizerConfig(PartConfig):
 
 
 class TrainingConfig(Section):
-    """The settings of optimizer steps, each of which is on the mean loss of a batch."""
+    """The settings of the optimizer steps. Each step reduces the mean loss of a batch."""
 
     batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
     """The number of samples of a batch, over all processes; ``all`` for the whole training split."""
@@ -223,7 +223,7 @@ class TrainingConfig(Section):
     loss_scale: str | None = None
     """The metric whose latest value multiplies the loss; mpcs_count in the published learning runs."""
     margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
-    """Two shares of the epochs, between which the margin of a `SoftmaxMarginLoss` rises from 0 (see `MarginRamp`)."""
+    """The two shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises (see `MarginRamp`)."""
     averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """The decay per step of an exponential moving average of the weights, 0.998 for example. The average is then
     measured and saved. Default: no average."""
@@ -233,9 +233,9 @@ class RecommendedConfig(Section):
     """The recipe of `recommended`: a plain run and runs with margins, one of which is chosen on validation samples."""
 
     max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
-    """The accuracy that the choice may cost on validation samples, as a share of samples."""
+    """The largest loss of accuracy that the choice may cause on validation samples, as a share of samples."""
     refer: list[str] = Field(default_factory=list)
-    """The limits to keep if samples may be referred, such as ``dangerous <= 0.005``."""
+    """The limits to guarantee by referring samples, such as ``dangerous <= 0.005``."""
 
     @field_validator("refer", mode="after")
     @classmethod
@@ -259,18 +259,18 @@ class SelectorConfig(Section):
     keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
     """Metrics whose best epochs are also kept, for comparison in `mpcs report`, if they are measured."""
     patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """The number of epochs without a new best epoch after which the run stops, once an epoch is within the limits.
-    Default: the run never stops early."""
+    """The number of epochs without a new best epoch after which the run stops. The run does not stop before any epoch
+    is within the limits. Default: no early stop."""
 
     def followers(self) -> Iterator[Follower]:
-        """Yield the columns that the rule reads."""
+        """Yield a `Follower` for each metric that the selection rule reads."""
         yield "selector.by", self.by, "direction"
         yield from (("selector.within", column, "direction") for column in self.within)
         for name, bounds in (("at_most", self.at_most), ("at_least", self.at_least)):
             yield from ((f"selector.{name}", column, "value") for column in bounds)
 
     def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
-        """Make the selection rule; ``directions`` are those of the metrics."""
+        """Make the selection rule; ``directions`` has the direction of each metric."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
 
@@ -290,7 +290,7 @@ class RunConfig(Section):
     selector: SelectorConfig | None = None
     """The checkpoints to keep. Default: none."""
     recommended: RecommendedConfig | None = None
-    """Train with each loss of the recipe instead of ``loss``, and choose a model. Default: one run with ``loss``."""
+    """The recipe: train with each of its losses instead of ``loss``, and choose a model. Default: no recipe."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
     """The metrics of every epoch, each a column of the records. Default: the published columns."""
     epochs: EpochsConfig = EpochsConfig()
@@ -318,7 +318,7 @@ class RunConfig(Section):
 
     @property
     def follows_count(self) -> str | None:
-        """The key of a schedule that depends on the number of epochs, if any."""
+        """The key of a schedule that depends on the number of epochs; None if there is no such schedule."""
         if self.recommended is not None:
             return "recommended"
         if self.training.margin_ramp is not None:
