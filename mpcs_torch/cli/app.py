@@ -33,7 +33,7 @@ VERBS = (
 
 
 class FlagGroup(TyperGroup):
-    """A group whose options are all flags, --help among them."""
+    """A group whose options, including --help, are all flags."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options with False instead of None as the default: to convert None, Typer imports pydantic."""
@@ -52,7 +52,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _describe(command: Any) -> None:
-    """Take the help of a command from its docstring, with lines joined, and the help of its options from Args."""
+    """Set the help of a command to its docstring, with lines joined, and that of its options to their texts in Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
@@ -75,7 +75,7 @@ def _refuse_repeats(command: Any) -> None:
 
 
 class VerbGroup(FlagGroup):
-    """The group of verbs, which imports the module of a verb when it is called or listed."""
+    """The group of verbs. It imports the module of a verb when that verb is called or listed."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -35,7 +35,7 @@ from mpcs_torch.tables import Table
 
 
 class LabelledPoints(NamedTuple):
-    """Points with the class of each."""
+    """Points, and the class of each point."""
 
     points: Tensor
     """The points, (N, D), float32, finite."""
@@ -102,7 +102,7 @@ def read_samples(path: Path) -> LabelledPoints:
 
 
 def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
-    """Check every rule, and return flat points with their labels; classes without names are named by number."""
+    """Check the arrays; return flattened points with their labels. Classes without names get numbers as names."""
     points, labels = arrays["inputs"], arrays["labels"]
     classes = arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str))
 

@@ -15,7 +15,7 @@ EXTRA_OF = {
     **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
     "h5py": "hdf5",
 }
-"""The name of the extra of this package that installs a missing module, by the name of the module."""
+"""For each module that may be missing, the name of the extra of this package that installs it."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def concern_option(text: str) -> Any:
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser of the path of a YAML file (with a dot or a slash) or of the name of a packaged YAML file."""
+    """Return a parser for the path of a YAML file (with a dot or a slash) or the name of a packaged YAML file."""
 
     def file_of(text: str) -> Path:
         shown, path = printable(text), Path(text)
@@ -113,7 +113,7 @@ DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)
 FILE = typer.Option(exists=True, dir_okay=False)
 """An option for an existing file."""
 Calibration = Literal["temperature", "vector", "none"]
-"""The kinds of calibration before deciding."""
+"""The methods by which scores can be calibrated before decisions."""
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[

@@ -38,7 +38,7 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 
 @contextmanager
 def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
-    """Show a progress bar; yield a function to call after each item, or with the number of items."""
+    """Show a progress bar; yield a function to call after each item, or after several items with their number."""
     with shown_progress(name, total, COUNT) as update:
         yield lambda items=1: update(advance=items)
 
@@ -58,7 +58,7 @@ def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Ite
 
 @contextmanager
 def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
-    """Show progress by ``texts``, templates of rich, with a bar and the time left if the total is known.
+    """Show progress with ``texts`` (templates of rich), and a bar and the time left if ``total`` is known.
 
     Yield a function that takes the arguments of `Progress.update` in rich.
     """

@@ -15,9 +15,9 @@ from mpcs_torch.tables import Table
 GAP = 2
 """The number of spaces between columns."""
 NARROWEST = 16
-"""The length up to which words are not broken, and the least width of the first column."""
+"""The length of the longest word that is never broken, and the minimum width of the first column."""
 READABLE = 30
-"""The least width of other columns of text: sentences in narrower columns are hard to read."""
+"""The minimum width of other columns of text. Sentences in narrower columns are hard to read."""
 NUMBER = r"(?:[+-]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan))"
 BESIDE_NUMBERS = re.compile(r"(?:to|of|x|[\s%()\[\],!*/-])*")
 """The text between and after the numbers of a cell, such as ``0.95 (+0.01)`` and ``12 of 30``."""
@@ -37,7 +37,7 @@ class Column(NamedTuple):
 
 
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
-    """Yield tables of as many columns as fit ``width``, without interpreting markup; each begins with the first."""
+    """Yield tables with as many columns as fit ``width``; each begins with the first column. Markup stays as text."""
     label, *others = (
         _column([printable(cell) for cell in cells], READABLE if place else NARROWEST)
         for place, cells in enumerate(zip(table.header, *table.rows, strict=True))
@@ -52,7 +52,7 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 
 def _column(texts: list[str], narrowest: int) -> Column:
-    """Return a column from ``texts``, its header and cells; wide text gets at least the width ``narrowest``."""
+    """Return a column from ``texts``: its header and cells. Wide text gets at least the width ``narrowest``."""
     header, *cells = texts
     numbers = [cell for cell in cells if cell not in ("", "-")]
     is_number = any(cells) and all(

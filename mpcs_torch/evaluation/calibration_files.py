@@ -31,7 +31,7 @@ Method = Literal[ClassMethod, TrialMethod]
 Calibration = TemperatureScaling | VectorScaling | LogisticCalibration | PAVCalibration
 
 KIND = "mpcs_torch calibration"
-"""The value of the field ``kind`` in a file of a calibration, which tells such files from others."""
+"""The value of the field ``kind`` by which a calibration file is recognized."""
 
 
 class CalibrationFileError(MpcsError, ValueError):
@@ -48,7 +48,7 @@ class SavedCalibration(NamedTuple):
     from_logits: bool = False
     """Whether the calibration was fitted to logits rather than to logarithms of probabilities."""
     lower_is_target: bool = False
-    """Whether low scores are those of targets; only for detection scores."""
+    """Whether targets have lower scores than non-targets; for detection scores only."""
 
 
 def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> Calibration:
@@ -97,7 +97,7 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
 
 
 class FittedCalibration(NamedTuple):
-    """A calibration, and the loss on the rows to which it was fitted, before and after calibration."""
+    """A calibration, and the loss of the rows to which it was fitted: before and after they are calibrated."""
 
     saved: SavedCalibration
     rows: int
@@ -125,7 +125,7 @@ def fit_to_trials(
 ) -> FittedCalibration:
     """Fit logistic or PAV calibration to the trials of a file; only the logistic one uses ``p_target``, in (0, 1).
 
-    If low scores are those of targets (``lower_is_target``), ``trials`` must already contain negated scores.
+    If targets have the lower scores (``lower_is_target``), the scores in ``trials`` must already be negated.
 
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
@@ -145,7 +145,7 @@ def _fitted(
 
 
 def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions) -> Predictions:
-    """Open predictions to calibrate, labelled or not; they are logits if the calibration was fitted to logits."""
+    """Open predictions to calibrate, labelled or not; read logits if the calibration was fitted to logits."""
     return _open_unlabelled(path, reading._replace(from_logits=saved.from_logits), saved.class_names)
 
 
@@ -157,7 +157,7 @@ def open_unlabelled(like: Predictions, path: Path) -> Predictions:
 
 
 def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str]) -> Predictions:
-    """Open predictions for ``class_names``; if these are numbers, classes may have other names in the file."""
+    """Open predictions for ``class_names``; if these are just 0, 1, ..., the file may use other names."""
     is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
     predictions = Predictions(path, reading, class_names=None if is_numbered else class_names, needs_labels=False)
     if (number := len(predictions.class_names)) != len(class_names):
@@ -216,7 +216,7 @@ def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any
 
 
 def load_priors(path: Path, class_names: Sequence[str]) -> list[float]:
-    """Read the priors that `mpcs calibrate priors --json` wrote, in the order of ``class_names``.
+    """Read the priors that `mpcs calibrate priors --json` prints; return them in the order of ``class_names``.
 
     Raises:
         CalibrationFileError: If the file contains something else, or says that its priors must not be used.

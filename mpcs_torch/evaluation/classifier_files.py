@@ -36,8 +36,8 @@ def open_models(
 ) -> dict[str, Predictions]:
     """Open the file of each model; return the opened files by the name of the model.
 
-    If one of several files has predicted labels instead of scores, models are compared by decisions; for files of
-    scores, the decisions are the most probable classes.
+    If any of the files has predicted labels instead of scores, the models are compared by their decisions. The
+    decision for a row of scores is its most probable class.
 
     Args:
         paths: The files.
@@ -46,7 +46,7 @@ def open_models(
             Default: the classes are those of the first file that names them.
 
     Raises:
-        PredictionsError: If a file cannot be read, or has classes other than these.
+        PredictionsError: If a file cannot be read, or has other classes.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -81,11 +81,11 @@ def score_models(
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
     check: Callable[[Result[ClassifierScores]], object] | None = None,
 ) -> Result[ClassifierScores]:
-    """Evaluate files with the same rows; the files are read one after the other.
+    """Evaluate files with the same rows. The files are read one after the other.
 
-    The files were ``opened`` by `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries``, which are the
-    metrics, are arguments of `Evaluation`. The rows of a model are added to its ``risks``, for figures of certainty.
-    ``check`` is called early with the result of a single row, so that its ValueError can refuse unknown names.
+    `open_models` returns ``opened``. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics) are
+    arguments of `Evaluation`. If ``risks`` names a model, its rows are also added there, for figures of certainty.
+    Before the evaluation, ``check`` is called with the result of a single row: its ValueError refuses unknown names.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.

@@ -1,4 +1,4 @@
-"""Fit decision rules to files of predictions; apply them to further files, whose rows are decided or referred."""
+"""Fit decision rules to files of predictions, and apply the rules to other files: each row is decided or referred."""
 
 import warnings
 from collections.abc import Iterable
@@ -59,17 +59,17 @@ class UnitRows(NamedTuple):
     logits: Tensor
     """(M, C), float64."""
     target: Tensor
-    """(M,), int64: labels; `NO_LABEL` for a row without a label, or a unit in which a row has none."""
+    """(M,), int64: labels; `NO_LABEL` for a row without a label, or for a unit with such a row."""
     texts: dict[str, list[str]]
-    """By column of texts: the text of each row, (M,)."""
+    """The text of each row, (M,), by the name of the column."""
     units: Tensor
-    """(N,): the index, among these M rows, of each of the N rows of the file."""
+    """(N,): for each of the N rows of the file, its index among the M rows."""
     note: str
     """A sentence on how rows were combined into units of decision; empty if they were not."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
-        """Return the rows of a file, with texts of ``columns``, combined if the file has units of decision."""
+        """Return ``rows`` with the texts of ``columns``; combine them if the file has units of decision."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if predictions.is_labelled else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
@@ -87,7 +87,7 @@ class UnitRows(NamedTuple):
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
-    """Open predictions with labels, and with the columns of groups to which the limits of a rule apply."""
+    """Open labelled predictions, with the columns of groups that the limits of the rule name."""
     _refuse_name(rule, path)
     groups = [limit.by for limit in rule.limits if limit.by is not None]
     predictions = Predictions(path, reading, class_names=rule.concern.classes, texts=groups)
@@ -96,10 +96,10 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
 
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> tuple[dict[str, Any], str]:
-    """Read the rows of a file that was opened by `open_to_fit`, combined if the file has units of decision.
+    """Read the rows of a file opened by `open_to_fit`; combine them if the file has units of decision.
 
     Returns:
-        The arguments of `DecisionRule.fit`, and a sentence on how rows were combined; empty if they were not.
+        The arguments of `DecisionRule.fit`, and a sentence on how rows were combined ("" if they were not).
     """
     read, cluster, weight = predictions.logits(), predictions.reading.cluster, predictions.reading.weight
     advance(len(read.scores))
@@ -116,7 +116,7 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
     """Fit a rule to the rows of a file opened by `open_to_fit`; return a sentence on units of decision, or "".
 
-    Rows with which the limits of the rule cannot be guaranteed are refused.
+    Refuse rows from which the limits of the rule cannot be guaranteed.
 
     Warns:
         EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
@@ -142,12 +142,12 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
     """Copy a file and add the decision for each row: a class, a coarse answer or a referral.
 
-    The added columns are the decision, the estimated risk that deciding for the best class is a dangerous error, the
-    expected cost of the best class, the reason why it is not the decision, and the best class. Scores in arrays (N, C)
-    are not copied to files of text.
+    The added columns are ``decision``, ``best`` (the best class), ``risk`` (the estimated risk that deciding for this
+    class is a dangerous error), ``cost`` (the expected cost of this class) and ``reason`` (why it is not the
+    decision). Score arrays (N, C) are not copied to text files.
 
     Warns:
-        EvaluationWarning: If rows have labels, but the rule was fitted to them.
+        EvaluationWarning: If the rule was fitted to some of the labelled rows.
     """
     check_copy(predictions.table, out)
     read, cluster = predictions.logits(), predictions.reading.cluster
@@ -177,7 +177,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
 def _evaluated(
     rule: DecisionRule, rows: UnitRows, decisions: Tensor, predictions: Predictions, name: str
 ) -> Result[ClassifierScores] | None:
-    """Evaluate those of the decisions (M,) whose rows have a label; None if no row has a label."""
+    """Evaluate the decisions (M,) of the rows that have a label; return None if no row has a label."""
     is_labelled, cluster = rows.target != NO_LABEL, predictions.reading.cluster
     decided, target = decisions[is_labelled].unsqueeze(1), rows.target[is_labelled]
     if not len(target):

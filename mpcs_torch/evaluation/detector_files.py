@@ -55,11 +55,11 @@ def score_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate detectors from files as `evaluate_detectors` does; arguments with the same names have the same meaning.
 
-    Decisions at a ``threshold`` are measured, too. ``development`` has no file, or a file of development trials for
-    each of ``paths``; ``development_labels`` is the list of these trials, if their files have no labels. The thresholds
-    that limit error rates are learned from these trials (`learned_thresholds`). A ``calibration`` of each detector, and
-    if ``is_fused`` the fusion of all, are fitted to these trials, measured and compared. ``advance`` is called with
-    numbers of rows.
+    Decisions at ``threshold`` are measured, too. ``development`` is empty, or has one file of development trials for
+    each of ``paths``; ``development_labels`` is a file with the labels of these trials, if their own files have none.
+    The thresholds that limit error rates are learned from these trials (`learned_thresholds`). With ``calibration``, a
+    calibration of each detector is fitted to them, measured and compared; with ``is_fused``, also the fusion of all
+    detectors. ``advance`` is called with the numbers of rows that were read.
     """
     tables = _matched(paths, options, advance, named=len(paths) > 1)
     learning = options._replace(by=(), cluster=None, labels=development_labels)
@@ -122,7 +122,7 @@ def _learned(
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
-    """Read files of the same trials, in the order of the first file; only the first file has groups."""
+    """Read files of the same trials, put in the order of the first file. Groups are read from the first file only."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
     tables = [first, *(_align(first, *other) for other in others)]
@@ -142,9 +142,9 @@ def _combine(table: TrialTable, units: DecisionUnits) -> TrialTable:
 
 
 def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
-    """Return the trials of ``other`` in the order of ``first``, matched by name; without names, row by row.
+    """Return the trials of ``other`` in the order of ``first``. They are matched by name or, without names, by row.
 
-    A trial that is missing in one of the files, or has another label in the other file, is refused.
+    A trial that is missing in one file, or has different labels in the two files, is refused.
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:

@@ -40,20 +40,20 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: metrics with intervals, values by group, and comparisons.
 
     Args:
-        preds: ``(N, C)`` probabilities, as tensors or arrays, of one model, or a dictionary of those of several. Or
-            ``(N,)`` decisions, such as those of a `DecisionRule`: class indices, numbers from C for coarse answers
-            (sets of classes), and -1 for a referral. Names are accepted too, with "refer" for a referral.
-        target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1. Soft labels are degrees
-            of truth; with a concern, or with named metrics of classes, they are the shares of annotators for each
-            class. Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
+        preds: ``(N, C)`` probabilities of a model, as a tensor or array; or ``(N,)`` decisions, such as those of a
+            `DecisionRule`: class indices, numbers from C for coarse answers (sets of classes), and -1 for a referral,
+            or their names, with "refer" for a referral. For several models: a dictionary of these by model name.
+        target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the degrees of truth.
+            With a concern, or metrics of classes given by name, these must be the shares of annotators for each class.
+            Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
         concern: The cost of each kind of error. With a `ConcernRange`, values are computed at its middle costs, and
             `Result.over_costs` bounds the mean cost over the whole range.
         metrics: A list of names (see `mpcs metrics`) and of Metrics, from this package, from torchmetrics or your own.
             Your own Metrics take probabilities (N, C), or decisions (N,) if there are no probabilities, and the target.
             Or a dictionary from names to metrics, which may also contain functions of `Rows`. Default: all registered
             metrics that suit the labels.
-        groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
-        clusters: ``(N,)`` names of clusters, such as patients: rows of the same cluster are not independent. A
+        groups: ``(N,)`` the name of the group of each row, by column, such as ``{"site": sites}``.
+        clusters: ``(N,)`` the name of the cluster of each row, such as a patient. Rows of a cluster are dependent. A
             dictionary of two columns, such as ``{"patient": patients, "reader": readers}``, stands for crossed
             clusters: every reader may read all patients.
         weights: ``(N,)`` numbers of at least 0, the weight of each row, such as 1 / its sampling probability. Intervals

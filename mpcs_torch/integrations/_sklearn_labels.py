@@ -22,7 +22,7 @@ class LabelError(MpcsError, ValueError):
 
 
 def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
-    """Return the class names of a concern; raise a `ScorerError` if it is no `ConcernSpec`, but a path, for example."""
+    """Return the class names of a concern; raise a `ScorerError` if it is not a `ConcernSpec` (a path, for example)."""
     if not isinstance(concern, ConcernSpec):
         raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
     return concern.classes
@@ -33,7 +33,7 @@ def class_indices(
 ) -> Tensor:
     """Return the index of each label (N,) or (N, 1) in ``class_names``, or `REFERRED` for a referral: int64 (N,).
 
-    Raise a `LabelError` if a label is missing or is no class; the error names the labels by ``argument``.
+    Raise a `LabelError` if a label is missing or is not a class. Its message calls the labels ``argument``.
     """
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:

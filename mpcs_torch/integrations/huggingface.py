@@ -1,4 +1,4 @@
-"""Adapters for the Hugging Face Trainer: metrics named for their direction, a loss, and checkpoint selection.
+"""Adapters for the Hugging Face Trainer: metrics whose names show their direction, a loss, and checkpoint selection.
 
 The Trainer assumes that higher is better, unless the name of a metric ends in "loss". It steps `MPCSLR` with the metric
 named by ``metric_for_best_model``::
@@ -123,13 +123,13 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
 class SelectCheckpoint(TrainerCallback):
     """Pass the model's state dict to a `CheckpointSelector` after each evaluation during training.
 
-    After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. With
-    ``eval_strategy="epoch"``, epochs are numbered from 1, and one that ``max_steps`` ends early counts, too. Otherwise,
-    the number is the optimizer step. In a distributed run, rank 0 writes while the other ranks wait.
+    After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. A checkpoint has the
+    number of its epoch, from 1, if ``eval_strategy="epoch"`` (an epoch that ``max_steps`` ends early counts, too), else
+    that of its optimizer step. In a distributed run, rank 0 writes while the other ranks wait.
 
     To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
-    saves the last step of an epoch before its evaluation. A run resumed from there would skip this evaluation, and with
-    it a step of `MPCSLR` or `ReduceLROnPlateau`. So this callback defers such a checkpoint until after the evaluation.
+    saves the last step of an epoch before its evaluation. A run resumed from there would skip the evaluation, and also
+    a step of `MPCSLR` or `ReduceLROnPlateau`. So this callback defers such a checkpoint until after the evaluation.
 
     Args:
         selector: The selector. Its rule names metrics as ``compute_metrics`` does, with or without the prefix

@@ -35,9 +35,9 @@ class IgniteError(MpcsError, ValueError):
 class TorchMetric(IgniteMetric):
     """A torchmetrics metric for an Ignite engine that outputs predictions and labels.
 
-    Attached as ``name``, its value is ``engine.state.metrics[name]``; a `MetricCollection` also adds a value under each
-    of its names. Torchmetrics gathers the states of several processes, so every process must compute. ``state_dict``
-    and ``load_state_dict`` have Ignite's interface, for the states of the metric or of each one in the collection.
+    After ``attach(engine, name)``, the value is ``engine.state.metrics[name]``; a `MetricCollection` also adds a value
+    under each of its names. Torchmetrics gathers the states of several processes, so every process must compute.
+    ``state_dict`` and ``load_state_dict`` save and load the metric, or all metrics of the collection, as in Ignite.
 
     Args:
         metric: The metric, or a collection of metrics.
@@ -112,7 +112,7 @@ class TorchMetric(IgniteMetric):
 
 
 def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the shape of each state by name; None for lists, which grow."""
+    """Return the shape of each state by name; None for a list, because its length changes."""
     return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 

@@ -46,8 +46,8 @@ class SelectCheckpoint(Checkpoint):
     ``load_from_checkpoint``, with ``weights_only=True``, or use ``selector.load_best()["state_dict"]``. In a
     distributed run, rank 0 writes while the others wait. The Trainer adds no default `ModelCheckpoint`.
 
-    Lightning saves checkpoints before it steps schedulers that monitor a metric, and skips this step when it resumes.
-    This callback makes up for it: a resumed run has the same learning rates as an uninterrupted one.
+    Lightning saves checkpoints before it steps schedulers that monitor a metric, and a resumed run skips this step.
+    This callback takes the step, so that a resumed run has the same learning rates as an uninterrupted run.
 
     Args:
         folder: As in `CheckpointSelector`.
@@ -72,7 +72,7 @@ class SelectCheckpoint(Checkpoint):
     def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
         self.selector = CheckpointSelector(folder, rule, **options)
         self._logged: dict[str, float] = {}
-        """The logged values of the checkpoint from which the run resumed; schedulers may monitor them."""
+        """The logged values in the checkpoint from which the run resumed; schedulers may monitor them."""
 
     def on_save_checkpoint(
         self,
@@ -89,7 +89,7 @@ class SelectCheckpoint(Checkpoint):
         pl_module: "LightningModule",  # noqa: ARG002
         checkpoint: dict[str, Any],
     ) -> None:
-        """Load the logged values; `on_train_start` restores them, because the Trainer resets them before."""
+        """Load the logged values. `on_train_start` restores them, after the Trainer has reset its values."""
         self._logged = checkpoint.get(LOGGED, {})
 
     def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
@@ -102,7 +102,7 @@ class SelectCheckpoint(Checkpoint):
             progress.completed += 1
 
     def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Step the schedulers, which Lightning would skip at the end of the epoch in which the run resumed."""
+        """Take the scheduler steps that Lightning skips at the end of the epoch in which a run resumed."""
         if trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached():
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
@@ -110,7 +110,7 @@ class SelectCheckpoint(Checkpoint):
         """Update the selector, except in a sanity check, a fast development run or a validation outside of training."""
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        logged = trainer._logger_connector.metrics["callback"]  # callback_metrics has the previous epoch's in training
+        logged = trainer._logger_connector.metrics["callback"]  # callback_metrics is an epoch behind in training
         missing = [name for name in self.selector.rule.metrics if name not in logged]
         if missing:
             raise LightningError(

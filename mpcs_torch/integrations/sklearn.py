@@ -61,12 +61,12 @@ def concern_scorer(
 
     Args:
         metric: The name (from ``mpcs metrics``) of a metric of decisions or probabilities, or a torchmetrics `Metric`
-            of probabilities ``(N, C)`` and class indices ``(N,)``. If that has the setting ``from_logits``, it must be
-            False. Metrics of decisions use ``estimator.predict``.
+            of probabilities ``(N, C)`` and class indices ``(N,)``. Such a `Metric` must not have ``from_logits=True``.
+            Metrics of decisions use ``estimator.predict``.
         concern: The classes and the costs of errors. It is also passed to metrics given by name.
         refer_value: The return value of ``estimator.predict`` for a referral (`DecisionRuleClassifier`); it must not be
-            a label. Metrics of dangerous errors, coverage and mean concern accept referrals. ``expected_concern`` does
-            if a referral has a cost (``ConcernSpec.refer``). Other metrics of decisions do not.
+            a label. Metrics of dangerous errors, coverage and mean concern accept referrals. ``expected_concern``
+            accepts them if they have a cost (``ConcernSpec.refer``). Other metrics of decisions do not accept them.
         **settings: Settings of a metric given by name, for example ``k=3``.
 
     Raises:
@@ -179,8 +179,8 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that gets the probabilities of all classes through scikit-learn's cache for several scorers.
 
-    For classifiers with two classes, the cache keeps only one column, and for one class it raises an error. It keeps
-    all values of outlier detectors, so this estimator poses as one.
+    For a classifier with two classes, the cache keeps only one column; with one class, it raises an error. For an
+    outlier detector, it keeps all values, so this estimator claims to be an outlier detector.
     """
 
     def __init__(self, estimator: Any) -> None:

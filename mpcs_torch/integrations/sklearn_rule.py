@@ -31,7 +31,7 @@ from mpcs_torch.learning.decision_rule import CalibrationMethod
 __all__ = ["DecisionRuleClassifier"]
 
 FLOOR = float(torch.finfo(torch.float32).eps)
-"""The lower bound of probabilities. A class without votes of trees or neighbours is not impossible, and the very low
+"""The lower bound of probabilities. A class for which no tree or neighbour votes is not impossible, and the very low
 logarithm of a probability near 0 would dominate the calibration."""
 
 
@@ -55,9 +55,9 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             Default: every error costs 1 and is dangerous.
         limits: The limits to guarantee: one `Limit`, or several.
         calibration: As in `DecisionRule`.
-        held_out: The size of the hold-out set for the rule: a share or number of samples, or of clusters if given.
+        held_out: The size of the hold-out set: a share or a number of samples, or of clusters if `fit` gets clusters.
         refer_value: The return value of `predict` for a referral: text if labels are text, else a number. Default:
-            ``"refer"`` for text; for numbers, the lower one of -1 and the lowest label minus 1.
+            ``"refer"`` for text; for numbers, the minimum of -1 and the lowest label minus 1.
         random_state: The seed of the splits. Fix it in advance: a choice among several voids the guarantee.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The base class of monitors: the evidence that means of bounded values are beyond limits, and the alarm."""
+"""The base class of monitors. They compute alarms, and the evidence that means of bounded values are beyond limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     evidence: Tensor
     """The evidence that each mean is beyond its limit."""
     is_alarm: Tensor
-    """bool: whether each mean raises an alarm, by e-BH over all means."""
+    """bool: whether each mean raises an alarm, by the e-Benjamini-Hochberg procedure over all means."""
     total: Tensor
     """Scalar: the mean evidence. It is at least the monitor's ``threshold`` if there is an alarm."""
 
@@ -43,11 +43,11 @@ class Mean(NamedTuple):
 
     name: str
     highest: float = 1.0
-    """The upper limit as a share of ``scale``; 1 for none. With a reference, its bounds are the limits instead."""
+    """The upper limit as a share of ``scale``; 1 for no limit. The bounds of a reference replace these limits."""
     scale: float = 1.0
     """The loss that a value of 1 stands for."""
     is_counted: bool = True
-    """Whether all values and weights are 0 or 1; then a reference has exact bounds."""
+    """Whether all values and weights are 0 or 1, so that a reference gives exact bounds."""
 
 
 class Values(NamedTuple):
@@ -66,7 +66,7 @@ Batch = tuple[Values, Callable[[], list[Fault]]]
 
 
 class Monitor(SumMetric):
-    """Sums of K values from 0 to 1 and of their weights, and the evidence that their means are beyond limits.
+    """Sums of K kinds of values from 0 to 1 and of their weights, and evidence that their means are beyond limits.
 
     A subclass defines the values of samples, and adds them in ``update``.
     """
@@ -111,10 +111,10 @@ class Monitor(SumMetric):
         self.scales = torch.tensor(scales, dtype=torch.float64)
         self._moving += ["limits", "scales"]
         self.threshold = (1 if reference is None else 2) / (1 - confidence)
-        """The evidence that raises an alarm. With a reference, half of the error probability is for its bounds."""
+        """The evidence that raises an alarm. The bounds of a reference use up half of the error probability."""
 
     def _bounds(self, reference: "Monitor") -> Tensor:
-        """Return bounds (2, K) on all means of a reference, with half of the error probability."""
+        """Return bounds (2, K) on the means of ``reference``; these bounds use half of the error probability."""
         if not isinstance(reference, Monitor) or not torch.equal(reference.settings, self.settings):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()
@@ -128,7 +128,7 @@ class Monitor(SumMetric):
         return bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
 
     def add_batch(self, values: Values, find_faults: Callable[[], list[Fault]]) -> None:
-        """Add the values of a batch, whose faults ``find_faults`` returns."""
+        """Add the values of a batch; ``find_faults`` returns the faults of the batch."""
         self.admit(find_faults)
         self.follow(values, values.codes.new_empty(0))
 
@@ -138,11 +138,11 @@ class Monitor(SumMetric):
         ``at`` has the indices of the R samples in ascending order: (R,), int64.
         """
         sums = self.loss.new_zeros(2, (len(at) + 1) * len(self.names))
-        looks = torch.searchsorted(at, torch.arange(values.codes.shape[1], device=at.device))  # the first after each
+        looks = torch.searchsorted(at, torch.arange(values.codes.shape[1], device=at.device))  # each sample's next look
         parts = torch.stack([values.loss, values.weight]).to(sums)
         sums.index_add_(1, (looks * len(self.names) + values.codes).flatten(), parts.flatten(1))
         loss, samples = sums.view(2, len(at) + 1, -1).cumsum(dim=1)
-        evidence: Tensor = loss[:-1]  # which is empty if nobody looks: evidence would synchronize an accelerator
+        evidence: Tensor = loss[:-1]  # empty if nobody looks: to compute evidence would synchronize an accelerator
         if len(at):
             evidence = self.evidence_of(self.loss + loss[:-1], self.samples + samples[:-1])
         self.add(loss=loss[-1], samples=samples[-1])
@@ -163,7 +163,7 @@ class Monitor(SumMetric):
         return self.evidence_of(self.loss, self.samples)
 
     def is_alarm(self, evidence: Tensor) -> Tensor:
-        """Return which means raise an alarm, from their evidence (..., K): bool (..., K)."""
+        """Return whether each mean raises an alarm, from the evidence (..., K) of the means: bool (..., K)."""
         return e_benjamini_hochberg(evidence, level=1 / self.threshold)
 
     def compute(self) -> Reading:
@@ -172,14 +172,14 @@ class Monitor(SumMetric):
         return self.reading()
 
     def reading(self) -> Reading:
-        """Return what `compute` returns, also without samples."""
+        """Return the same reading as `compute`, but raise no error if there are no samples."""
         ends = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
         rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, *ends))
         return Reading(rate, low, high, evidence, self.is_alarm(evidence), evidence.mean())
 
     def shown_means(self, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
-        """Return the K means so far for figures and tables, with the given alarms."""
+        """Return the K means so far, with the alarms ``is_alarm``, for figures and tables."""
         from mpcs_torch.plots.monitoring import MonitoredMean
 
         reading, limits = self.reading(), torch.where(self.limits == 1, torch.inf, self.limits) * self.scales

@@ -37,7 +37,7 @@ class LogRows(NamedTuple):
     decisions: Tensor
     """(N,), int64: -1 for referrals."""
     target: Tensor
-    """(N,), int64: `NO_LABEL` where there is no label yet."""
+    """(N,), int64: the labels; `NO_LABEL` for rows that have no label yet."""
     chance: Tensor
     """(N,), float64: the probability with which a row was chosen to be labelled; 1 if the log has no such column."""
     groups: Mapping[str, Tensor]
@@ -108,7 +108,7 @@ def read_log(
 
 
 def names_of_groups(path: Path, column: str) -> list[str]:
-    """Return the different texts of a column, sorted; rows without a text are the group "(none)"."""
+    """Return the different texts of a column, sorted. Rows without a text form the group "(none)"."""
     table = open_table(path)
     table.check_columns([column], "--limit")
     texts = distinct_texts(table, [column], 10**4, has_gaps=True)

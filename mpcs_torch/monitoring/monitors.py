@@ -20,9 +20,9 @@ CHANCE_RULE = "chance must be from least_chance to 1"
 RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
 BLOCK = 100
-"""The number of samples of a rate after which a `ChangeMonitor` starts again."""
+"""The number of samples after which a `ChangeMonitor` starts again, counted for each rate."""
 RowGroups = Mapping[str, Sequence[object] | Tensor]
-"""By column: the name or the index of the group of each sample, (N,)."""
+"""The name or the index of the group of each sample, (N,), by column."""
 
 
 class _Limited(NamedTuple):
@@ -32,7 +32,7 @@ class _Limited(NamedTuple):
     first: int
     """The index of the first mean of the limit."""
     groups: Sequence[str]
-    """The groups that have a mean each; empty if there is one mean for all samples."""
+    """The names of the groups, which have one mean each; empty if there is one mean for all samples."""
 
 
 class RiskMonitor(Monitor):
@@ -45,22 +45,22 @@ class RiskMonitor(Monitor):
     alarm is at most 1 - ``confidence``, for all K rates together. If some rates exceed their limits, the expected share
     of alarms that are false has the same bound.
 
-    Samples must be in their order, and be labelled without regard to their error: all of them, or each with a known
-    ``chance``. Samples need not be independent, but given the earlier ones, the probability of an error must be within
-    the limit. If the images of a patient or of a scanner's day err together, it is not: then give the ``cluster_size``,
-    or one random sample of each cluster with ``chance`` 1 / (its number of samples).
+    Samples must come in the order of time. Label all of them, or each with a known ``chance`` that does not depend on
+    its error. Samples need not be independent, but the probability of each error, given the earlier samples, must be
+    within the limit. This fails if the images of a patient or of a scanner's day are wrong together: then set
+    ``cluster_size``, or add one random sample of each cluster, with ``chance`` 1 / (the size of the cluster).
 
     Args:
         concern: The classes, their costs, and which errors are dangerous.
-        limits: The limits to test. Their own ``confidence`` is ignored; referrals cannot be limited.
+        limits: The limits to test. The ``confidence`` of a `Limit` is ignored; referrals cannot be limited.
         groups: The names of the groups of each column in the ``by`` of a limit: ``{"site": ["north", "south"]}``.
         confidence: 1 minus the highest acceptable probability of a false alarm.
         reference: A `RiskMonitor` with the same arguments, updated with reference samples such as validation samples.
             The limits are then upper bounds of its rates instead of ``at_most``; ``confidence`` includes the
             uncertainty of these bounds.
-        least_chance: The lowest probability with which a sample is chosen to be labelled. With 1, all are labelled.
-        cluster_size: The largest number of samples that err together, at least 1. Each sample counts
-            1 / ``cluster_size``, so an alarm takes that many times the samples.
+        least_chance: The lowest probability with which a sample is chosen to be labelled; 1 if all are labelled.
+        cluster_size: The largest number of samples that are wrong together, at least 1. Each sample counts
+            1 / ``cluster_size``, so an alarm takes ``cluster_size`` times as many samples.
         ignore_index: The label of samples without a label, which are left out.
         validate_args: Whether to check the values of each batch. If not, bad values silently give a wrong result.
         **kwargs: Arguments of `torchmetrics.Metric`.
@@ -130,7 +130,7 @@ class RiskMonitor(Monitor):
 
         Args:
             preds: ``(N, ...)`` integer decisions, with -1 for referrals and C, C + 1, ... for coarse answers, or
-                ``(N, C, ...)`` scores, whose highest is the decision.
+                ``(N, C, ...)`` scores: the class with the highest score is the decision.
             target: ``(N, ...)`` integer class indices.
             chance: ``(N, ...)`` the probability, from ``least_chance`` to 1, with which each sample was chosen to be
                 labelled, whatever its error. Default: 1.
@@ -181,14 +181,14 @@ class ChangeMonitor(RiskMonitor):
     r"""Detect a late change for the worse, which a long good past hides from a `RiskMonitor`.
 
     It starts again after every 100 samples of a rate, and adds up the evidence of all starts (an e-detector of
-    Shiryaev-Roberts type). False alarms therefore do happen: while all limits are kept, the first one comes after at
+    Shiryaev-Roberts type). So false alarms do happen: while all limits are kept, the first false alarm comes after at
     least ``run_length`` samples on average. Rates and their intervals are still those of all samples.
 
-    Samples must come in their order, so states can be neither merged nor summed over processes. `update` synchronizes
+    Samples must come in order of time, so states can be neither merged nor summed over processes. `update` synchronizes
     with an accelerator. The arguments are those of `RiskMonitor`, and:
 
     Args:
-        run_length: The lowest acceptable mean number of samples to a false alarm.
+        run_length: The lowest acceptable mean number of samples until the first false alarm.
 
     References:
         Shin, Ramdas, Rinaldo: E-detectors: A Nonparametric Framework for Sequential Change Detection, New England
@@ -219,12 +219,12 @@ class ChangeMonitor(RiskMonitor):
         self.add_state("block", torch.zeros(rates, 3, dtype=torch.float64))
 
     starts: Tensor
-    """(K, 25), float64: the logarithm of the evidence of all starts up to the last block, for each alternative."""
+    """(K, 25), float64: for each alternative, the logarithm of the evidence of all starts up to the last block."""
     block: Tensor
-    """(K, 3), float64: the sums of losses and of weights since the last block, and the number of samples."""
+    """(K, 3), float64: since the last block, the sums of losses and of weights, and the number of samples."""
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
-        """Add samples in order, and return the evidence after each sample number in ``at``; see `Monitor.follow`."""
+        """Add samples in order, and return the evidence after the samples with the indices ``at``: see `Monitor`."""
         evidence, starts, block = self.evidence_now().repeat(len(at), 1), self.starts.clone(), self.block.clone()
         for losses, weight, codes in zip(*values, strict=True):
             for rate in torch.unique(codes).tolist():
@@ -337,7 +337,7 @@ class DriftMonitor(Monitor):
 def _limited(
     limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]
 ) -> tuple[list[_Limited], list[Mean]]:
-    """Return the limits and all their means, after a check of the limits."""
+    """Check ``limits``; return them with their groups, and all their means."""
     are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
     require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
     by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)

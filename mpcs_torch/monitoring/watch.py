@@ -37,7 +37,7 @@ CHANGED = (
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a watch, which stay the same for the life of its state."""
+    """The settings of a watch. They never change once the file of its state exists."""
 
     rule: str
     """The SHA-256 of the file of the decision rule."""
@@ -48,7 +48,7 @@ class Settings:
     """The run length of the `ChangeMonitor`; None if there is no such monitor."""
     least_chance: float = 1.0
     cluster_size: float = 1.0
-    """The largest number of rows that err together."""
+    """The largest number of rows that are wrong together."""
 
 
 class Alarm(NamedTuple):
@@ -85,7 +85,7 @@ class Watch:
         self.decisions = [*concern.classes, *(name for name, _ in concern.answers)]
         """The names of decisions other than a referral."""
         self.counts = torch.zeros(3, len(self.decisions) + 1, dtype=torch.float64)
-        """(3, D + 1): the rows, the labels, and the sum of 1 / chance of the labels, by decision, referrals last."""
+        """(3, D + 1): for each decision, referrals last: the rows, the labels, and the labels' sum of 1 / chance."""
 
     @property
     def rows(self) -> int:
@@ -136,7 +136,7 @@ class Watch:
                     self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), time))
 
     def cautions(self) -> list[str]:
-        """Return sentences about decisions with too few or too many labels, and about limits that no label tested."""
+        """Return sentences on decisions with too few or too many labels, and on limits that no label has tested."""
         least, sentences = self.settings.least_chance, list[str]()
         share = self.labelled / max(1, self.rows) if least == 1 else 1.0
         names = [*(f"decided {name}" for name in self.decisions), "referred"]
@@ -206,7 +206,7 @@ def watch_logs(
 ) -> tuple[Watch, list[Alarm]]:
     """Read the new rows of logs in order, and save the state after each log; return the watch and its new alarms.
 
-    ``begin`` returns the watch, new or from the state. It is called while no other process can use the state.
+    ``begin`` returns a new watch, or that in the file ``state``. No other process can use the file while it is called.
     ``advance`` is called with the number of new rows of each log, after they are saved.
 
     Raises:

@@ -22,7 +22,7 @@ KINDS = {
 def class_bars(
     values: Sequence[float], mean: float, title: str, *, ylabel: str, mean_label: str = "mean", on: Place = None
 ) -> Figure:
-    """Draw a bar for the value of each class (none for NaN), and a line at ``mean``, which the metric defines."""
+    """Draw a bar for the value of each class (no bar for NaN), and a line at ``mean``, as the metric defines it."""
     figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
     shown = {place: value for place, value in enumerate(values) if isfinite(value)}
     axes.bar(list(shown), list(shown.values()), color=style.SKY, edgecolor=style.WHITE, linewidth=0.5)
@@ -76,7 +76,7 @@ def _headroom(on: Place, without: float, with_legend: float) -> float:
 
 
 def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
-    """Draw the counts of two methods for each seed, the baseline first, and the means as dashed lines."""
+    """Draw the counts of two methods (the first is the baseline) for each seed, and their means as dashed lines."""
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
     seeds = range(len(baseline))

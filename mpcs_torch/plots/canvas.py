@@ -29,7 +29,7 @@ ON_DARK = {
     FAINT_GREY: "#7d838d",
     GRID: "#2b2f36",
 }
-"""The colour on a dark page that replaces each colour on a white page."""
+"""For each colour on a white page, the colour that replaces it on a dark page."""
 PAGE = {
     "page": (WHITE, ON_DARK[WHITE]),
     "raised": ("#f6f7f9", "#1e2127"),
@@ -50,11 +50,11 @@ RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
 
 MAX_NAME_LENGTH = 40
-"""The most characters of a name: about as many as fit the width of a figure in a legend."""
+"""The maximum length of a name, in characters: about what fits in a legend as wide as the figure."""
 MAX_BESIDE = 20
-"""The most characters of a name beside an axis, where width is scarce."""
+"""The maximum length of a name beside an axis, where there is little room."""
 MAX_IN_SENTENCE = 22
-"""The most characters of a name in a legend if a value follows the name."""
+"""The maximum length of a name in a legend if a value follows the name."""
 
 System = TypeVar("System")
 
@@ -66,9 +66,9 @@ def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]
 
 
 def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
-    """Cut a name in its middle, and escape it: $ would start a formula, and a leading _ would hide it from the legend.
+    """Shorten and escape a name: $ would start a formula, and a leading _ would hide the name from the legend.
 
-    Long names of runs and files often begin alike, so the end is kept.
+    A long name is cut in the middle, because names of runs and files often begin alike.
     """
     kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
     shown = kept.replace("$", r"\$")
@@ -81,7 +81,7 @@ def page_colours(*, is_dark: bool) -> str:
 
 
 def shown_number(value: float) -> str:
-    """Return a whole number in full, and another number with three digits."""
+    """Return a whole number in full, and any other number with three significant digits."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
 
 
@@ -91,18 +91,18 @@ def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
 
 
 Place = Axes | Figure | None
-"""The place to draw on: only the given axes of a figure of the caller, an empty figure, or None for a new figure."""
+"""The place to draw on: axes in a figure of the caller, an empty figure, or None for a new figure."""
 
 WIDTH = 4.8
 """The width of a figure in inches, or 460 pixels: a screen of 400 pixels shows it at 80 % of its size."""
 SMALL, NORMAL = 9, 10
 """The sizes of fonts, in points."""
 ROW = 1.5
-"""The height of a row of a legend as a multiple of the size of the font."""
+"""The height of a row in a legend, as a multiple of the font size."""
 POINT = 1 / 72
 """The size of a point in inches."""
 LETTER = 0.6
-"""The width of a letter as a share of the size of the font, taken to be the width of digits."""
+"""The width of a letter, as a share of the font size. All letters are taken to be as wide as digits."""
 
 
 def canvas(

@@ -17,9 +17,9 @@ from mpcs_torch.plots.canvas import MAX_BESIDE, Place, canvas, legend_below, lit
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST, STRONGEST = 0.12, 0.55
-"""The opacity of cells with the fewest and with the most errors: numbers stay readable on both."""
+"""The opacity of the cells with the fewest and with the most errors. Numbers are readable on both."""
 MAX_NUMBERED = 30
-"""The most classes for which numbers fit a figure."""
+"""The largest number of classes for which the numbers fit into a figure."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
 """The line of the frame around released pairs."""
 

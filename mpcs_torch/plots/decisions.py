@@ -22,14 +22,14 @@ def risk_coverage_figure(
     estimated risk are referred first.
 
     Args:
-        curves: By the name of the estimate: coverage, and dangerous errors per decided sample, both ``(N,)`` floating
-            point in [0, 1], in ascending order of coverage.
+        curves: A pair for each estimate, by name: coverage, and errors per decided sample, both ``(N,)`` floating point
+            in [0, 1], in ascending order of coverage.
         counted: The errors that the curves count.
         title: The title of the figure.
         on: Where to draw.
 
     Raises:
-        ValueError: If there is no curve, or if a curve has no point, or coverage and risk of different shapes.
+        ValueError: If there is no curve, if a curve has no point, or if its coverage and risk differ in shape.
 
     References:
         Geifman, El-Yaniv: Selective classification for deep neural networks, NeurIPS 2017.

@@ -22,7 +22,7 @@ from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below,
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Keep, of a line through K points in [0, 1], the first and the last point in each cell of a fine grid."""
+    """Thin out a line through K points in [0, 1]: keep the first and the last point in each cell of a fine grid."""
     cells = torch.stack([_cells_of(x), _cells_of(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -53,17 +53,17 @@ def det_curves(
 ) -> Figure:
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
-    On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point, in a box
-    of the Clopper-Pearson intervals of both rates. The intervals assume independent trials and a threshold from other
-    trials. With the best threshold of the same trials, each interval contained the true rate in 93 to 98 % of simulated
-    sets, and both did in 88 to 94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors
-    in the smallest set.
+    On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point; the box
+    around it spans the Clopper-Pearson intervals of both rates. The intervals assume independent trials and a threshold
+    from other trials. The best threshold of the same trials, as here, makes them less reliable: in simulations, each
+    contained the true rate in 93 to 98 % of the sets, and both did in 88 to 94 %. To the left of and below the dotted
+    lines, rates are based on fewer than 30 errors in the smallest set.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         points: An operating point to mark, or any number of them.
         confidence: The confidence of the intervals, in (0, 1); None for no boxes.
-        marks: More points to mark, by their text in the legend: the false-alarm and the miss rate of each detector.
+        marks: More points to mark, by their text in the legend: (false-alarm rate, miss rate) of each detector.
         title: The title of the figure.
         on: Where to draw.
 
@@ -111,7 +111,7 @@ def det_curves(
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
-    """Scale both axes, and draw the lines of 30 errors and ticks that are at least ``nearest`` inches apart."""
+    """Scale both axes. Draw the lines of 30 errors, and ticks at least ``nearest`` inches from each other."""
     trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
@@ -186,7 +186,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
 
 def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | None = None, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate of detectors; of a single one, also convex hull and equal error rate.
+    """Draw the hit rate over the false-alarm rate; for a single detector, also the convex hull and equal error rate.
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.

@@ -13,7 +13,7 @@ from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 Effect = tuple[float, float, float]
 """A value and the two ends of its interval; NaN if missing."""
 MAX_ROWS = 40
-"""The most subjects that fit a figure."""
+"""The largest number of subjects that fit into a figure."""
 
 
 def forest_figure(
@@ -28,8 +28,8 @@ def forest_figure(
     Args:
         effects: The value and the interval of each effect, by subject.
         names: The names of the effects, which have a panel each. With ``systems``, one name.
-        systems: The value of each system over all subjects, drawn as a line instead of the one at 0. A subject then has
-            an effect for each system. Default: effects are differences.
+        systems: The value of each system over all subjects, drawn as a line instead of the line at 0. Each subject then
+            has one effect for each system. Default: effects are differences.
         subject: The kind of subjects, such as the column of groups.
     """
     width, most = style.WIDTH if len(names) == 1 else 11, style.MAX_BESIDE if systems else style.MAX_NAME_LENGTH

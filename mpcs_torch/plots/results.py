@@ -11,7 +11,7 @@ from mpcs_torch.plots.canvas import grid, legend_below, literal
 from mpcs_torch.plots.forest import Effect, draw_differences, draw_models
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
-"""The width of a panel, the height of a row (half of it more for each further model) and room for texts, in inches."""
+"""The width of a panel, the height of a row (each further model adds half of it) and room for texts, in inches."""
 
 
 class Panel(NamedTuple):
@@ -19,7 +19,7 @@ class Panel(NamedTuple):
 
     name: str
     values: Mapping[str, Sequence[Effect]]
-    """The effect of each model, by row, such as a group; NaN if missing. All panels have the same rows."""
+    """For each row, such as a group, the effect of each model; NaN if missing. All panels have the same rows."""
     differences: Mapping[str, Effect]
     """The difference of each pair of models; empty if models are not compared by this metric."""
 

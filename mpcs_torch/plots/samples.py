@@ -18,7 +18,7 @@ SIDE = 1.4
 
 
 def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
-    """Return the kind of a sample: image, (1 or 3, H, W) or (H, H); series, (steps, channels); or None for neither."""
+    """Return "image" for a shape (1 or 3, H, W) or (H, H), "series" for (steps, channels), and None for others."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
     if len(shape) == 2 and shape[0] >= 8:  # shorter rows of numbers are features, not a series
@@ -27,7 +27,7 @@ def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
 
 
 def sample_figure(sample: Tensor) -> Figure:
-    """Draw an image, or the channels of a series as lines, without texts; `kind_of_sample` tells which."""
+    """Draw a sample, by its `kind_of_sample`, as an image or as lines for the channels of a series, without texts."""
     if kind_of_sample(tuple(sample.shape)) == "series":
         figure = Figure(figsize=(1.5 * SIDE, SIDE))
         axes = figure.add_axes((0.02, 0.04, 0.96, 0.92))
@@ -47,11 +47,11 @@ def sample_figure(sample: Tensor) -> Figure:
 STEP = 4.0
 """The size of the steps by which a label is moved, in points."""
 NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=lambda step: step[0] ** 2 + step[1] ** 2)
-"""The places for a label around a point, in steps, the nearest first."""
+"""The possible offsets of a label from its point, in steps, nearest first."""
 
 
 def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
-    """Write a label beside each point, at the nearest place where it covers no other label, after all else is drawn."""
+    """Write a label beside each point, at the nearest place where it covers no other label. Call this last."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # imported here, because no report page needs Agg
 
     drawn = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used

@@ -26,7 +26,7 @@ METRIC_LINES = {
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
     """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values have a wide range.
 
-    If early epochs would make the later ones a flat line, the axis has the range of the later and the marked epochs.
+    If early epochs would flatten the later part of the lines, the axis spans only the later and the marked epochs.
 
     Args:
         runs: The records of each run by its name; a run that lacks the column is left out, as are values that are not

@@ -25,7 +25,7 @@ ABOUT = (
     "independent rows. Rows of one patient are not: true intervals are wider then (--cluster of mpcs score)."
 )
 EXACT = 1000
-"""The most rows for which the page has the bounds of every count; for more rows, it has those of some counts."""
+"""The largest number of rows for which the page has the bounds of every count. For more rows, it has those of some."""
 
 
 def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
@@ -34,7 +34,7 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
     The commands that the page shows contain ``reading``, the options for reading files.
 
     Raises:
-        ConcernError: If the concern has a cost of a referral for each class.
+        ConcernError: If the concern has a separate cost of a referral for each class.
     """
     spec = ConcernSpec(rows.class_names) if concern is None else concern
     if isinstance(spec.refer, tuple):
@@ -92,6 +92,6 @@ def _packed(values: Tensor, dtype: str) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
-    """Return ``data`` as JSON for a script element, with characters escaped that could end this element."""
+    """Return ``data`` as JSON for a script element. Characters that could end this element are escaped."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

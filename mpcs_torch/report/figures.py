@@ -21,7 +21,7 @@ from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table, in_percent
 
 MAX_CONFUSIONS = 8
-"""The most confusions in a table: a few cause most of the cost."""
+"""The largest number of confusions in a table. A few confusions cause most of the cost."""
 
 
 class ClassifierSections(NamedTuple):
@@ -35,7 +35,7 @@ class ClassifierSections(NamedTuple):
     """The word for a classifier in headers."""
 
     def about(self, name: str) -> str:
-        """Return the end of a title, which names a classifier; empty for the only model of a page."""
+        """Return the end of a title, `` of NAME``; empty if the page is about a single model."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
     def sections(self, caption: str, *between: Markup) -> list[Markup]:
@@ -92,8 +92,8 @@ def costliest(
 ) -> Markup:
     """Return the table of the costliest confusions, ranked by their highest total cost in any system.
 
-    ``confusions`` has, by system, ``(C, C)`` counts or sums of weights, rows true classes. Without a concern, errors
-    cost 1. ``refers`` tells whether samples are referred.
+    ``confusions`` has the counts or sums of weights of each system, ``(C, C)``, with true classes as rows. Without a
+    concern, each error costs 1. ``refers`` says whether samples are referred.
     """
     table = costliest_table(confusions, concern, names)
     if not table.rows:
@@ -125,7 +125,7 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
 
 
 def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
-    """Return the kind of an error: dangerous; else its cost if the concern has weights, or released if it has none."""
+    """Return the kind of an error: "dangerous", else its cost if the concern has weights, else "released"."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
@@ -178,7 +178,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
-    """Return a sentence: how many samples to refer until a tenth of the errors is left, and until none is left."""
+    """Return a sentence on the share of samples to refer until a tenth of the errors is left, or none is left."""
     left = coverage * risk
     few, none = (
         100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))

@@ -24,9 +24,9 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
-"""The most models that get a sentence each, and the most classes in a sentence."""
+"""The largest number of models that get one sentence each, and of classes in one sentence."""
 MAX_LISTED = 16
-"""The most classes in the table."""
+"""The largest number of classes in the table; with several models, the approximate number of rows."""
 WRONG, COST = "wrong decisions", "cost of errors"
 TERMS = {
     DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
@@ -60,7 +60,7 @@ def explanations(result: Result[Any]) -> dict[str, str]:
 
 
 def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
-    """Return the highest cost of a dangerous error of each class and group of classes, the worst class first.
+    """Return the cost of the most expensive dangerous error of each class and group of classes, the worst first.
 
     Classes come before groups. Both are ranked by this cost, which is 0 if no error is dangerous, then by their share
     of dangerous errors. Without a concern, all errors are dangerous and cost 1.

@@ -15,7 +15,7 @@ from mpcs_torch.report.render import draw, part, write_page
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
-"""The chance of an alarm by now from which on a rate counts as detectable."""
+"""A rate counts as detectable if it would have raised an alarm by now with at least this probability."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
@@ -35,7 +35,7 @@ def current_means(watch: Watch, kind: str) -> list[MonitoredMean]:
 
 
 def seen_above(watch: Watch, mean: MonitoredMean) -> float:
-    """Return the true rate above which an alarm by now is likely (chance `SURE`); NaN if there is no such rate."""
+    """Return the true rate above which an alarm by now has at least the probability `SURE`; NaN if there is none."""
     level = 1 / (watch.monitors[RISK].threshold * len(watch.monitors[RISK].names))
     limit = mean.highest / mean.scale
     return mean.scale * detectable_rate(int(mean.samples), limit=limit, level=level, chance=SURE)
@@ -58,12 +58,12 @@ def monitor_table(watch: Watch, kind: str) -> Table:
 
 
 def rate_text(mean: MonitoredMean, value: float) -> str:
-    """Format ``value`` as ``mean`` is: a share in percent, or a mean cost in the unit of the concern."""
+    """Format ``value`` in the unit of ``mean``: a share in percent, or a mean cost in the unit of the concern."""
     return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 
 def assumptions(watch: Watch) -> str:
-    """Return sentences that explain the columns of the tables and the assumptions."""
+    """Return sentences that explain the columns of the tables, and the assumptions of the monitor."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
@@ -80,14 +80,14 @@ def assumptions(watch: Watch) -> str:
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Return a sentence that names the mean above its limit, and the row from which on this is known."""
+    """Return a sentence that names the mean above its limit, and the first row at which this is known."""
     time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def verdict_of(watch: Watch) -> str:
-    """Return the cautions and the first alarm; without an alarm, a sentence about the rate that is known least."""
+    """Return the cautions and the first alarm; without an alarm, a sentence about the least certain rate."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
 
 

@@ -14,7 +14,7 @@ FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "rep
 def write_evaluation(
     folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
-    """Write the tables, the figure and the page of the evaluation, which are `FILES`, to ``folder``."""
+    """Write the tables, the figure and the page of the evaluation to ``folder``; `FILES` has their names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:

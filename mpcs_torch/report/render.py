@@ -66,7 +66,7 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
 
 
 def to_svg(figure: Figure) -> str:
-    """Return the figure as an SVG without background, whose colours suit dark pages if the reader prefers these."""
+    """Return the figure as an SVG without background. Its colours change if the reader prefers dark pages."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
@@ -170,7 +170,7 @@ def named(names: Collection[str], systems: str = "models") -> str:
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the models or detectors to draw: those compared, else all. Calibrated detectors would repeat curves."""
+    """Return the models or detectors to draw: those compared, else all. Calibrated detectors would repeat a curve."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 
@@ -198,7 +198,7 @@ def _effect(scores: Scores, metric: str) -> Effect:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Return, for each column, whether it has numbers and all its other cells are empty."""
+    """Return, for each column, whether all its cells are numbers or empty, and at least one is a number."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
     return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
 

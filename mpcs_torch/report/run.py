@@ -70,7 +70,7 @@ class EpochPredictions(NamedTuple):
 
 
 def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
-    """Predict the test samples by the model of ``epoch``; None without its checkpoint, or if logits are not finite."""
+    """Predict the test samples with the model of ``epoch``; None if it has no checkpoint, or logits are not finite."""
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
@@ -83,7 +83,7 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
 
 
 def worst_samples(predicted: EpochPredictions) -> list[dict[str, object]]:
-    """Draw and describe the wrong decisions with the highest confidence times concern, if samples can be drawn."""
+    """Draw and describe the wrong decisions with the highest product of confidence and cost, if they can be drawn."""
     kind, labels, concern = kind_of_sample(tuple(predicted.inputs.shape[1:])), predicted.labels, predicted.concern
     if kind is None:
         return []
@@ -107,7 +107,7 @@ def worst_samples(predicted: EpochPredictions) -> list[dict[str, object]]:
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
-    """Return a metric that did not pick the epoch, accuracy if possible, and the epoch it would pick; None if none."""
+    """Return a metric other than that of the selector, accuracy if possible, and its best epoch; or else None."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
     others = [name for name in ("accuracy", "mpcs", "cross_entropy") if name in picks and name != by]
@@ -142,7 +142,7 @@ def _errors(run: TrainedRun, count: int) -> str:
 
 
 def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
-    """Return the number of dangerous test errors of an epoch, by predictions, records or result; None if unknown."""
+    """Return the number of dangerous test errors of an epoch, as predicted or recorded; None if it is not known."""
     if predicted is not None:
         return predicted.errors[1]
     record = next((record for record in run.records if record["epoch"] == epoch), {})
@@ -174,7 +174,7 @@ def counts_of(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredi
 
 
 def last_picked(run: TrainedRun) -> list[str]:
-    """Return a remark if the picked epoch is the last one, and its metric is better there than at any other epoch."""
+    """Return a remark if the last epoch is picked, and the metric of the selector is better there than ever before."""
     selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
     if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
         return []
@@ -209,7 +209,7 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 
 
 def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the kind, sentences, tiles and sections of a run's page, with the epoch that another metric picks."""
+    """Return the kind, sentences, tiles and sections of the page of a run, including the epoch of `other_pick`."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
@@ -268,7 +268,7 @@ def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
 
 
 def _sections_of(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
-    """Return the page sections about predictions of epochs or of runs with one concern; None without predictions."""
+    """Return the page sections on predictions of epochs, or of runs with one concern; None if there are none."""
     scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
     return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
 
@@ -308,7 +308,7 @@ def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPre
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:
-    """Format values with 4 digits, trailing zeros included, to align columns; whole numbers get no zeros."""
+    """Format values with 4 significant digits, including trailing zeros; whole numbers get no decimals."""
     texts = {name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}" for name, value in values.items()}
     return {name: texts.get(name, "") for name in columns}
 

@@ -51,7 +51,7 @@ def write_score_report(
         part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
         for place, table in enumerate(result.sections())
     ]
-    if len(result.models) == 1 and not result.first.refers:  # whose classes are all in the table by class
+    if len(result.models) == 1 and not result.first.refers:  # with referrals, the table by class has the same cells
         caption = "Samples, precision, recall and error rate of each class"
         metrics.append(part("table", result.first.class_table(), caption, terms=terms))
     bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must meet the requirement. "
@@ -88,7 +88,7 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 
 
 def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
-    """Return the tiles, and outcomes of rows: among the tiles for a single model, in a table for several models."""
+    """Return the tiles. The outcomes of rows are among them for a single model, and in a table for several models."""
     first, models = result.first, {name: outcome_tiles(scores, concern) for name, scores in result.models.items()}
     tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
     if first.clusters:

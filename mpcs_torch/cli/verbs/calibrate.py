@@ -66,7 +66,7 @@ def fit(
 
 
 def _refuse_others(reading: ReadOptions, method: str) -> None:
-    """Refuse options for classifiers if scores are those of detectors, and the other way round."""
+    """Refuse options for classifiers if ``method`` is for detectors, and options for detectors if it is not."""
     others = {*(OF_CLASSES if method in ("logistic", "pav") else OF_TRIALS)} - {*OF_ALL}
     refused = {name: value for name, value in options.given_options(reading).items() if name in others}
     options.refuse_given(refused, f"is not for --method {method}")
@@ -151,7 +151,7 @@ def priors(
 
 
 def _pasted(priors: list[float]) -> str:
-    """Return the priors as text, rounded so that the smallest has two digits; the largest absorbs the rounding."""
+    """Return the priors as text with 3 to 6 decimals (two digits of the smallest prior); their sum stays 1."""
     digits = min(6, max(3, 1 - floor(log10(min(priors)))))
     rounded = [round(prior, digits) for prior in priors]
     rounded[rounded.index(max(rounded))] += 1 - sum(rounded)

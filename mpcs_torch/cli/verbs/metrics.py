@@ -20,9 +20,9 @@ def metrics() -> None:
 
 
 def register_table(*, code: str = "`") -> Table:
-    """Return a table with a row for each entry of the register: name, class, better values, input and computed value.
+    """Return a table with a row for each metric: its name, class, better direction, input and computed value.
 
-    Names stand between two strings ``code``, by default the marks of code in Markdown.
+    Each name stands between two copies of ``code``; the default marks code in Markdown.
     """
     rows = []
     for entry in json.loads(LISTING.read_text(encoding="utf-8")):

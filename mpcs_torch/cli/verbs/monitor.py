@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpcs_torch.monitoring.watch import Watch
 
 ALARM, CAUTION = 1, 3
-"""The exit statuses if a limit is exceeded, and if labels are such that the lack of an alarm means little."""
+"""The exit statuses after an alarm, and after a caution: with labels like these, the lack of an alarm means little."""
 OPTIONS = ("label_column", "decision_column", "missing", "overwrite", "json", "quiet")
 
 
@@ -99,7 +99,7 @@ def monitor(
 def _begin(
     rule: Path, loaded: "DecisionRule", logs: list[Path], given: list[str] | None, groups: Sequence[str], numbers: Any
 ) -> "Watch":
-    """Return a new watch with the given limits (default: those of the rule), groups and numbers."""
+    """Return a new watch with the limits ``given`` (default: those of the rule), ``groups`` and ``numbers``."""
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.logs import names_of_groups

@@ -98,7 +98,7 @@ def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | No
 
 
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
-    """Find the column of labels by its name, or None if there is none or it has degrees of truth; refuse several."""
+    """Return the column that is named as labels, or None if there is none or it is in ``truth``; refuse several."""
     if not columns.table.has_names:
         whole = columns.of_kind("whole", "text")
         return whole[0] if len(whole) == 1 and columns.of_kind("number", "list") else None
@@ -110,7 +110,7 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
 
 
 def _truth(columns: OpenColumns) -> dict[str, str]:
-    """Find the columns of degrees of truth or votes, by class: named as ``target_a``, or lists named as labels."""
+    """Return the columns of degrees of truth or votes, by class: names like ``target_a``, or lists named as labels."""
     lists = columns.of_kind("list", among=named_as(columns.open, LABELS))
     if lists:
         return {lists[0]: lists[0]}
@@ -131,7 +131,7 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Find the columns of predicted labels by name; only ``decision`` if `mpcs decide apply` wrote the file.
+    """Return the columns that are named as predicted labels; only ``decision`` if `mpcs decide apply` wrote the file.
 
     If the labels come from another file, a column that is named as labels has predicted labels.
     """
@@ -155,7 +155,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
-    """Set ``called`` in the roles to the names that labels use for the classes: the user's names, or numbers."""
+    """Return ``roles`` with ``called`` set to the names of the classes in the labels: the user's names, or numbers."""
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]

@@ -14,10 +14,10 @@ from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
-"""The minimum block size of pyarrow, and the bytes of a block for each column: pyarrow fails if a row is larger
-than a block."""
+"""The minimum size of a block that pyarrow reads, and the bytes of a block for each column. Pyarrow fails if a row
+is larger than a block."""
 SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
-"""The part of a file from which the dialect is inferred; the bytes are extended to the ends of lines."""
+"""The numbers of rows and of bytes from which the dialect is inferred; a line that has begun is read to its end."""
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
 """The delimiter that stands for any white space."""
@@ -37,7 +37,7 @@ class Dialect(NamedTuple):
     first_lines: int
     """The number of lines before the first row: comments and the header."""
     unusual: list[str]
-    """Phrases that describe what is unusual; some may be empty."""
+    """Phrases about everything unusual in the dialect; some may be empty."""
 
 
 def detect_encoding(start: bytes) -> str:
@@ -105,7 +105,7 @@ def _reader(lines: Iterable[str], delimiter: str) -> Any:
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Return the delimiter that gives most rows as many fields as the first, and most numbers; and the split rows."""
+    """Return the best delimiter (most rows have as many fields as the first, most fields are numbers) and the rows."""
     best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
@@ -168,7 +168,7 @@ def read_text(
 ) -> dict[str, Any]:
     """Read the ``wanted`` columns of a text file as arrow arrays: all rows, or at least the first ``rows`` rows.
 
-    The columns ``numbers`` become numbers if pyarrow can read the file with them, else texts; all others are texts.
+    The columns ``numbers`` become numbers if pyarrow can read them all as numbers. Otherwise all columns are texts.
     """
     import pyarrow
 
@@ -181,7 +181,7 @@ def read_text(
 
 
 def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
-    """Read columns with pyarrow, by their indices (the keys of ``is_number``), which also become their names."""
+    """Read with pyarrow the columns whose indices are the keys of ``is_number``; their indices become their names."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -205,7 +205,7 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
             column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
         ),
     )
-    with opened as reader:  # which closes its threads
+    with opened as reader:  # the reader closes its threads
         return reader.read_all() if rows is None else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
 
 

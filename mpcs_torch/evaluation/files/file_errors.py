@@ -14,7 +14,7 @@ Advance = Callable[[int], None]
 
 
 class PredictionsError(MpcsError, ValueError):
-    """The error that a file cannot be read or scored, with the place. Rows count from 1, without the header."""
+    """The error for a file that cannot be read or scored. It names the place; rows have numbers from 1."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
@@ -24,7 +24,7 @@ class PredictionsError(MpcsError, ValueError):
 
 
 class NoRowsError(PredictionsError):
-    """The error that a file has no rows; rows may still be added to it."""
+    """The error for a file that has no rows, but to which rows may still be added."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Open files as tables. One function per format, chosen by the content; no other module opens files of predictions."""
+"""Open files as tables, with one function for each format. No other module opens files of predictions."""
 
 import json
 import zipfile
@@ -58,7 +58,7 @@ def _compression(start: bytes) -> str:
 
 
 def _content(path: Path, *, is_whole: bool) -> bytes:
-    """Return the decompressed bytes of a text file; up to the last line end if it may still grow."""
+    """Return the decompressed bytes of a text file. If it may still grow, leave out a last line without line end."""
     content = path.read_bytes()
     if compression := _compression(content):
         import pyarrow
@@ -238,7 +238,7 @@ def _torch_table(path: Path) -> FileTable:
 
 
 def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
-    """Return a table of the arrays with as many rows as the largest; its ``dialect`` lists the others."""
+    """Return a table of the arrays with as many rows as the largest; ``dialect`` of the table lists the others."""
     shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
     plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
     sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}

@@ -20,7 +20,7 @@ SCORES, MASK = ("scores", "score_mat"), "score_mask"
 """The datasets of scores and their mask. PyBOSARIS writes ``score_mat`` without a mask: NaN means no score."""
 TRIALS, TARGETS, NONTARGETS = "trial_mask", "tar_mask", "non_mask"
 MATRIX = "a matrix of scores"
-"""The dialect of a table of scores, some of which may belong to pairs that are no trials."""
+"""The dialect of a table of scores in which some pairs with a score may not be trials."""
 
 
 def hdf5_table(path: Path) -> FileTable:
@@ -56,7 +56,7 @@ def hdf5_table(path: Path) -> FileTable:
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return a dataset without reading its values; refuse one in another file, or one that could fill the memory."""
+    """Return a dataset without its values; refuse it if it is in another file, or could fill the memory."""
     import h5py
 
     dataset = file.get(name)
@@ -81,7 +81,7 @@ def _names(file: "h5py.File", name: str) -> list[str]:
 
 
 def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) -> NDArray[Any]:
-    """Read a matrix; refuse another shape, or a type whose numpy kind is not a letter of ``kinds``."""
+    """Read a matrix; refuse a shape other than ``shape``, and a numpy kind that is not a letter of ``kinds``."""
     matrix = _dataset(file, name)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
         rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"

@@ -1,4 +1,4 @@
-"""Add the labels and the columns of groups of a second file to a table; no column is replaced."""
+"""Add the labels and columns of groups from a second file to a table. No column of the table is replaced."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -21,10 +21,10 @@ from mpcs_torch.evaluation.files.words import is_index
 
 
 def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
-    """Add the labels of the file ``reading.labels`` to a table, and the groups of that file that the table lacks.
+    """Add the labels in the file ``reading.labels`` to a table, and columns of groups that only that file has.
 
-    Rows are matched by ``id_column``, else by the only column of ids in both files, or by their order if a file has no
-    ids. An added column of labels gets another name if the table already has a column with its name.
+    Rows are matched by ``id_column``; if that is None, by the only column of ids in both files, or by their order if a
+    file has no ids. A column of labels is renamed if the table already has a column with its name.
 
     Raises:
         PredictionsError: If a row has no label, an id is missing or repeated, or the numbers of rows differ.
@@ -75,7 +75,7 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 
 
 def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
-    """Find the column of labels, returned under the key "", or else the columns of degrees of truth, by class.
+    """Return the column of labels under the key "", or else the columns of degrees of truth by class.
 
     The column of labels is named by the option, or has a usual name for labels, or is the only column.
     """
@@ -99,7 +99,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
 
 
 def _shared_id(table: FileTable, other: FileTable) -> str | None:
-    """Return the only column of ids in both tables; None if a table has no ids. Otherwise refuse the file."""
+    """Return the only column of ids that both tables have, or None if a table has no ids; refuse all other cases."""
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:

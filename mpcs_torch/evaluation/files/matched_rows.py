@@ -21,13 +21,13 @@ from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
 
 
 class MatchedRows:
-    """The labels and groups of the rows of the first file, which the rows of all other files must share.
+    """The rows of the first file. The rows of all other files must have the same labels and groups.
 
     Args:
         first: The first file. Its groups, clusters, units, weights, frequencies and costs are used for all files. Each
             row must have a cluster and a unit, if requested; a row without a group is in the group "(none)".
-        is_alone: Whether there are no other files. Rows of others are matched by the column of ids, if requested, else
-            by their order; then all further columns of text, such as ids, must have the same values in all files.
+        is_alone: Whether there are no other files. Rows are matched by the column of ids, if one is requested. If not,
+            they are matched in order, and all further columns of text, such as ids, must be equal in all files.
         concern: The concern that decides which row of a unit is the worst.
     """
 
@@ -43,7 +43,7 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """The units of the file of the last `rows_of`, if rows are combined into units."""
+        """The units in the file of the latest call of `rows_of`; None if rows are not combined into units."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
@@ -54,8 +54,8 @@ class MatchedRows:
     def rows_of(self, predictions: Predictions) -> list[Rows]:
         """Return the rows of a file for evaluation, in the order of the rows of the first file.
 
-        The list has one item; for crossed clusters three, with ids by the first column of clusters, by the second and
-        by both.
+        The list has one item. For crossed clusters it has three items, whose ids are those of the first column of
+        clusters, of the second, and of both.
 
         Raises:
             PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
@@ -72,7 +72,7 @@ class MatchedRows:
         return rows if self._first.reading.unit is None else [self._in_units(each, predictions) for each in rows]
 
     def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
-        """Return the groups that a column names, in order of occurrence; if ``is_named``, refuse a missing name."""
+        """Return the groups in a column, in order of occurrence; if ``is_named``, refuse a missing name."""
         by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
 
         def code_of(value: Any) -> int | None:
@@ -117,7 +117,7 @@ class MatchedRows:
         return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
-        """Return the index that each row of the first file has in the other file."""
+        """Return, for each row of the first file, its index among the ``rows`` rows of ``predictions``."""
         number = len(self._target)
         if self._row_ids is not None:
             ids = self._row_names(predictions)

@@ -30,10 +30,10 @@ SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "ada
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
-    """Read the scores of names against a cohort; return statistics of each name's scores, or of its ``top`` highest.
+    """Read the scores of names against a cohort; return statistics of the scores (or ``top`` highest) of each name.
 
     The names are in the column ``name``. Without a header, each line has a name, a name of the cohort and a score.
-    A score that is not finite is refused, and so is a name without two different scores.
+    A score that is not finite is refused. A name must have two different scores.
 
     Returns:
         The names (of enrolments or tests), their statistics in the same order, and the number of names that have fewer

@@ -97,10 +97,10 @@ class Predictions:
         path: The file, in any format of `open_table`.
         reading: Options for everything that the content of the file leaves open.
         class_names: The classes in index order, if they are known. Default: those that the file names.
-        needs_labels: Whether to refuse a file or a row without a label. Otherwise targets are (n, 0) or `NO_LABEL`.
+        needs_labels: Whether to refuse missing labels. If not, targets are (n, 0) for a file, `NO_LABEL` for a row.
         texts: Further columns to read as text, such as the patient; columns that the file lacks are ignored.
         numbers: Further columns to read as numbers.
-        decisions: The number of each decision by name, if not all are classes: see `decision_numbers`.
+        decisions: The number of each decision by name (see `decision_numbers`), if some decisions are not classes.
         table: The table of ``path``, if it is already open.
 
     Raises:
@@ -131,9 +131,9 @@ class Predictions:
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
-        """Whether `rows` returns decisions instead of probabilities: from scores, the most probable classes."""
+        """Whether `rows` returns decisions instead of probabilities. Scores become their most probable classes."""
         self.has_shares = False
-        """Whether degrees of truth are shares of annotators, which sum to 1; then probabilities must sum to 1, too."""
+        """Whether degrees of truth are shares of annotators. These sum to 1, and so must the probabilities."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
@@ -218,7 +218,7 @@ class Predictions:
             raise PredictionsError(self.path, problem)
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
-        """Return the scores as the file has them, and the checked rows; both lack the rows that are left out."""
+        """Return the scores unchanged from the file, and the checked rows; both are without the rows left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         if self.reading.from_logits and not self.decides:
@@ -293,7 +293,7 @@ class Predictions:
     def _codes(
         self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
     ) -> Tensor:
-        """Return the number of each label or decision in ``column``: int64 (n,), `NO_LABEL` for allowed gaps."""
+        """Return the number of each label or decision in ``column``: int64 (n,), `NO_LABEL` for a gap, if allowed."""
 
         def number_or_gap(value: Any) -> int | None:
             known = number(value)

@@ -15,9 +15,9 @@ class ReadOptions(NamedTuple):
     label_column: str | None = None
     """The column of labels."""
     score_columns: Sequence[str] = ()
-    """The columns of scores, in the order of the classes; ``*`` stands for any text. A detector has one."""
+    """The columns of scores, in the order of the classes; ``*`` stands for any text. Detectors have one column."""
     decision_column: str | None = None
-    """The column of predicted labels. If given, these are evaluated instead of scores."""
+    """The column of predicted labels. If it is set, predicted labels are evaluated instead of scores."""
     id_column: str | None = None
     """The column of ids, by which the rows of several files, or of a file and its labels, are matched."""
     labels: Path | None = None
@@ -25,15 +25,15 @@ class ReadOptions(NamedTuple):
     classes: Sequence[str] = ()
     """The class names in order. If a concern already names the classes, these are the names that the file uses."""
     by: Sequence[str] = ()
-    """Columns of groups, each of which is also evaluated alone; rows without a value are the group "(none)"."""
+    """Columns of groups. Each group is also evaluated alone; rows without a value form the group "(none)"."""
     cluster: str | None = None
     """A column of clusters, such as patients: rows with the same value are not independent."""
     crossed: str | None = None
-    """A second column of clusters, crossed with the first and not nested, such as the reader beside the patient."""
+    """A second column of clusters, crossed with the first and not nested in it, such as readers besides patients."""
     weight: str | None = None
     """A column of weights, at least 0."""
     frequency: str | None = None
-    """A column of whole numbers from 1: how many independent rows each row stands for."""
+    """A column of whole numbers from 1: the number of independent rows that each row stands for."""
     prevalence: Mapping[str, float] | None = None
     """The share of each class where the model is used; rows are weighted to have these shares."""
     unit: str | None = None
@@ -43,7 +43,7 @@ class ReadOptions(NamedTuple):
     cost_columns: Sequence[str] = ()
     """Columns with the cost of deciding for each class, in the order of the classes; or one column of lists."""
     missing: Missing = "error"
-    """Whether a row without a label or a score is an error, or left out and counted."""
+    """The treatment of a row without a label or a score: an error, or left out and counted."""
     from_logits: bool = False
     """Whether scores are logits, not probabilities."""
     target_label: str | None = None
@@ -63,7 +63,7 @@ class ReadOptions(NamedTuple):
         return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
 
     def alone(self) -> "ReadOptions":
-        """Return the options for the files after the first: groups, clusters and weights come from the first alone."""
+        """Return the options for further files: groups, clusters and weights are read from the first file only."""
         return self._replace(
             by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
         )

@@ -15,10 +15,10 @@ def parse_records(value: Any) -> list[Any]:
             return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
         if all(isinstance(each, dict) for each in value.values()):
             rows = next(iter(value.values())).keys()
-            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # by pandas
+            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # as in pandas
                 return [{name: each[row] for name, each in value.items()} for row in rows]
             return [{"id": name, **record} for name, record in value.items()]
-        if {"columns", "data"} <= {*value}:  # as pandas splits a table
+        if {"columns", "data"} <= {*value}:  # orient="split" of pandas
             return [dict(zip(value["columns"], row, strict=True)) for row in value["data"]]
         inner = [each for each in value.values() if _are(each, (dict, list))]
         return inner[0] if len(inner) == 1 else [value]
@@ -28,7 +28,7 @@ def parse_records(value: Any) -> list[Any]:
 def flat_record(record: Any) -> dict[str, Any]:
     """Flatten a record to one value for each column; nested values become columns named ``outer.inner``.
 
-    A list with a label and a score for each class, as pipelines and language models write it, becomes a column of
+    Pipelines and language models write a list with a label and a score for each class. Such a list becomes a column of
     scores for each label.
     """
     if isinstance(record, list):
@@ -57,7 +57,7 @@ def _are(value: Any, kinds: Sequence[type]) -> bool:
 
 
 def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:
-    """Map text to number if each record in a list has exactly one of each, and texts differ; else return None."""
+    """Return the number for each text, if each record has exactly one of each and all texts differ; else None."""
     pairs = dict[str, Any]()
     for value in values:
         texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, Mapping) else []

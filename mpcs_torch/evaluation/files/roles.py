@@ -36,7 +36,7 @@ class Roles(NamedTuple):
     called: Sequence[str] = ()
     """The names of the classes in the labels, if they differ from ``classes``: numbers, or names from the user."""
     of_class: int = 1
-    """The number of the class whose probability a single column of scores has."""
+    """The number of the class whose probability is in the column of scores, if there is only one such column."""
     is_percent: bool = False
     """Whether a single column of scores has percentages."""
     unused: Sequence[str] = ()
@@ -44,7 +44,7 @@ class Roles(NamedTuple):
     """The scores of the first rows, as in the file, without rows that lack a score: (n, columns)."""
 
     def in_words(self, *, has_shares: bool = False) -> str:
-        """Describe the roles in one line; ``has_shares`` says that degrees of truth are shares of annotators."""
+        """Describe the roles in one line. If ``has_shares``, degrees of truth are shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
@@ -121,14 +121,14 @@ class OpenColumns:
 
 
 def nominal_sum(sums: Any, num_classes: int) -> float | None:
-    """Return 1, or 100 for percentages, if rounding may explain how far all ``sums`` are from it; else None."""
+    """Return 1, or 100 for percentages, if all ``sums`` equal this number up to rounding; else None."""
     rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
     fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))
     return next(fitting, None)
 
 
 def span(names: Sequence[str]) -> str:
-    """List ``names`` for a message; if they are numbered, only the first and the last."""
+    """List ``names`` for a message. If they are numbered, list only the first and the last."""
     numbered = next((family for family, _ in numbered_families(names) if len(family) == len(names) > 2), None)
     if numbered is not None and [*numbered] == [*names]:
         return f"{shown(names[0])} to {shown(names[-1])}"
@@ -136,7 +136,7 @@ def span(names: Sequence[str]) -> str:
 
 
 def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield each family of columns whose names differ only in a number that counts from 0 or 1, and these numbers."""
+    """Yield each family of columns whose names differ only in their numbers, from 0 or 1 up, and these numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
         if match := NUMBERED.fullmatch(name):
@@ -148,13 +148,13 @@ def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], t
 
 
 def split_truth(name: str) -> tuple[str, str] | None:
-    """Split the name of a column of degrees of truth, such as target_a, into prefix and class; else return None."""
+    """Split the name of a column of degrees of truth, such as target_a, into prefix and class; None for others."""
     first, *rest = SEPARATOR.split(name, maxsplit=1)
     return (first, rest[0]) if rest and rest[0] and plain(first) in TRUTH else None
 
 
 def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
-    """Return a function that maps a label to the number of its class, or to None if it is no class."""
+    """Return a function that maps a label to the number of its class, or to None if it is not a class."""
     columns = roles.scores if roles.form == "columns" else ()  # labels may also be names of columns
     numbers = {name: number for names in (columns, roles.classes, roles.called) for number, name in enumerate(names)}
     return lambda value: numbers.get(label_text(value))

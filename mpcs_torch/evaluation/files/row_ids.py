@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RowIds(NamedTuple):
-    """The ids of the rows of a file: the texts of a column, or of several, joined by spaces."""
+    """The ids of the rows of a file: the texts of one column, or those of several columns joined by spaces."""
 
     path: Path
     ids: "pyarrow.Array"
@@ -46,7 +46,7 @@ class RowIds(NamedTuple):
         return quoted(self.ids[place].as_py())
 
     def repeated(self) -> int:
-        """Return the index of the first id that repeats an earlier id; 0 if all ids differ."""
+        """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
         return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
 
     def check_different(self, next_step: str = "") -> Self:

@@ -105,14 +105,14 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
 
 
 def _fits(columns: OpenColumns, reading: Roles) -> bool:
-    """Return whether the scores are read as logits, or the first rows sum to about 1 or 100."""
+    """Return whether the first rows sum to about 1 or 100; always True if scores are read as logits."""
     matrix = columns.matrix(reading.scores)
     is_whole = matrix.size > 0 and matrix.min() >= 0 and nominal_sum(matrix.sum(axis=1), matrix.shape[1]) is not None
     return columns.options.from_logits or is_whole
 
 
 def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
-    """Refuse scores of the best classes of each row, such as top1 and top2, whose number is a rank, not a class."""
+    """Refuse columns such as top1 and top2: their numbers are ranks of the best classes of a row, not classes."""
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.of_kind("whole", "text", among=columns.table.names):
@@ -126,7 +126,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only reading, although its rows do not sum to 1 (a later check reports this); refuse several."""
+    """Return the only reading, even if its rows do not sum to 1 (a later check reports that); refuse several."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -184,7 +184,7 @@ def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Role
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield columns named after all classes, in upper or lower case, with a common prefix and suffix (short first)."""
+    """Yield the columns named after all classes for each common prefix and suffix, short ones first; ignore case."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -202,7 +202,7 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
 
 
 def _words(columns: OpenColumns, label: str | None) -> set[str]:
-    """Return the labels if they are words: those of the first rows, or of all rows if scores are logits."""
+    """Return the labels of the first rows, or of all rows if scores are logits; no labels if they are not words."""
     if label is None or columns.kinds[label] != "text":
         return set()
     is_of_all = columns.options.from_logits
@@ -221,7 +221,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the names of columns as classes; a first or last word for scores that all share is removed."""
+    """Return class names: the names of columns, without a first or last word for scores that all share."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, wor
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
-    """Refuse one score beside another column of labels: it may be the score of the class in that column."""
+    """Refuse a single score beside a second column of labels, because it may be the score of the label there."""
     labels = set() if label is None else columns.texts(label)
     others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
@@ -40,7 +40,7 @@ def first_list(columns: OpenColumns, name: str) -> Sequence[float]:
 
 
 def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return the roles of a file with one column of lists; without known classes, their numbers become the classes."""
+    """Return the roles of a file with one column of lists; if the classes are not known, they are numbers."""
     size = len(first_list(columns, name))
     if size > MAX_CLASSES:
         raise columns.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
@@ -70,7 +70,7 @@ def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list
 def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: Sequence[str] = ()) -> int:
     """Return the number of the first class: 0 if a label is 0, else 1 if a label is the number of classes.
 
-    If no label is either of them, arrays count from 0, and most other files are refused as ambiguous.
+    If no label is 0 or that number, arrays count from 0, and most other files are refused as ambiguous.
     """
     for texts in (set[str]().union(*map(columns.texts, names)), None):
         known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts
@@ -93,7 +93,7 @@ def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: 
 
 
 def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return the roles for one score per row: of the class that its column names, or else of the positive class."""
+    """Return the roles for one score per row, that of the class in the column's name or else of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
@@ -146,7 +146,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
-    """Return the number of the class that a column's name contains, by its name or a word such as positive; else []."""
+    """Return a list with the number of the class in a column's name (by class name, or a word like positive), or []."""
     words = words_of(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {polarity_of(word) for word in words} - {None}
@@ -156,7 +156,7 @@ def _named_class(name: str, classes: Sequence[str]) -> list[int]:
 
 
 def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Roles:
-    """Return the roles of a file of predicted labels; unless known, the classes are all predicted and true labels."""
+    """Return the roles of a file of predicted labels. By default, the classes are all predicted and true labels."""
     if columns.class_names is not None:
         return Roles("decisions", [decision], tuple(columns.class_names))
     names = [decision, *([] if label is None else [label])]

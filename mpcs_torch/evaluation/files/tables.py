@@ -1,4 +1,4 @@
-"""Tables: files as columns that are read when needed, and functions on the values of a column."""
+"""Tables (files whose columns are read when they are needed), and functions for the values of a column."""
 
 import json
 import re
@@ -30,7 +30,7 @@ PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 """The maximum numbers of rows and of values from which the kinds of columns are inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
-"""The kind of a column: all missing, some not numbers, all whole numbers, all numbers, or all lists of numbers."""
+"""The kind of a column: no values, some text, only whole numbers, only numbers, or only lists of numbers."""
 
 
 class ReadColumns(NamedTuple):
@@ -153,7 +153,7 @@ class ReadColumns(NamedTuple):
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
-"""A function that reads columns, given their names, those of numbers, and how many first rows suffice (None: all)."""
+"""A function that reads columns. It takes their names, the names of those with numbers, and the rows needed or None."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ class FileTable:
     joined: Sequence[str] = ()
     """The columns that a file of labels added."""
     label: str | None = None
-    """The column of labels among ``joined``, whatever other columns are called."""
+    """The column of labels among ``joined``; it has priority over other columns that are named as labels."""
     truth: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The columns of degrees of truth among ``joined``, by class, instead of ``label``."""
+    """The columns of degrees of truth among ``joined``, by class; empty if there is a ``label``."""
 
     def read(self, names: Sequence[str], *, numbers: Collection[str] = (), rows: int | None = None) -> ReadColumns:
         """Read the columns ``names``: all rows, or at least the first ``rows`` rows.

@@ -69,7 +69,7 @@ def find_roles(
 
 
 def column_named(table: FileTable, name: str, option: str = "") -> str:
-    """Return the column ``name`` (without a header, its number may be the name); refuse a missing column."""
+    """Return the column ``name``, which may be its number if there is no header; refuse a missing column."""
     if not table.has_names and f"column {name}" in table.names:
         return f"column {name}"
     table.check_columns([name], option)

@@ -65,16 +65,16 @@ def read_trials(
     named: bool = False,
     all_columns: bool = False,
 ) -> TrialTable:
-    """Read the scores and labels of a detector, and the groups and clusters of the options.
+    """Read the scores and labels of a detector, and the groups and clusters that ``options`` names.
 
     Args:
         path: A table in any format, with a header or without: see `find_roles`.
-        options: How to read the file. ``labels`` is a list of trials, matched by name. Each of these trials needs a
-            score. Scores of other trials are an error, but are ignored in HDF5 matrices, as BOSARIS does.
+        options: The options for reading the file. ``labels`` is a list of trials, matched by name; each needs a score.
+            Scores of other trials are an error, but are ignored in HDF5 matrices, as in BOSARIS.
         advance: Called with the number of rows of a file after it is read.
         both_kinds: Whether there must be target and non-target trials.
         named: Whether to read the names of the trials.
-        all_columns: Whether to read all other columns as groups. Two columns that name a trial are enrollment and test.
+        all_columns: Whether to read all other columns as groups; two that name a trial become enrollment and test.
 
     Raises:
         PredictionsError: If a file cannot be read, can be read in several ways or in none, or a value breaks a rule.
@@ -160,11 +160,11 @@ class TrialColumns(NamedTuple):
         return np.array([kinds.get(text, -1) for text in texts], dtype=np.int8)[codes], meaning
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:
-        """Return which rows have no text in a column: (N,)."""
+        """Return, for each row, whether it lacks a text in ``column``: (N,)."""
         return np.asarray(self.texts[column].is_null())
 
     def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
-        """Return the groups of kept rows. A missing name is an error for clusters, "(none)" for groups, else ""."""
+        """Return the groups of kept rows. A missing name is an error if ``is_cluster``, "" if None, else "(none)"."""
         if is_cluster and (is_gap := self.is_gap(column) & kept).any():
             raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
         texts = self.texts[column].filter(kept)
@@ -184,7 +184,7 @@ def read_columns(
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Find the columns whose names match a list of trials; return them, and each row's index in the list, or -1.
+    """Find the columns whose names match a list of trials; return them, and the index in the list of each row, or -1.
 
     Raises:
         PredictionsError: If no names match, a name is repeated, or a trial of the list is missing.

@@ -43,7 +43,7 @@ NO_PROBABILITY = _words(
 DENIALS = _words("non not no neg negative false normal healthy control absent benign clean background other")
 """Words in the name of a column that may have the probability of the negative class."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na>")
-"""Words for a missing value, unless one is the name of a class."""
+"""Words for a missing value, unless a class has such a name."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """The usual names of an array of class names."""
 TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")

@@ -25,7 +25,7 @@ from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
 RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
-"""The formats that can hold all columns of trials."""
+"""The formats that can store all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 Columns = dict[str, Any]
@@ -39,7 +39,7 @@ def copy_table(
 
     Args:
         table: The file to copy.
-        out: The file to write atomically. A suffix of parquet (or, for a file of arrays, of npz or pt) is the format;
+        out: The file to write atomically. Its suffix may name parquet (or npz or pt, if ``table`` is a file of arrays);
             otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
         change: A function that returns the new columns from all columns of ``table``.
         left_out: Columns that are not copied.
@@ -131,16 +131,16 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
     """Write trials so that `read_trials` can read them. No file is replaced until all are written.
 
     Args:
-        path: The file to write. csv, parquet and npz hold scores, labels and groups. Any other suffix means text in
+        path: The file to write. csv, parquet and npz store scores, labels and groups. Any other suffix means text in
             Kaldi's format: the names of enrollment and test and the score of each trial.
-        table: The trials; each of their groups is written as a column.
-        trials: The file for the list of trials with their labels, which text needs.
+        table: The trials. Their groups are written as columns.
+        trials: A second file, for the list of trials with their labels; only text needs it.
 
     Returns:
-        The names of the columns that the format cannot hold.
+        The names of the columns that the format cannot store.
 
     Raises:
-        PredictionsError: If the format needs columns that are missing, or cannot hold a name.
+        PredictionsError: If the format needs columns that are missing, or cannot store a name.
     """
     for column, group in table.groups.items():
         if column in RESERVED:
