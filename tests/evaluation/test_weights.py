@@ -202,7 +202,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
     ("arguments", "message"),
     [
         ({"weights": [1.0]}, r"weights must be \(N,\) for the 300 rows, but have shape \(1,\)"),
-        ({"weights": -WEIGHTS}, r"weights must be at least 0 and finite, but that of row 0 \(from 0\) is -0"),
+        ({"weights": -WEIGHTS}, r"weights must each be at least 0 and finite, but that of row 0 \(from 0\) is -0"),
         ({"prevalence": {"a": 1}}, "prevalence must name all classes"),
         ({"prevalence": [0.5, 0.5, 0.5]}, "prevalence must be 3 shares with the sum 1"),
         ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
@@ -214,9 +214,9 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
         ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),
         (
             {"frequencies": torch.zeros(300)},
-            r"frequencies must be whole numbers of at least 1, but that of row 0 \(from 0\) is 0",
+            r"frequencies must each be a whole number of at least 1, but that of row 0 \(from 0\) is 0",
         ),
-        ({"frequencies": WEIGHTS + 1}, "frequencies must be whole numbers of at least 1"),
+        ({"frequencies": WEIGHTS + 1}, "frequencies must each be a whole number of at least 1"),
         ({"frequencies": torch.full((300,), 10**6)}, "frequencies must sum to at most 100000000, but sum to 3e[+]08"),
     ],
 )
@@ -371,8 +371,8 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("weight", "options", "message"),
     [
-        (-1, (), "column w: a weight must be at least 0, but is -1"),
-        ("", (), "column w: a weight must be at least 0, but is nan"),
+        (-1, (), "column w: a weight must be at least 0 and finite, but is -1"),
+        ("", (), "column w: a weight must be at least 0 and finite, but is nan"),
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
         (1, ("--weight", "v"), "--weight: is given more than once"),
         (1, ("--frequency", "v"), "has no column 'v' of --frequency"),

@@ -80,7 +80,7 @@ def test_images_of_a_patient_count_once() -> None:
     preds, target, patients = world(1500, torch.Generator().manual_seed(0), 5)
     limit = Limit(0.01, "any")
     DecisionRule(SKIN, limit).fit(preds, target)
-    with pytest.raises(UnattainableLimitError, match=r"by 240 clusters with samples, .* 0.01 takes 374 clusters"):
+    with pytest.raises(UnattainableLimitError, match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters"):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
     with pytest.raises(ValueError, match="clusters must be one name for each of the 1500 rows, but got 3"):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=["a", "b", "c"])
@@ -109,7 +109,7 @@ def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limi
         report = DecisionRule(SKIN, Limit(0.02)).fit(preds[few], target[few]).report
     assert report is not None
     assert str(report.by_class["malignant"]) == "no samples"
-    with pytest.raises(UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1, and 0.05 takes"):
+    with pytest.raises(UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1. A limit of 0.05 needs"):
         DecisionRule(SKIN, Limit(0.05, of="malignant")).fit(preds[few], target[few])
 
 
@@ -160,7 +160,7 @@ def test_a_weight_counts_as_rows_of_the_same_cluster() -> None:
         assert by_weight.report is not None
         assert by_rows.report is not None
         assert by_weight.report.coverage == pytest.approx(by_rows.report.coverage)
-    with pytest.raises(ValueError, match="weights must be at least 0 and finite, but that of row 0"):
+    with pytest.raises(ValueError, match="weights must each be at least 0 and finite, but that of row 0"):
         by_weight.fit(preds, target, clusters=patients, weights=-weights)
 
 
@@ -253,7 +253,7 @@ def test_a_huge_cluster_that_calibrates_counts_too() -> None:
         rule = DecisionRule(SKIN, Limit(0.1, "any"), calibration="temperature", seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with pytest.raises(UnattainableLimitError, match=r"by 240 clusters .* 0.1 takes \d{4,} clusters"):
+            with pytest.raises(UnattainableLimitError, match=r"by 240 clusters .* 0.1 needs \d{4,} clusters"):
                 rule.fit(preds, target, clusters=patients)
 
 
@@ -278,7 +278,7 @@ def test_numbers_of_numpy_and_clusters_survive_a_file(tmp_path: Path) -> None:
 
 def test_a_very_low_limit_is_refused_at_once() -> None:
     preds, target, _ = world(1500, torch.Generator().manual_seed(0))
-    with pytest.raises(UnattainableLimitError, match="1e-09 takes 37446"):
+    with pytest.raises(UnattainableLimitError, match="1e-09 needs 37446"):
         DecisionRule(SKIN, Limit(1e-9)).fit(preds, target)
 
 

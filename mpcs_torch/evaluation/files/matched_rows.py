@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.tables import ReadColumns, text_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
-from mpcs_torch.functional.inputs.groups import MAX_REPEATED, Groups
+from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups
 
 
 class MatchedRows:
@@ -154,22 +154,13 @@ class MatchedRows:
                 raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
 
 
-RULES = {
-    "weight": ("at least 0", 0),
-    "frequency": ("a whole number of at least 1", 1),
-    "cost": ("a finite number", -torch.inf),
-}
-"""The rule and the minimum of each kind of number."""
-
-
 def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
     """Read and check weights (N,), frequencies (N,) or costs (N, columns); None if ``names`` has no column."""
-    columns, (rule, lowest) = [name for name in names if name is not None], RULES[kind]
+    columns, (rule, is_valid) = [name for name in names if name is not None], ROW_RULES[kind]
     if not columns:
         return None
     numbers = read.matrix(columns).double()
-    bad = ~((numbers >= lowest) & numbers.isfinite()) | ((kind == "frequency") & (numbers % 1 != 0))
-    if bad.any():
+    if (bad := ~is_valid(numbers)).any():
         place, column = bad.nonzero()[0].tolist()
         name = columns[min(column, len(columns) - 1)]
         raise read.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)

@@ -1,6 +1,6 @@
 """Per-row arguments: group and cluster names as codes, weights, frequencies and costs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -37,15 +37,21 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     return [str(name) for name in names]
 
 
+ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "weight": ("at least 0 and finite", lambda numbers: (numbers >= 0) & numbers.isfinite()),
+    "frequency": ("a whole number of at least 1", lambda numbers: (numbers >= 1) & (numbers % 1 == 0)),
+    "cost": ("finite", torch.isfinite),
+}
+"""The rule for each kind of number that a row may have, and a function that returns which numbers keep the rule."""
+
+
 def row_weights(values: Any, number: int) -> Tensor:
     """Return the weight of each row: (n,), float64, on the CPU.
 
     Raises:
         ValueError: If the shape is not (n,), or a weight is negative or not finite.
     """
-    weights = _row_values("weights", values, (number,)).double()
-    _check_rows("weights must be at least 0 and finite", weights, (weights >= 0) & (weights < torch.inf))
-    return weights
+    return _row_values("weights", "weight", values, (number,)).double()
 
 
 MAX_REPEATED = 10**8
@@ -59,8 +65,7 @@ def row_frequencies(values: Any, number: int) -> Tensor:
         ValueError: If the shape is not (n,), a frequency is not a whole number >= 1, or their sum exceeds
             `MAX_REPEATED`.
     """
-    counts = _row_values("frequencies", values, (number,))
-    _check_rows("frequencies must be whole numbers of at least 1", counts, (counts >= 1) & (counts == counts.long()))
+    counts = _row_values("frequencies", "frequency", values, (number,))
     if counts.double().sum() > MAX_REPEATED:
         rule = f"frequencies must sum to at most {MAX_REPEATED}"
         raise ValueError(f"{rule}, but sum to {counts.double().sum():g}.")
@@ -73,24 +78,20 @@ def row_costs(values: Any, number: int, classes: int) -> Tensor:
     Raises:
         ValueError: If the shape is not (n, C), or a cost is not finite.
     """
-    costs = _row_values("costs", values, (number, classes)).double()
-    _check_rows("costs must be finite", costs, costs.isfinite())
-    return costs
+    return _row_values("costs", "cost", values, (number, classes)).double()
 
 
-def _row_values(name: str, values: Any, shape: tuple[int, ...]) -> Tensor:
+def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Tensor:
     tensor = as_tensor(values, name).cpu()
     if tensor.shape != shape:
         rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
         raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
-    return tensor
-
-
-def _check_rows(rule: str, values: Tensor, is_valid: Tensor) -> None:
-    if bad := (~is_valid).nonzero().tolist():
+    rule, is_valid = ROW_RULES[kind]
+    if bad := (~is_valid(tensor)).nonzero().tolist():
         place = tuple(bad[0])
         where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[1]}"
-        raise ValueError(f"{rule}, but that of {where} is {values[place]:g}.")
+        raise ValueError(f"{name} must each be {rule}, but that of {where} is {tensor[place]:g}.")
+    return tensor
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:

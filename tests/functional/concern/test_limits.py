@@ -108,7 +108,7 @@ def test_few_samples_of_a_class_guarantee_nothing_of_it() -> None:
     loss, malignant = torch.zeros(1000), torch.arange(1000) < 40
     rate = LimitedRate("the limit", 0.05, 0.95, loss[:, None], malignant[:, None])
     with pytest.raises(
-        UnattainableLimitError, match=r"the limit cannot .* by 40 samples, .* 0\.0722, and 0\.05 takes 59"
+        UnattainableLimitError, match=r"the limit cannot .* by 40 samples, .* 0\.0722\. A limit of 0\.05 needs 59"
     ):
         rate.check_attainable()
     rate._replace(at_most=0.08).check_attainable()

@@ -83,7 +83,7 @@ def test_a_refusal_says_what_clusters_can_guarantee_and_as_many_for_any_part_of_
     for first in range(0, 4000, 50):
         part = (codes >= first) & (codes < first + 50)
         rate = LimitedRate("it", 0.05, 0.95, torch.zeros(int(part.sum()), 1), counted[part], clusters=codes[part])
-        with pytest.raises(UnattainableLimitError, match="like these, without an error") as refused:
+        with pytest.raises(UnattainableLimitError, match="like these that have no error") as refused:
             rate.over_all().check_attainable()
         units = len(set(codes[part][counted[part, 0]].tolist()))
         assert refused.value.per_cluster == pytest.approx(1 - 0.05 ** (1 / units))
