@@ -19,9 +19,9 @@ from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
+from mpcs_torch.evaluation.files.open_columns import number_or_text
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import number_or_text
 from mpcs_torch.evaluation.files.row_ids import shared_ids
 from mpcs_torch.evaluation.files.tables import number_of
 from mpcs_torch.evaluation.result import Result

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.roles import SEPARATOR
+from mpcs_torch.evaluation.files.open_columns import SEPARATOR
 from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout

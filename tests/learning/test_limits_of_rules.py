@@ -80,7 +80,9 @@ def test_images_of_a_patient_count_once() -> None:
     preds, target, patients = world(1500, torch.Generator().manual_seed(0), 5)
     limit = Limit(0.01, "any")
     DecisionRule(SKIN, limit).fit(preds, target)
-    with pytest.raises(UnattainableLimitError, match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters"):
+    with pytest.raises(
+        UnattainableLimitError, match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters"
+    ):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
     with pytest.raises(ValueError, match="clusters must be one name for each of the 1500 rows, but got 3"):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=["a", "b", "c"])
@@ -109,7 +111,9 @@ def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limi
         report = DecisionRule(SKIN, Limit(0.02)).fit(preds[few], target[few]).report
     assert report is not None
     assert str(report.by_class["malignant"]) == "no samples"
-    with pytest.raises(UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1. A limit of 0.05 needs"):
+    with pytest.raises(
+        UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1. A limit of 0.05 needs"
+    ):
         DecisionRule(SKIN, Limit(0.05, of="malignant")).fit(preds[few], target[few])
 
 

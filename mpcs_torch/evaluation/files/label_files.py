@@ -12,8 +12,8 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.open_columns import OpenColumns, split_truth
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import OpenColumns, split_truth
 from mpcs_torch.evaluation.files.row_ids import RowIds, shared_ids
 from mpcs_torch.evaluation.files.score_columns import by_class
 from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, listed

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.roles import (
+from mpcs_torch.evaluation.files.open_columns import (
     NUMBERED,
     SEPARATOR,
     OpenColumns,

@@ -9,7 +9,7 @@ import numpy as np
 from mpcs_torch.concern.checks import MAX_CLASSES, REFERRAL
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.roles import OpenColumns, Roles, label_text, number_or_text
+from mpcs_torch.evaluation.files.open_columns import OpenColumns, Roles, label_text, number_or_text
 from mpcs_torch.evaluation.files.tables import choices, distinct_texts, is_gap, listed, number_of, numbers_in, way
 from mpcs_torch.evaluation.files.words import DENIALS, MISSING, polarity_of, words_of
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
+from mpcs_torch.evaluation.files.open_columns import OpenColumns, label_text
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.roles import OpenColumns, label_text
 from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, polarity_of
 

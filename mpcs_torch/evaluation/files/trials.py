@@ -14,8 +14,8 @@ from mpcs_torch.errors import printable, quoted
 from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
+from mpcs_torch.evaluation.files.open_columns import label_text
 from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
-from mpcs_torch.evaluation.files.roles import label_text
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, listed
 from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_names, find_roles, in_words, names_shown

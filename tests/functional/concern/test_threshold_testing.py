@@ -167,7 +167,9 @@ def test_in_expectation_the_true_loss_meets_the_limit_closely() -> None:
 
 def test_what_cannot_be_met_says_what_can() -> None:
     risk, loss = torch.rand(500), torch.zeros(500)
-    with pytest.raises(ValueError, match=r"confidence 0.95 .* by 500 .* guarantee 0.00598. A limit of 0.002 needs 1497"):
+    with pytest.raises(
+        ValueError, match=r"confidence 0.95 .* by 500 .* guarantee 0.00598. A limit of 0.002 needs 1497"
+    ):
         risk_threshold(risk, loss, max_loss=0.002, confidence=0.95)
     assert risk_threshold(torch.rand(1497), torch.zeros(1497), max_loss=0.002, confidence=0.95).coverage == 1
     with pytest.raises(ValueError, match=r"in expectation .* by 499 .* guarantee 0.002. A limit of 0.001 needs 999"):
