@@ -360,7 +360,7 @@ class _Mixture(NamedTuple):
         return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
-        """Return the squared quantile times the design effect, for each part: (G,); infinite with too few clusters."""
+        """Return the squared t quantile times the design effect, for each part: (G,); infinite with few clusters."""
         from scipy.special import stdtrit
 
         design, rows = self.design, self.errors @ parts.T

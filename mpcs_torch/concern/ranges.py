@@ -178,7 +178,7 @@ class ConcernRange:
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
-    """Return why ``low`` and ``high`` are not valid ends of the ranges of several people; empty if they are valid."""
+    """Return why ``low`` and ``high`` are not valid cost ranges, one per person; empty if they are valid."""
     if not low or len(low) != len(high):
         return f"low and high must have a spec for each person, but have {len(low)} and {len(high)}"
     parts: dict[str, Callable[[ConcernSpec], object]] = {

@@ -49,7 +49,7 @@ class LeftOut(NamedTuple):
     """(...): the mean of four values, each computed from a quarter of the parts."""
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
-        """Apply a function to each field, together with the same field of ``others``, which have the same parts."""
+        """Call ``function`` on each field of this object and of ``others``, which must have the same parts."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 

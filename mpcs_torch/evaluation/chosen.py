@@ -289,7 +289,7 @@ class MetricInputs:
         return self.rows.by_class()
 
     def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
-        """Return indices of rows, predictions, labels and weights, (m, ...); a row with two classes appears twice."""
+        """Return indices of rows, predictions, labels and weights: (m, ...) each; m > n if rows are split by class."""
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
             assert labels is not None

@@ -240,7 +240,7 @@ class Detector:
         return misranked_shares(self.summary.counts, self.scores, self.labels)
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return ``value``, the weighted sum of both error rates at a threshold, with the influence of each trial."""
+        """Return the influences of trials on ``value``, the weighted sum of both error rates at a threshold."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))

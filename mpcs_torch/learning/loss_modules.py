@@ -100,7 +100,7 @@ class ConcernLoss(_LossOfLogits):
         self.concern_share = concern_share
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of logits (N, C, ...) or (C,) for class indices (N, ...) or (), or class probabilities."""
+        """Return the loss of ``logits``, (N, C, ...) or (C,), for class indices ``target`` (or class shares)."""
         batch = self._batch(logits, target, sample_weight, self.penalties)
         return checked_concern_loss(batch, self.penalties, self.concern_share)
 
@@ -168,7 +168,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of logits (N, C, ...) or (C,) for class indices (N, ...) or (), or class probabilities."""
+        """Return the loss of ``logits``, (N, C, ...) or (C,), for class indices ``target`` (or class shares)."""
         batch = self._batch(logits, target, sample_weight, self.costs)
         return checked_softmax_margin_loss(batch, self.costs, self.margin)
 
@@ -291,7 +291,7 @@ class GeneralizedMeanLoss(_LossOfLogits):
         self.power = power
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of logits (N, C, ...) or (C,) for class indices (N, ...) or (), or class probabilities."""
+        """Return the loss of ``logits``, (N, C, ...) or (C,), for class indices ``target`` (or class shares)."""
         return checked_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
 
 

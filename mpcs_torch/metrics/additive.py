@@ -170,7 +170,7 @@ class DecisionMetric(AdditiveMetric):
     def __init__(
         self, arguments: Mapping[str, Any], shape: tuple[int, ...] = (), *, further_settings: Sequence[str] = ()
     ) -> None:
-        """Initialize from a constructor's ``locals()``; states also depend on the settings in ``further_settings``."""
+        """Initialize from a constructor's ``locals()``. To share states, ``further_settings`` must be equal, too."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules = decision_rules(num_classes, arguments.get("further", 0))

@@ -170,7 +170,7 @@ class MetricCosts:
     """The time of each metric, from the logits to a value on the host."""
 
     def relative(self, metric: str) -> float:
-        """Return the time of a metric with the forward pass, divided by the time of accuracy with the forward pass."""
+        """Return the time of the forward pass and the metric, divided by that of the forward pass and accuracy."""
         return (self.forward + self.alone[metric]) / (self.forward + self.alone["accuracy"])
 
 

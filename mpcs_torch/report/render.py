@@ -170,7 +170,7 @@ def named(names: Collection[str], systems: str = "models") -> str:
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the models or detectors to draw: those compared, else all. Calibrated detectors would repeat a curve."""
+    """Return the models to draw: those compared, else all. Calibrated detectors, which repeat curves, are left out."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 

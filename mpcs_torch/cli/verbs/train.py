@@ -52,10 +52,10 @@ def train(
 ) -> None:
     """Train by CONFIG, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
-    --resume RUN resumes a run that was stopped or killed, and --resume RUN epochs.count=500 extends a finished one, as
-    if it had been started so. Under torchrun, the processes train one model together, and a restarted run resumes by
-    itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in the config.yaml of RUN, run
-    code: train and resume only what you trust.
+    --resume RUN resumes a run that was stopped or killed. --resume RUN epochs.count=500 extends a finished run; the
+    result is as if it had been started with 500 epochs. Under torchrun, the processes train one model together, and a
+    restarted run resumes by itself. The exit status is 3 if the run has diverged. CONFIG and the config.yaml of RUN may
+    name code by import paths, and this code is run: train and resume only what you trust.
 
     Args:
         config: Run config: a YAML file, or a name of `mpcs train --list`.

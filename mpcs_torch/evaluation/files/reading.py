@@ -63,7 +63,7 @@ class ReadOptions(NamedTuple):
         return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
 
     def alone(self) -> "ReadOptions":
-        """Return the options for further files: groups, clusters and weights are read from the first file only."""
+        """Return the options for further files: without groups, clusters and weights, which the first file has."""
         return self._replace(
             by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
         )

@@ -210,7 +210,7 @@ def _words(columns: OpenColumns, label: str | None) -> set[str]:
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield each group of columns whose names begin, or end, with the same word for scores."""
+    """Yield each group of columns whose names begin, or end, with the same word such as ``prob`` or ``score``."""
     for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
@@ -221,7 +221,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return class names: the names of columns, without a first or last word for scores that all share."""
+    """Return the class names: the names of columns without a common first or last word such as ``prob``."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):

@@ -203,10 +203,11 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
 
 
 def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
-    r"""Compute the interval of the mean of a fixed number of losses from 0 to 1, from their sum alone.
+    r"""Compute the interval of a mean of losses in [0, 1], given only their sum and their fixed number.
 
-    It contains all p with :math:`n \, \mathrm{KL}(k / n, p) < \log(2 / (1 - \mathrm{confidence}))`. The arguments are
-    those of `anytime_interval`.
+    With ``loss`` k and ``samples`` n, it contains all p with :math:`n \, \mathrm{KL}(k / n, p) <
+    \log(2 / (1 - \mathrm{confidence}))`, for the divergence of Bernoulli distributions. The arguments are those of
+    `anytime_interval`.
 
     References:
         Hoeffding: Probability Inequalities for Sums of Bounded Random Variables, Journal of the American Statistical

@@ -136,7 +136,7 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Sum ``rows`` (C, C) for each sample, weighted by ``shares`` (M, C): (M, C); None means uniform penalties."""
+    """Sum ``rows`` (C, C; None: uniform penalties) for each sample, weighted by ``shares`` (M, C): (M, C)."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
     with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast

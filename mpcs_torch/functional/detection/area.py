@@ -134,7 +134,7 @@ def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and last index of the thresholds with false-alarm rates up to ``p_fa`` and fewest misses."""
+    """Return the first and last index of the thresholds with the fewest misses under a false-alarm rate of ``p_fa``."""
     nontargets = int(counts.nontargets)
     first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
     fewest = int(counts.misses[first])

@@ -50,11 +50,11 @@ class Samples(NamedTuple):
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
-        """Return one fault for each rule of `sample_rules`, in that order.
+        """Return a `Fault` for each rule of `sample_rules`, in that order; it may have no invalid samples.
 
         Args:
-            computed: (M,), any result of a softmax of the logits, which is NaN for a sample with invalid logits. With
-                it, the logits need not be read again.
+            computed: (M,): a number for each sample that was computed from the softmax of its logits, so it is NaN if
+                the logits are invalid. The logits are then not read again.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)

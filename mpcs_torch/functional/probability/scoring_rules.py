@@ -89,7 +89,7 @@ def cross_entropy(
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return the name of the scale of scores; raise a ValueError for ``normalized`` without ``from_logits``."""
+    """Return the scale of scores by name; raise a ValueError if ``normalized`` is set but ``from_logits`` is not."""
     if normalized and not from_logits:
         raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
     return "log_probs" if normalized else "logits" if from_logits else "probs"

@@ -71,7 +71,7 @@ class MetricConfig(Section):
         return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
-        """Return the metric as an entry of the register, with the name of the column and the settings of the config."""
+        """Return the register's entry for this metric, with its column in records.csv and the config's settings."""
         entry = BY_NAME[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
             entry = replace(entry, takes=self.takes, given_direction=self.direction)

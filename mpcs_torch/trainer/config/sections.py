@@ -179,7 +179,7 @@ def follower_problems(
 
 
 class LossConfig(PartConfig):
-    """The loss: a function that makes the loss from a `ConcernSpec`, and the keyword arguments of this function."""
+    """The function that makes the loss from a `ConcernSpec`, and further keyword arguments for it."""
 
     key = "loss"
     registry = LOSSES
