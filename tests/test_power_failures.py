@@ -265,7 +265,6 @@ MAY_WRITE = {
     "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",
     "report/paper.py": "drawn again by the same command",
-    "report/demo.py": "drawn again by the same command",
     "cli/experiments.py": "drawn again by the same command",
     "cli/verbs/concern.py": "drawn again by the same command",
 }

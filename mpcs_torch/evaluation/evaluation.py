@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.over_costs import OverCosts
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Rows, as_numbers
+from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import binned_scores, compare
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
@@ -171,10 +171,12 @@ class Evaluation:
         if not isinstance(groups, Mapping) or "" in groups:
             got = quoted(groups) if isinstance(groups, Mapping) else type(groups).__name__
             raise ValueError(f"groups must be a dictionary by column, such as {{'site': sites}}, but got {got}.")
-        labels = self.labels_of(target)
+        labels, size = self.labels_of(target), len(self.class_names)
         checked = {
             str(name): self.chosen.checked(
-                as_numbers("preds", each, self._decisions) if self.chosen.is_decided else as_tensor(each, "preds"),
+                as_numbers("preds", each, self._decisions)
+                if self.chosen.is_decided
+                else as_tensor(in_class_order("preds", each, self.class_names), "preds"),
                 labels,
             )
             for name, each in by_model.items()
@@ -187,7 +189,7 @@ class Evaluation:
             ids = ids_of_names(row_names("clusters", clusters, len(labels)))
         numbers = (
             None if weights is None else row_weights(weights, len(labels)),
-            None if costs is None else row_costs(costs, len(labels), len(self.class_names)),
+            None if costs is None else row_costs(in_class_order("costs", costs, self.class_names), len(labels), size),
             None if frequencies is None else row_frequencies(frequencies, len(labels)),
         )
         codes = {column: self.codes_of(column, names) for column, names in rows.items()}
@@ -280,7 +282,7 @@ class Evaluation:
             ValueError: If there are no rows, or if models have different rows.
         """
         if not any(sums.rows for sums in self._models.values()):
-            raise ValueError("result needs at least one row: call update first.")
+            raise ValueError("result needs at least one row with a weight above 0.")
         models, groups, notes = dict[str, ClassifierScores](), list[GroupScores](), list[str]()
         for sums in self._models.values():
             sums.flush()
@@ -345,6 +347,7 @@ class Evaluation:
 
     def labels_of(self, target: Any) -> Tensor:
         """Return labels as a tensor of class indices or soft labels; class names become indices."""
+        target = in_class_order("target", target, self.class_names)
         return as_numbers("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:

@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.crossed import crossed, crossed_rows
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Prevalence, as_numbers, check_order, class_weights, is_decisions
+from mpcs_torch.evaluation.rows import Prevalence, as_numbers, check_order, class_weights, column_names, is_decisions
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.functional.inputs.arrays import as_tensor
 
@@ -40,7 +40,8 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: metrics with intervals, values by group, and comparisons.
 
     Args:
-        preds: ``(N, C)`` probabilities of a model, as a tensor or array; or ``(N,)`` decisions, such as those of a
+        preds: ``(N, C)`` probabilities of a model, as a tensor or array, or a data frame with a column named after each
+            class, in any order (``target`` and ``costs``, too); or ``(N,)`` decisions, such as those of a
             `DecisionRule`: class indices, numbers from C for coarse answers (sets of classes), and -1 for a referral,
             or their names, with "refer" for a referral. For several models: a dictionary of these by model name.
         target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the degrees of truth.
@@ -70,7 +71,7 @@ def evaluate(
             labels and decisions, too, as one-hot probabilities.
         costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
             amount of money. Gains are negative costs.
-        class_names: The names of the C classes, or the number C. Default: the names in the concern, or numbers.
+        class_names: The names of the C classes, or the number C. Default: the concern's, a data frame's, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether to compute intervals and compare models.
 
@@ -105,7 +106,7 @@ def evaluate(
     if class_names is None and is_decided and concern is None:
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
-        class_names = concern.classes if is_decided and concern is not None else as_tensor(first, "preds").shape[1]
+        class_names = concern.classes if is_decided and concern is not None else _classes_of(first, concern)
     if is_decided:
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
@@ -136,6 +137,15 @@ def evaluate(
     evaluation._add_all(rows, is_clustered=is_clustered)
     result = evaluation.result()
     return replace(result, notes=[*notes, *result.notes])
+
+
+def _classes_of(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
+    """Return the number of columns; without a concern, return the names of the columns of a data frame, if it has any.
+
+    Columns that are numbered have no names.
+    """
+    names = column_names(preds) if concern is None else []
+    return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names
 
 
 def _refers(decisions: Any, classes: int) -> bool:

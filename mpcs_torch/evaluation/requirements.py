@@ -76,6 +76,18 @@ class Requirement:
         limit = float(number.rstrip("% ")) / (100 if "%" in number else 1)
         return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
 
+    def check_range(self, low: float, high: float) -> None:
+        """Refuse a limit that no value from ``low`` to ``high`` can keep, or that none can violate.
+
+        Raises:
+            ValueError: If the limit is such a limit.
+        """
+        never_fails = self.limit == high if self.sign[0] == "<" else (self.sign, self.limit) == (">=", low)
+        if never_fails or not low <= self.limit <= high:
+            way = f": did you mean {self.limit:g} %?" if self.limit >= 1 and not self.is_percent else "."
+            rule = f"the limit of a value from {low:g} to {high:g} must be one that a value can keep and violate"
+            raise ValueError(f"{rule}, but is {self.limit:g}{way}")
+
     def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
         """Test a value or a difference by its interval, as in ``check(*WithInterval(...).compute().values())``."""
         bound = float(high if self.sign[0] == "<" else low)

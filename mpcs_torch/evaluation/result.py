@@ -147,6 +147,8 @@ class Result(Generic[ScoresT]):
                     for group, (value, ends, reason) in self._tested(requirement, model).items():
                         outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
                         outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
+                if requirement.reference is None and (values := self.first.range_of(requirement.metric)) is not None:
+                    requirement.check_range(*values)
             except ValueError as error:
                 raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
         return outcomes

@@ -96,8 +96,30 @@ def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor
         return as_tensor(values, argument)
     if unknown := [name for name in names if name not in numbers]:
         rule = f"{argument} must be one of {quoted(list(numbers))} in each row"
-        raise ValueError(f"{rule}, but names {quoted(unknown[0])}.")
+        way = ": pass class_names, in the order of the columns of preds" if all(map(str.isdigit, numbers)) else ""
+        raise ValueError(f"{rule}, but names {quoted(unknown[0])}{way}.")
     return torch.tensor([numbers[name] for name in names])
+
+
+def column_names(values: Any) -> list[str]:
+    """Return the names of the columns of a data frame; an empty list for arrays."""
+    columns = list(getattr(values, "columns", ()))
+    return [str(name) for name in columns] if all(isinstance(name, str | int) for name in columns) else []
+
+
+def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> Any:
+    """Return the columns of a data frame in the order of the classes; return arrays unchanged.
+
+    Raises:
+        ValueError: If the names of the columns are not those of the classes.
+    """
+    names = column_names(values)
+    if not names or names == list(class_names):
+        return values
+    if sorted(names) != sorted(class_names):
+        rule = f"{argument} must have a column for each class, {quoted(list(class_names))}"
+        raise ValueError(f"{rule}, but has {quoted(names)}: rename the columns, or pass the array alone.")
+    return values[[values.columns[names.index(name)] for name in class_names]]
 
 
 def is_decisions(preds: Any) -> bool:

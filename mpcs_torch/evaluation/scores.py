@@ -87,6 +87,10 @@ class Scores:
         reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
         return self.values[metric], self.intervals.get(metric), reason
 
+    def range_of(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
+        """Return the lowest and the highest possible value of a metric; None if there are none, or are not known."""
+        return None
+
     def headline(self) -> str:
         """Return the number of rows as text."""
         return f"{self.rows} rows"
@@ -218,10 +222,10 @@ class GroupScores(NamedTuple):
         summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
         for name, direction in (self.directions | self.pooled.class_group_rates).items():
             values = (each[0] for scores in self.groups.values() if (each := scores.find(name)))
-            finite = [value for value in values if isfinite(value)] or [nan]
-            worst = {"min": max(finite), "max": min(finite), None: nan}[direction]
-            spread = max(finite) - min(finite)
-            for title, value in zip(summary, (worst, sum(finite) / len(finite), spread), strict=True):
+            known = [value for value in values if not isnan(value)] or [nan]
+            worst = {"min": max(known), "max": min(known), None: nan}[direction]
+            spread = max(known) - min(known)
+            for title, value in zip(summary, (worst, sum(known) / len(known), spread), strict=True):
                 summary[title][name] = value
         return summary
 

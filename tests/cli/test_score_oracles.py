@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from tests.cli.test_cli import one_line, run
+from mpcs_torch import evaluate
+from mpcs_torch.functional import best_f_thresholds
+from mpcs_torch.metrics import HardF1
+from tests.cli.test_cli import run
 from tests.conftest import load_oracle
 
 SOFT, MEANS = load_oracle("soft_cases"), load_oracle("generalized_cases")
@@ -66,37 +70,12 @@ def test_generalized_means(case: dict[str, Any], tmp_path: Path, capsys: pytest.
 NAMES = {"geometric": "geometric_accuracy", "decisiveness": "decisiveness", "robustness": "robustness"}
 
 
-def test_hard_f_at_thresholds_of_a_development_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    development = tmp_path / "development.csv"
-    development.write_text("rain,wind,target_rain,target_wind\n0.1,0.9,0,1\n0.2,0.5,1,0\n0.3,0.1,1,0\n")
-    preds, target = [[0.18, 0.8], [0.12, 0.6], [0.7, 0.9]], [[0.9, 0.7], [0.2, 0.3], [0.6, 1.0]]
-    np.savez(tmp_path / "other.npz", preds=np.array(preds), target=np.array(target))
-    (tmp_path / "p.csv").write_text(
-        "rain,wind,target_rain,target_wind\n"
-        + "".join(f"{','.join(map(str, p + y))}\n" for p, y in zip(preds, target, strict=True))
-    )
-    assert run("score", tmp_path / "p.csv", "--development", development, "--json") == 0
-    printed = capsys.readouterr()
-    values = json.loads(printed.out)["metrics"]
-    assert values["hard_f1_macro_tuned"] == values["hard_f1_micro_tuned"] == 1, "above 0.15 and 0.7"
-    assert values["hard_f1_macro"] == pytest.approx((2 / 3 + 4 / 5) / 2)
-    assert "optimistic" not in printed.err
-    assert run("score", tmp_path / "p.csv", "--development", tmp_path / "p.csv", "--metrics", "soft_f1_micro") == 0
-    printed = capsys.readouterr()
-    assert "warning: E5: hard F at thresholds that were learned on the file that is scored is optimistic" in printed.err
-    rows = [line.split() for line in printed.out.splitlines() if line.startswith("| ")]
-    assert [row[1] for row in rows[1:4]] == [
-        "soft_f1_micro",
-        "hard_f1_micro_tuned",
-        "hard_f1_macro_tuned",
-    ]
-    assert run("score", tmp_path / "p.csv", "--development", tmp_path / "other.npz") == 2
-    message = "other.npz: must have the classes of the file that is scored, in their order"
-    assert message in one_line(capsys.readouterr().err)
-    hard = tmp_path / "hard.csv"
-    hard.write_text("rain,wind,target\n0.5,0.5,rain\n")
-    assert run("score", tmp_path / "p.csv", "--development", hard) == 2
-    assert "hard.csv: must have soft labels for thresholds by class" in one_line(capsys.readouterr().err)
-    assert run("score", hard, "--development", development) == 2
-    message = "hard.csv: must have soft labels for thresholds of a development file"
-    assert message in one_line(capsys.readouterr().err)
+def test_hard_f_at_thresholds_of_other_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    preds, target = np.array([[0.18, 0.8], [0.12, 0.6], [0.7, 0.9]]), np.array([[0.9, 0.7], [0.2, 0.3], [0.6, 1.0]])
+    np.savez(tmp_path / "other.npz", preds=preds, target=target)
+    assert run("score", tmp_path / "other.npz", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["metrics"]["hard_f1_macro"] == pytest.approx((2 / 3 + 4 / 5) / 2)
+    others = torch.tensor([[0.1, 0.9], [0.2, 0.5], [0.3, 0.1]]), torch.tensor([[0.0, 1], [1, 0], [1, 0]])
+    best = best_f_thresholds(*others, num_classes=2).threshold
+    tuned = HardF1(num_classes=2, average="macro", threshold=best)
+    assert evaluate(preds, target, metrics={"tuned": tuned}).value("tuned") == 1, "above 0.15 and 0.7"

@@ -255,3 +255,34 @@ def test_the_worst_of_many_groups_says_that_it_was_selected(sites: int, is_said:
     firsts = [row[0] for row in result.groups[0].table().rows]
     assert firsts[0] == result.groups[0].worst_first()[0] + (" (selected as worst)" if is_said else "")
     assert sum("selected" in first for first in firsts) == is_said
+
+
+def test_columns_of_a_data_frame_are_classes_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    concern, shuffled = (
+        ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]]),
+        ["green", "red", "yellow"],
+    )
+    target = torch.arange(3).repeat(40)
+    probs = (torch.randn(120, 3, generator=torch.Generator().manual_seed(0)) + 2 * torch.eye(3)[target]).softmax(1)
+    frame, costs = (
+        pandas.DataFrame(values.numpy(), columns=concern.classes)[shuffled] for values in (probs, 9 * probs)
+    )
+    names = [concern.classes[label] for label in target.tolist()]
+    expected = evaluate(probs, target, concern=concern, costs=9 * probs).first.values
+    assert evaluate(frame, names, concern=concern, costs=costs).first.values == pytest.approx(expected, nan_ok=True)
+    accuracy = evaluate(probs, target).value("accuracy")
+    for further in ({}, {"class_names": concern.classes}, {"class_names": shuffled}):
+        assert evaluate(frame, names, **further).value("accuracy") == accuracy
+    assert evaluate(pandas.DataFrame(probs.numpy()), target).value("accuracy") == accuracy
+    soft = evaluate(probs, probs.flip(0), class_names=concern.classes).first.values
+    assert evaluate(frame, frame[::-1], class_names=concern.classes).first.values == pytest.approx(soft, nan_ok=True)
+    with pytest.raises(ValueError, match=r"preds must have a column for each class, \['red'.* but has .*RED"):
+        evaluate(frame.rename(columns={"red": "RED"}), names, concern=concern)
+    with pytest.raises(ValueError, match="names 'red': pass class_names, in the order of the columns of preds"):
+        evaluate(probs, names)
+
+
+def test_rows_of_one_class_say_nothing_about_an_average_over_classes() -> None:
+    scores = evaluate(torch.tensor([[0.8, 0.1, 0.1]]).repeat(20, 1), torch.zeros(20, dtype=torch.int64)).first
+    assert scores.without_interval["f1_macro"] == "all rows are of one class, so the others may be missing here"

@@ -1,6 +1,7 @@
 """Requirements: what is read, which bound is tested, and what cannot pass."""
 
 import pickle
+import re
 from math import inf, nan
 from typing import Any
 
@@ -203,3 +204,22 @@ def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -
 def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         evaluate(torch.eye(2).repeat(50, 1), torch.arange(100) % 2, metrics=["accuracy"]).require(f"{metric} < 1")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "way"),
+    [
+        ("dangerous_rate < 1", "did you mean 1 %?"),
+        ("misclassification_rate <= 5", "did you mean 5 %?"),
+        ("recall[0] < 98", "did you mean 98 %?"),
+        ("accuracy > 90", "did you mean 90 %?"),
+        ("accuracy >= 0", "but is 0."),
+        ("mcc >= -1", "from -1 to 1 must be"),
+        ("accuracy < 200 %", "but is 2."),
+    ],
+)
+def test_a_limit_that_no_value_can_keep_or_violate_is_refused(requirement: str, way: str) -> None:
+    result = evaluate(torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1), torch.tensor([0, 1, 2, 1]).repeat(30))
+    with pytest.raises(ValueError, match=re.escape(way)):
+        result.check(requirement)
+    assert result.check("expected_concern < 5", "dangerous <= 200", "accuracy >= 1", "mcc > -0.2", "accuracy > 0")
