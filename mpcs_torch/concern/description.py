@@ -19,18 +19,8 @@ def described(spec: ConcernSpec) -> tuple[str, Table, str]:
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
     counts = f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}"
-    table = matrix_table(spec) if size <= MAX_READABLE_CLASSES else _released_table(spec)
+    table = spec.table() if size <= MAX_READABLE_CLASSES else _released_table(spec)
     return counts, table, "\n".join(_facts(spec))
-
-
-def matrix_table(spec: ConcernSpec) -> Table:
-    """Return the concern of each pair as a table with a row for each true class; ! marks dangerous pairs."""
-    dangerous = spec.dangerous_array().tolist()
-    rows = [
-        [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
-        for i, (name, costs) in enumerate(zip(spec.classes, spec.matrix_array().tolist(), strict=True))
-    ]
-    return Table(["true \\ predicted", *spec.classes], rows)
 
 
 def _released_table(spec: ConcernSpec) -> Table:

@@ -25,6 +25,7 @@ from mpcs_torch.concern.checks import (
     find_problems,
     without_arrays,
 )
+from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -235,9 +236,16 @@ class ConcernSpec:
         """Return an HTML table of the concern of each pair for notebooks; ! marks dangerous pairs."""
         if len(self.classes) > MAX_READABLE_CLASSES:
             return f"<pre>{escape(repr(self))}</pre>"
-        from mpcs_torch.concern.description import matrix_table
+        return self.table()._repr_html_()
 
-        return matrix_table(self)._repr_html_()
+    def table(self) -> Table:
+        """Return the concern of each pair as a table with a row for each true class; ! marks dangerous pairs."""
+        dangerous = self.dangerous_array().tolist()
+        rows = [
+            [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
+            for i, (name, costs) in enumerate(zip(self.classes, self.matrix_array().tolist(), strict=True))
+        ]
+        return Table(["true \\ predicted", *self.classes], rows)
 
     def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
         classes = len(self.classes)
