@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,21 @@ def test_a_format_is_one_function_of_at_most_40_lines() -> None:
     formats = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and "table" in node.name]
     assert len(formats) > 10
     assert [node.name for node in formats if (node.end_lineno or 0) - node.lineno >= 40] == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in FILES}
+    graph = {
+        name: {imported for imported in our_imports(path) if imported in names and not is_for_types(path, imported)}
+        for name, path in names.items()
+    }
+    assert len([*TopologicalSorter(graph).static_order()]) == len(FILES)  # a circle raises CycleError
+
+
+def is_for_types(path: Path, module: str) -> bool:
+    """Return whether a module is imported for type checkers only."""
+    blocks = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.If)]
+    typed = {inner for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING" for inner in ast.walk(block)}
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    lines = {node.lineno for node in typed if isinstance(node, ast.ImportFrom)}
+    return all(node.lineno in lines for node in nodes if node.module == module)
