@@ -172,15 +172,19 @@ class Evaluation:
             got = quoted(groups) if isinstance(groups, Mapping) else type(groups).__name__
             raise ValueError(f"groups must be a dictionary by column, such as {{'site': sites}}, but got {got}.")
         labels, size = self.labels_of(target), len(self.class_names)
-        checked = {
-            str(name): self.chosen.checked(
-                as_numbers("preds", each, self._decisions)
-                if self.chosen.is_decided
-                else as_tensor(in_class_order("preds", each, self.class_names), "preds"),
-                labels,
-            )
-            for name, each in by_model.items()
-        }
+        checked = dict[str, tuple[Tensor, Tensor]]()
+        for name, each in by_model.items():
+            try:
+                preds = (
+                    as_numbers("preds", each, self._decisions)
+                    if self.chosen.is_decided
+                    else as_tensor(in_class_order("preds", each, self.class_names), "preds")
+                )
+                checked[str(name)] = self.chosen.checked(preds, labels)
+            except ValueError as error:
+                if len(by_model) == 1:
+                    raise
+                raise ValueError(str(error).replace("preds", f"preds[{name!r}]")) from None
         rows = {column: row_names(column, names, len(labels)) for column, names in groups.items()}
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")

@@ -148,7 +148,7 @@ def find_entry(text: str) -> MetricEntry:
     if ":" in text:
         return entry_of_path(text)
     names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
-    suggestion = did_you_mean(text, names)
+    suggestion = f"did you mean {text}[CLASS]?" if text in OF_CLASS else did_you_mean(text, names)
     known = "metrics have a name of `mpcs metrics`" if suggestion else f"metrics are {', '.join(names)}"
     rule = f"{known}, or [name=]package.module:Class(setting=value)"
     raise ValueError(f"{rule}, but got {quoted(text)}{f': {suggestion}' if suggestion else '.'}")
