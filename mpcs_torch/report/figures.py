@@ -172,8 +172,8 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
         f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
-        "referred first. On these samples, which chose the thresholds (on others more errors are left): "
-        f"{' '.join(sentences)}",
+        f"referred first. {' '.join(sentences)} The thresholds were chosen on these samples: others have more errors "
+        "left.",
     )
 
 
@@ -186,7 +186,7 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
     )
     if not left[-1] > 0:
         return f"There are no {errors}."
-    until = f"refer {none:.3g} %, and none of these is left"
+    until = f"if {none:.3g} % of the samples are referred, none of the {errors} is left"
     if none - few < 1:
-        return f"Of the {errors}: {until}."
-    return f"Of the {errors}: refer {few:.3g} % of these samples, and a tenth of them is left; {until}."
+        return f"I{until[1:]}."
+    return f"If {few:.3g} % of the samples are referred, a tenth of the {errors} is left; {until}."
