@@ -87,7 +87,7 @@ def read_samples(path: Path) -> LabelledPoints:
         MpcsError: If the file is not npz, or an array is missing or breaks a rule.
         FileNotFoundError: If there is no such file.
     """
-    with reading(path), np.load(path, allow_pickle=False) as archive:
+    with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         if not isinstance(archive, NpzFile) or archive.zip is None:
             raise FileRuleError("must be an npz file")
         for member in archive.zip.infolist():
