@@ -175,17 +175,13 @@ def test_a_format_is_one_function_of_at_most_40_lines() -> None:
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in FILES}
-    graph = {
-        name: {imported for imported in our_imports(path) if imported in names and not is_for_types(path, imported)}
-        for name, path in names.items()
-    }
+    graph = {name: imports_at_run_time(path) & names.keys() for name, path in names.items()}
     assert len([*TopologicalSorter(graph).static_order()]) == len(FILES)  # a circle raises CycleError
 
 
-def is_for_types(path: Path, module: str) -> bool:
-    """Return whether a module is imported for type checkers only."""
-    blocks = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.If)]
-    typed = {inner for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING" for inner in ast.walk(block)}
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    lines = {node.lineno for node in typed if isinstance(node, ast.ImportFrom)}
-    return all(node.lineno in lines for node in nodes if node.module == module)
+def imports_at_run_time(path: Path) -> set[str | None]:
+    """Return the modules from which a file imports names, other than for type checkers."""
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    blocks = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    typed = {id(node) for block in blocks for node in ast.walk(block)}
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and id(node) not in typed}
