@@ -361,11 +361,11 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     parts = [
-        "# Benchmarks\n\n```\nmake bench\n```\n\nwrites this page: milliseconds, and multiples of the first line of "
-        "each table, medians of calls in turns.\n\n"
-        f"{platform.machine()}, {torch.get_num_threads()} threads{gpu}, Python {platform.python_version()}, "
-        f"PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__}; load {os.getloadavg()[0]:.1f} at the "
-        f"start; commit {commit.strip() or 'unknown'}.\n"
+        "# Benchmarks\n\n```\nmake bench\n```\n\nThis command writes this page. Times are medians of calls that take "
+        "turns. Ratios are multiples of the first line of\neach table, or of what the table names.\n\n"
+        f"Measured on {platform.machine()}, {torch.get_num_threads()} threads{gpu}, "
+        f"Python {platform.python_version()}, PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__};\n"
+        f"load {os.getloadavg()[0]:.1f} at the start; commit {commit.strip() or 'unknown'}.\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
     with counting_bar("bench", len(jobs) + len(TABLES)) as advance:
