@@ -362,8 +362,9 @@ def main() -> None:
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     parts = [
         "# Benchmarks\n\n```\nmake bench\n```\n\nThis command writes this page. Times are medians. The calls of a "
-        "table are timed in turns, so noise slows all alike.\nA ratio compares a call with the first line of its "
-        'table, or with what the table names. "At most" is our limit.\n\n'
+        "table are timed in turns, so noise slows all alike.\nA ratio is the time of a call divided by the time of the "
+        "first call of its table, or of the work that the table names.\n"
+        '"At most" is our limit.\n\n'
         f"Measured on {platform.machine()}, {torch.get_num_threads()} threads{gpu}, "
         f"Python {platform.python_version()}, PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__};\n"
         f"load {os.getloadavg()[0]:.1f} at the start; commit {commit.strip() or 'unknown'}.\n"
