@@ -21,11 +21,14 @@ Result = Mapping[str, Any]
 ACCURACY, DANGEROUS = range(2)
 """Of a `Measure`."""
 EXPLANATION = """\
-Written by `python -m examples.benchmark`. All differences are to the best plain method of one model, decided by its
-most probable class, on test samples under seeds by which nothing was chosen; brackets are intervals of 95 % over these
-seeds. *Dangerous* counts errors in 10 000 samples. *With the rule* decides by costs that the validation samples choose.
-*Decided* is the share of samples that are decided under a limit on dangerous errors with confidence 95 %, *more* the
-difference to the plain method that decides most."""
+`python -m examples.benchmark` writes this page. The best plain method is a single model that decides for its most
+probable class. All differences are to this method, on test samples, with seeds that played no part in any choice.
+Brackets are 95 % intervals over these seeds.
+
+- *Points* are differences in accuracy. *Dangerous* counts dangerous errors in 10 000 samples.
+- *With the rule*, decisions use costs that were chosen on validation samples.
+- *Decided* is the share of samples that are decided under a limit on dangerous errors with confidence 95 %.
+- *More* is the difference to the plain method that decides most samples."""
 SPECIAL = {
     "baseline": "best plain method",
     "plain, referring": "best plain method under the limit",

@@ -182,7 +182,7 @@ def _collections() -> str:
     collections = [MetricCollection([kind(10) for kind in kinds], compute_groups=grouped) for grouped in (False, True)]
     alone, grouped = medians([_batches(each, given, "update", 300) for each in collections], lambda: None)
     ratio = f"{grouped / alone:.2f} times as long with compute groups as without (at most 1.2)"
-    return f"\nA collection of these five takes {ratio}.\n"
+    return f"\nUpdating a collection of these five metrics takes {ratio}.\n"
 
 
 def threads_table() -> str:
@@ -361,11 +361,13 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     parts = [
-        "# Benchmarks\n\n```\nmake bench\n```\n\nwrites this page: milliseconds, and multiples of the first line of "
-        "each table, medians of calls in turns.\n\n"
-        f"{platform.machine()}, {torch.get_num_threads()} threads{gpu}, Python {platform.python_version()}, "
-        f"PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__}; load {os.getloadavg()[0]:.1f} at the "
-        f"start; commit {commit.strip() or 'unknown'}.\n"
+        "# Benchmarks\n\n```\nmake bench\n```\n\nThis command writes this page. Times are medians. The calls of a "
+        "table are timed in turns, so noise slows all alike.\nA ratio is the time of a call divided by the time of the "
+        "first call of its table, or of the work that the table names.\n"
+        '"At most" is our limit.\n\n'
+        f"Measured on {platform.machine()}, {torch.get_num_threads()} threads{gpu}, "
+        f"Python {platform.python_version()}, PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__};\n"
+        f"load {os.getloadavg()[0]:.1f} at the start; commit {commit.strip() or 'unknown'}.\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
     with counting_bar("bench", len(jobs) + len(TABLES)) as advance:
