@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-lowest mutants package lint docs bench clean
+.PHONY: demo test test-slow test-lowest mutants package lint docs bench clean
 
 demo: $(VENV)/.train
 	$(BIN)/mpcs demo --overwrite
 
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The tests that `make test` leaves out because each takes many seconds: replays, training runs, pages with many commands.
+test-slow: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # Warnings of old packages about newer ones, and tests whose oracle or framework is only in newer versions.
 OLD_WARNINGS := -W ignore::DeprecationWarning -W 'ignore:The given buffer is not writable:UserWarning'

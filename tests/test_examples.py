@@ -21,7 +21,13 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard", "ignore::FutureWarning:mlflow")
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in WITH_PROCESSES else [])
+        for path in EXAMPLES
+    ],
+)
 def test_example_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ def test_a_star_import_gives_the_public_names() -> None:
     assert set(names) - {"__builtins__"} == set(mpcs_torch.__all__)
 
 
+@pytest.mark.slow
 def test_packages_need_no_import_of_their_own() -> None:
     names = ["concern", "functional", "calibration", "learning", "metrics"]
     told = fresh(f"import mpcs_torch\nfor name in {names}: print(getattr(mpcs_torch, name).__name__)")

@@ -222,6 +222,7 @@ def best_of(scores: tuple[float, ...]) -> int:
     return 1 + scores.index(min(scores))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_what_is_left(tmp_path: Path) -> None:
     moments = of_a_run()
     states = [image for image in moments.during[0] if "resume.pt" in image]

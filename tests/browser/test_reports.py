@@ -120,6 +120,7 @@ def colour_in_pdf(colour: str) -> bytes:
     return b" ".join(f"{share:.4g}".removeprefix("0").encode() or b"0" for share in shares)
 
 
+@pytest.mark.slow
 def test_the_checks_find_faults(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "bad.html"
     path.write_text(

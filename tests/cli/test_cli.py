@@ -71,6 +71,7 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pyt
     assert "Not a directory" in one_line(capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval_over_seeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +216,7 @@ def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 2 + len(ENTRIES) + len(OF_CLASS)
 
 
+@pytest.mark.slow
 def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_an_interrupt_is_one_line(
     assert capsys.readouterr().err == "mpcs: interrupted\n"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_silent() -> None:
     code = "from mpcs_torch.cli.app import run_app; run_app(['data', 'list'])"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

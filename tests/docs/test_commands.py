@@ -30,7 +30,7 @@ SLOW = {
     "mpcs decide plan --like validation.csv": "fits hundreds of rules; the plan of from-costs-to-deployment.md runs",
     "torchrun": "starts processes that import torch",
 }
-"""Beginnings of commands, with the reason why each runs with `-m slow` alone; otherwise it is only parsed."""
+"""Beginnings of commands, with the reason why each runs with `-m exhaustive` alone; otherwise it is only parsed."""
 
 
 def slow_reason(command: list[str]) -> str | None:
@@ -39,6 +39,8 @@ def slow_reason(command: list[str]) -> str | None:
 
 
 PAGES_WITH_COMMANDS = [page for page in PAGES if [*commands(page)]]
+SLOW_PAGES = {"from-costs-to-deployment", "train-with-a-config", "learn-with-costs", "detection"}
+"""Pages of docs/how-to whose commands train models or draw many figures."""
 SLOW_COMMANDS = [
     pytest.param(command, id=" ".join(command))
     for page in PAGES_WITH_COMMANDS
@@ -59,7 +61,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("my_package", None)
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if page.stem in SLOW_PAGES else [])
+        for page in PAGES_WITH_COMMANDS
+    ],
+)
 def test_the_commands_of_a_page_run_one_after_the_other(
     page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,7 +146,7 @@ def check_set_up(program: str, arguments: list[str]) -> None:
         assert all(f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text() for extra in extras)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", SLOW_COMMANDS)
 def test_a_slow_command_runs(command: list[str], folder: Path, data_root: Path) -> None:
     (folder / "data").symlink_to(data_root)

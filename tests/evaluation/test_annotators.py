@@ -106,6 +106,7 @@ def test_annotators_who_agree_are_one_class_for_each_row() -> None:
     assert measured(one_hot).first.confusion.equal(measured(TRUTH).first.confusion.double())
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(1, 239), unique=True, max_size=3), st.sampled_from([2**17, 60]))
 def test_parts_of_any_size_merge(cuts: list[int], waiting: int) -> None:

@@ -77,6 +77,7 @@ def test_groups_and_models_keep_their_places() -> None:
     assert [row.measure for row in crossed.comparisons] == [row.measure for row in plain.comparisons]
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_where_those_by_patient_do_not() -> None:
     hits = dict.fromkeys(("crossed", "patient"), 0)
     for seed in range(40):

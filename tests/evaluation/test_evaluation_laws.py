@@ -90,6 +90,7 @@ def test_one_pair_among_single_rows_changes_little(plain: Result) -> None:
     check(plain, result(clusters=[0, *range(ROWS - 1)]), near=0.1, skipped=bounded)
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter(plain: Result) -> None:
     order = torch.randperm(ROWS, generator=torch.Generator().manual_seed(0))
     check(plain, result(order))

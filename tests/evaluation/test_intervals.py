@@ -157,6 +157,7 @@ def test_a_mean_that_rare_rows_may_make_has_the_bound_of_a_row_where_that_is_of_
         assert found.interval(name) == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "metric"),
     [

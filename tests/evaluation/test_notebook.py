@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -39,12 +40,17 @@ SHAPES: dict[str, Any] = {
     "one model": lambda: evaluate(SMALL, TARGET, class_names=GRADES),
     "two models": lambda: evaluate(MODELS, TARGET, concern=CONCERN),
     "12 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups=by(12)),
-    "200 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups={**by(200), "site": ["a", "b"] * 600}),
+    "50 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups={**by(50), "site": ["a", "b"] * 600}),
     "decisions": lambda: evaluate([*np.array(GRADES)[SMALL.argmax(1)][:-1], "refer"], TARGET, concern=CONCERN),
     "soft labels": lambda: evaluate(SMALL, MODELS["large"]),
     "no intervals": lambda: evaluate(SMALL, TARGET, intervals=False, metrics=["mpcs"]),
     "detectors": detectors,
 }
+
+
+@cache
+def result_with(shape: str) -> Result[Any]:
+    return SHAPES[shape]()  # type: ignore[no-any-return]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +65,7 @@ def points(axes: Any) -> list[float]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_result_is_drawn(shape: str) -> None:
-    figure, axes = SHAPES[shape]().plot()
+    figure, axes = result_with(shape).plot()
     assert pyplot.gcf() is figure
     drawn = axes if isinstance(axes, list) else [axes]
     assert drawn == figure.axes
@@ -68,7 +74,7 @@ def test_every_result_is_drawn(shape: str) -> None:
 
 
 def test_values_intervals_groups_and_differences_are_those_of_the_result() -> None:
-    result = SHAPES["12 groups"]()
+    result = result_with("12 groups")
     _, (above, below) = result.plot("misclassification_rate")
     worst = result.groups[0].worst_first()
     rows = [None, *(("clinic", name) for name in worst)]
@@ -82,23 +88,23 @@ def test_values_intervals_groups_and_differences_are_those_of_the_result() -> No
 
 
 def test_the_worst_of_many_groups_are_drawn() -> None:
-    _, axes = SHAPES["200 groups"]().plot("mpcs")
+    _, axes = result_with("50 groups").plot("mpcs")
     labels = [label.get_text() for label in axes[0].get_yticklabels()]
     assert len(labels) == 1 + MAX_GROUPS + 1 + 2
-    assert labels[MAX_GROUPS + 1 :] == [f"and {200 - MAX_GROUPS} others", "site: a", "site: b"]
+    assert labels[MAX_GROUPS + 1 :] == [f"and {50 - MAX_GROUPS} others", "site: a", "site: b"]
 
 
 def test_rates_of_classes_are_drawn_by_name() -> None:
-    result = SHAPES["two models"]()
+    result = result_with("two models")
     _, axes = result.plot(["recall[severe]", "precision[ill]"])
     assert points(axes[0]) == [result.value("recall[severe]", model) for model in MODELS]
-    decided = SHAPES["decisions"]()
+    decided = result_with("decisions")
     _, axes = decided.plot("coverage[severe]")
     assert points(axes)[0] == decided.value("coverage[severe]")
 
 
 def test_an_unknown_metric_and_a_missing_matplotlib_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = SHAPES["no intervals"]()
+    result = result_with("no intervals")
     with pytest.raises(ValueError, match="metric must be one of mpcs, but got 'mcps': did you mean mpcs"):
         result.plot("mcps")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -129,7 +135,7 @@ class Balanced(HTMLParser):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_notebook_shows_one_short_table_and_folds_the_rest(shape: str) -> None:
-    result = SHAPES[shape]()
+    result = result_with(shape)
     assert len(repr(result).splitlines()) <= 20
     page = Balanced()
     page.feed(result._repr_html_())
@@ -139,7 +145,7 @@ def test_a_notebook_shows_one_short_table_and_folds_the_rest(shape: str) -> None
 
 
 def test_verdicts_and_files_stand_in_lines_of_their_own() -> None:
-    result = replace(SHAPES["two models"](), read=["a.csv: labels <y>", "b.csv: labels <y>"])
+    result = replace(result_with("two models"), read=["a.csv: labels <y>", "b.csv: labels <y>"])
     page = result._repr_html_()
     assert page.startswith("<p>a.csv: labels &lt;y&gt;<br>b.csv: labels &lt;y&gt;<br>1200 rows, 3 classes")
     assert "<br>".join(each.verdict for each in result.comparisons[:2]) in page
@@ -147,7 +153,7 @@ def test_verdicts_and_files_stand_in_lines_of_their_own() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_frame_holds_every_value_once(shape: str) -> None:
-    result = SHAPES[shape]()
+    result = result_with(shape)
     frame = result.to_frame()
     assert not frame.duplicated(["model", "column", "group", "metric"]).any()
     assert (frame.metric != "").all()

@@ -121,7 +121,7 @@ def holds(draws: int, *, rows: int, positives: int, gap: float, seed: int) -> li
 
 
 @pytest.mark.parametrize("gap", [1.8, 3.0])
-@pytest.mark.parametrize("draws", [40, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [40, pytest.param(300, marks=pytest.mark.exhaustive)])
 def test_intervals_of_areas_hold_for_a_rare_class(draws: int, gap: float) -> None:
     held = holds(draws, rows=300, positives=15, gap=gap, seed=1)
     assert binomtest(sum(held), draws, 0.95, "less").pvalue > 0.001

@@ -27,6 +27,7 @@ def test_a_registered_scheduler_is_saved_and_loaded(tmp_path: Path) -> None:
     assert rates == expected.rates[3:]
 
 
+@pytest.mark.slow
 def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(tmp_path: Path) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
     command = [sys.executable, "-m", "tests.integrations.accelerate_loop", str(tmp_path)]

@@ -217,6 +217,7 @@ def test_a_failed_evaluation_is_forgotten() -> None:
     assert metrics["accuracy"].compute() == 0  # the given metric is left alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

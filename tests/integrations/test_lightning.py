@@ -222,6 +222,7 @@ def fit_in_two_processes(folder: Path) -> None:
     assert trainer.world_size == 2
 
 
+@pytest.mark.slow
 def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -> None:
     code = f"import pathlib; from {__name__} import fit_in_two_processes as fit; fit(pathlib.Path({str(tmp_path)!r}))"
     # In a process of its own, because one that has used autograd cannot be forked.

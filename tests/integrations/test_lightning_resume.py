@@ -109,6 +109,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("schedulers", "trainer", "config"), OPTIONS)
 def test_resumed_rates_are_those_of_the_unbroken_run(
     tmp_path: Path, schedulers: str, trainer: dict[str, Any], config: dict[str, Any]

@@ -268,7 +268,7 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
-@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_kills_lose_nothing(kills: int, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "tests.learning.kill_selector", str(tmp_path), str(kills)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])

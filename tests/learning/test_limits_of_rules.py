@@ -178,7 +178,7 @@ def test_a_limit_per_cluster_needs_clusters() -> None:
         Limit(0.05, per="patient")
 
 
-MANY = [pytest.param(1000, distinct, marks=pytest.mark.slow) for distinct in (1, 20)]
+MANY = [pytest.param(1000, distinct, marks=pytest.mark.exhaustive) for distinct in (1, 20)]
 
 
 @pytest.mark.parametrize(

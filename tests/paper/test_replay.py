@@ -33,7 +33,7 @@ def test_exp03_replays_its_first_epochs(tmp_path: Path, data_root: Path, publish
 
 
 @pytest.mark.parametrize(
-    ("name", "epochs"), [pytest.param("exp05", 15, marks=pytest.mark.slow), ("exp07", 15), ("exp09", 6)]
+    ("name", "epochs"), [pytest.param("exp05", 15, marks=pytest.mark.exhaustive), ("exp07", 15), ("exp09", 6)]
 )
 def test_other_experiments_replay_until_rounding_parts_them(
     tmp_path: Path, data_root: Path, published_records: Path, name: str, epochs: int
@@ -43,6 +43,7 @@ def test_other_experiments_replay_until_rounding_parts_them(
     assert compare(run.records, published[:epochs]) == Agreement(epochs, epochs, epochs, None)
 
 
+@pytest.mark.slow
 def test_the_command_replays_the_case_study_and_its_picks(
     tmp_path: Path,
     data_root: Path,

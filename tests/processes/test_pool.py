@@ -32,7 +32,7 @@ def is_running(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up under /proc")
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGKILL, *(pytest.param(other, marks=pytest.mark.slow) for other in (signal.SIGTERM, signal.SIGINT))],
+    [signal.SIGKILL, *(pytest.param(other, marks=pytest.mark.exhaustive) for other in (signal.SIGTERM, signal.SIGINT))],
 )
 def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
@@ -49,6 +49,7 @@ def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
     assert os.getpid() not in children
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="sends a signal to a group of processes")
 def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
@@ -60,6 +61,7 @@ def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(tmp_path: 
     assert told.rstrip().endswith("KeyboardInterrupt")
 
 
+@pytest.mark.slow
 def test_an_error_stops_what_has_not_begun(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the first task fails"):
         list(run_in_processes(fail_or_mark, [(number, tmp_path) for number in range(40)]))

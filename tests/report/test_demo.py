@@ -67,6 +67,7 @@ def test_intervals_are_those_of_seeds() -> None:
     assert cut.low < cut.value < cut.high
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_a_seed_gives_the_same_decisions_again() -> None:
     first, second = train_and_decide(3), train_and_decide(3)

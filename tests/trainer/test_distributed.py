@@ -10,7 +10,14 @@ import torch
 from mpcs_torch.processes.world import ALONE, World
 
 
-@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(2, marks=pytest.mark.exhaustive),
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(4, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_records_are_those_of_one_process(tmp_path: Path, size: int) -> None:
     command = [sys.executable, "-m", "tests.trainer.distributed_runs", str(tmp_path), str(size)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)

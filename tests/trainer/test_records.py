@@ -84,6 +84,7 @@ def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
     assert read_records(write(tmp_path, b"epoch,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {"epoch": 1, "mpcs": 0.2}
 
 
+@pytest.mark.slow
 def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
     paths = "".join(f"{part}: {{path: 'theirs:part'}}\n" for part in ("data", "model", "loss", "scheduler"))

@@ -154,7 +154,7 @@ def test_a_damaged_state_is_refused_and_runs_no_code(state: bytes | str, tmp_pat
 
 @pytest.mark.parametrize(
     ("size", "kills"),
-    [(1, 1), pytest.param(2, 10, marks=pytest.mark.slow)],
+    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(2, 10, marks=pytest.mark.exhaustive)],
 )
 def test_killed_runs_go_on(size: int, kills: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.trainer.kill_training", str(tmp_path), str(kills), str(size)]

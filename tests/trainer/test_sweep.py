@@ -16,6 +16,7 @@ def short(seed: int) -> RunConfig:
     return config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": 4})})
 
 
+@pytest.mark.slow
 def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def test_the_decks_homework_is_a_command(capsys: pytest.CaptureFixture[str]) -> 
         assert found["per_class"][name]["precision"] == pytest.approx(row["precision"])
 
 
+@pytest.mark.slow
 @given(counts=arrays(np.int64, (3, 3), elements=st.integers(0, 40)).filter(lambda c: (c.sum(axis=1) > 0).all()))
 def test_values_are_those_of_the_samples_it_counts(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
     true, predicted = (np.repeat(labels.flatten(), counts.flatten()) for labels in np.indices((3, 3)))

@@ -126,6 +126,7 @@ def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
     assert all(" to " in cell for row in table.rows for cell in row[3:])
 
 
+@pytest.mark.slow
 def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
     """Those of bins alone have none, of one and of several files, with clusters and in groups."""
     paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES) for model in ("A", "B")]
