@@ -8,7 +8,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, fitting
-from mpcs_torch.calibration.fitting import Expansion, in_float64, minimize
+from mpcs_torch.calibration.scaling import Expansion, in_float64, minimize
 from tests.calibration.data import logits, trials
 
 

@@ -35,8 +35,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or
         file: A concern file (YAML), or a name, such as traffic-lights.
     """
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.concern.description import described, oversights
     from mpcs_torch.concern.files import concern_as_plain
+    from mpcs_torch.concern.spec import described, oversights
 
     spec = load_concern(file)
     with refused_values(f"{file}: "):  # too many classes
