@@ -1,7 +1,6 @@
 """`CheckpointSelector`: keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -19,10 +18,17 @@ from torch import distributed, nn
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import rename
 from mpcs_torch.io.locks import FolderInUseError, acquire, release
-from mpcs_torch.learning import manifest
-from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
+from mpcs_torch.learning.checkpoint_files import (
+    MANIFEST,
+    TEMPORARY,
+    FolderNotEmptyError,
+    Manifest,
+    ManifestError,
+    SavedEpoch,
+    delete_files,
+    save_state,
+)
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
-from mpcs_torch.learning.state_files import save_state
 from mpcs_torch.tables import Table
 
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
@@ -110,13 +116,11 @@ class CheckpointSelector:
         """Whether an update is in progress or was interrupted; if so, only the folder shows how far the update got."""
         self._garbage: list[SavedEpoch] = []
         """Epochs whose checkpoints are still to be deleted."""
-        self._size = 0
-        """The size of the manifest in bytes, up to its last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         if files and not resume and not _is_follower():
             content = f"{shown(files[0])}: pass another folder."
-            if manifest.NAME in files:
+            if MANIFEST in files:
                 content = "the checkpoints of an earlier run: pass resume=True to continue it, or another folder."
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
         self._load_epochs([])
@@ -138,7 +142,7 @@ class CheckpointSelector:
             FileNotFoundError: If the folder has no manifest.
             ManifestError: If the manifest cannot be read.
         """
-        path = Path(folder) / manifest.NAME
+        path = Path(folder) / MANIFEST
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: {folder} is not the folder of a CheckpointSelector.")
         saved = Manifest.read(Path(folder))
@@ -166,7 +170,7 @@ class CheckpointSelector:
     def best_path(self) -> Path | None:
         """Return the checkpoint file of the best epoch; None if there is none, or rank 0 has not written it yet."""
         best = self._on_disk().best
-        return None if best is None or best.file is None else self.folder / best.file
+        return None if best is None or best.file is None else best.path_in(self.folder)
 
     @property
     def last_epoch(self) -> int | None:
@@ -193,14 +197,12 @@ class CheckpointSelector:
                 never wins.
 
         Raises:
-            ValueError: If a metric of the rule is missing, or a value is not a number.
+            ValueError: If a metric of the rule is missing (`MissingMetricError`), or a value is not a number.
             StateError: A ValueError, if the state could not be loaded again; the message names the entry. Nothing on
                 disk changes.
-            OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
+            OSError: If the checkpoint cannot be written; earlier checkpoints and the record of the epochs remain.
         """
-        missing = [name for name in self.rule.metrics if name not in values]
-        if missing:
-            raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
+        self.rule.values_in(values)
         entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
         if not _is_follower():
             self._prepare()
@@ -219,10 +221,14 @@ class CheckpointSelector:
         self._is_writing = True
         if not _is_follower():
             self._check_unchanged(stamp)  # state() may have called update
-            again = place if recorded else None
-            entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
-        self._commit(entry, place, dropped, keepers)
-        self._garbage = manifest.delete_files(self.folder, self._garbage)
+            entry = self._write(entry, content, place, dropped, is_kept=is_kept)
+        files = {at: old for at, old in self._files.items() if at not in dropped}
+        files |= {} if entry.file is None else {place: entry}
+        updated = {"epochs": self._epochs_after(entry, place, dropped), "_files": files, "_keepers": keepers}
+        garbage = [*self._garbage, *dropped.values()]
+        # In one step, so that an interrupt cannot split it.
+        self.__dict__.update(updated, _lost=self._lost - {place}, _garbage=garbage)
+        self._garbage = delete_files(self.folder, self._garbage)
         self._is_writing = False
 
     def load_best(self, map_location: Any = "cpu") -> Any:
@@ -237,7 +243,7 @@ class CheckpointSelector:
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
-                return self._load_file(entry.file, map_location)
+                return self._load_file(entry, map_location)
             warn(f"{self.folder / entry.file} is missing or damaged; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
@@ -249,11 +255,11 @@ class CheckpointSelector:
         """
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
-                return self._load_file(str(entry.file), map_location)
+                return self._load_file(entry, map_location)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
 
-    def _load_file(self, name: str, map_location: Any) -> Any:
-        return torch.load(self.folder / name, map_location=map_location, weights_only=self.weights_only)
+    def _load_file(self, entry: SavedEpoch, map_location: Any) -> Any:
+        return torch.load(entry.path_in(self.folder), map_location=map_location, weights_only=self.weights_only)
 
     def explain(self) -> Table:
         """Return a table with the epoch that the rule picks, and the epoch that each metric alone would pick.
@@ -300,44 +306,32 @@ class CheckpointSelector:
         self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
         """The contenders of the rule first, then those of each metric in ``keep_best_by``."""
 
-    def _commit(
-        self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
-    ) -> None:
-        """Apply an update that is already on disk to this object in one step, so that an interrupt cannot split it."""
+    def _epochs_after(self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch]) -> list[SavedEpoch]:
+        """Return all epochs with ``entry`` at index ``place``, and without the files of those in ``dropped``."""
         epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
-        files = {at: old for at, old in self._files.items() if at not in dropped}
-        files |= {} if entry.file is None else {place: entry}
-        updated = {"epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
-        self.__dict__.update(updated, _garbage=[*self._garbage, *dropped.values()])
+        return epochs
 
     def _write(
-        self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
+        self, entry: SavedEpoch, state: object, place: int, dropped: Mapping[int, SavedEpoch], *, is_kept: bool
     ) -> SavedEpoch:
-        """Write the checkpoint to a temporary file, append the update to the manifest, then rename the checkpoint."""
-        temporary, has_begun = None, False
+        """Write the checkpoint to a temporary file, replace the manifest, then rename the checkpoint."""
         try:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
-                temporary = manifest.temporary_path(self.folder, entry)
-                entry = replace(
-                    entry, sha256=save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
-                )
+                temporary = entry.temporary_in(self.folder)
+                sha256 = save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
+                entry = replace(entry, sha256=sha256)
             self._check_unchanged(self._last_stamp)  # a signal handler may have called update
-            if not self._size:
-                self._begin_manifest([])
-            size, has_begun = self._size, True
-            self._size = manifest.append(self.folder, size, Update(entry, dropped, again), flush=self.flush)
-            if temporary is not None:
+            epochs, garbage = self._epochs_after(entry, place, dropped), [*self._garbage, *dropped.values()]
+            Manifest(asdict(self.rule), self._settings(), epochs, garbage).write(self.folder, flush=self.flush)
+            if is_kept:
                 rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
             with suppress(OSError):
-                if has_begun:
-                    os.truncate(self.folder / manifest.NAME, size)
-                if temporary is not None:
-                    temporary.unlink(missing_ok=True)
-                    (self.folder / str(entry.file)).unlink(missing_ok=True)  # no earlier file had this name
+                if entry.file is not None and self._stamp() == self._last_stamp:
+                    entry.temporary_in(self.folder).unlink(missing_ok=True)
             if not isinstance(error, OSError):
                 raise
             message = f"cannot save the checkpoint of epoch {entry.number}; earlier checkpoints are kept"
@@ -353,18 +347,13 @@ class CheckpointSelector:
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SETTINGS}
 
-    def _stamp(self) -> tuple[int, int] | None:
-        """Return the inode and size of the manifest, to detect writes by other processes; None if there is none."""
+    def _stamp(self) -> tuple[int, ...] | None:
+        """Return values that change whenever a process writes the manifest; None if there is no manifest."""
         try:
-            status = (self.folder / manifest.NAME).stat()
+            status = (self.folder / MANIFEST).stat()
         except OSError:
             return None
-        return status.st_ino, status.st_size
-
-    def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
-        Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
-        self._size, self._is_current = (self.folder / manifest.NAME).stat().st_size, True
-        self._last_stamp = self._stamp()
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _check_unchanged(self, stamp: object) -> None:
         """Raise if the manifest was changed or removed since ``stamp`` was taken."""
@@ -379,7 +368,7 @@ class CheckpointSelector:
 
     def _read(self) -> None:
         """Load the manifest, if there is one."""
-        path = self.folder / manifest.NAME
+        path = self.folder / MANIFEST
         self._last_stamp = self._stamp()
         if self._last_stamp is None:
             return
@@ -399,11 +388,9 @@ class CheckpointSelector:
         self._load_epochs(epochs, lost)
         names = {epoch.file for epoch in epochs}
         self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
-        self._size = saved.size
-        self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _prepare(self) -> None:
-        """Lock the folder, and finish or roll back an interrupted update."""
+        """Lock the folder, and finish an interrupted update, or remove its temporary files if it was not recorded."""
         if not self._has_lock:
             acquire(self.folder)
             finalize(self, release, self.folder)
@@ -413,15 +400,13 @@ class CheckpointSelector:
         if self._is_writing or (self._resumes and self._stamp() not in (None, self._last_stamp)):
             self._read()  # an interrupted update, or another process, may have written since
         self._check_unchanged(self._last_stamp)
-        self._garbage = manifest.delete_files(self.folder, self._garbage)
+        self._garbage = delete_files(self.folder, self._garbage)
+        unfinished = {epoch.temporary_in(self.folder): self.folder / str(epoch.file) for epoch in self._files.values()}
         for temporary in self.folder.glob(".*.tmp"):
-            if manifest.TEMPORARY.fullmatch(temporary.name):
+            if temporary in unfinished and not unfinished[temporary].exists():
+                rename(temporary, unfinished[temporary], flush=self.flush)
+            elif TEMPORARY.fullmatch(temporary.name):
                 temporary.unlink()
-        if self._last_stamp is not None:
-            os.truncate(self.folder / manifest.NAME, self._size)
-            self._last_stamp = self._stamp()
-            if not self._is_current:
-                self._begin_manifest(self.epochs)
         self._is_writing = False
 
 

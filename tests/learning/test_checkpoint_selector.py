@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_selector, manifest, state_files
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files, checkpoint_selector
 from tests.processes.forked import forked, succeeded
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
@@ -172,15 +172,9 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
     write_whole = files.write_whole
 
     def failing(path: Path, write: Any, *, flush: bool) -> str:
-        return write_whole(path, full_disk if at == "checkpoint" else write, flush=flush)
+        return write_whole(path, full_disk, flush=flush)
 
-    def failing_append(folder: Path, size: int, *args: Any, **kwargs: Any) -> int:
-        with (folder / manifest.NAME).open("ab") as file:
-            full_disk(file)
-        return size
-
-    monkeypatch.setattr(state_files, "write_whole", failing)
-    monkeypatch.setattr(manifest, "append", failing_append if at == "manifest" else manifest.append)
+    monkeypatch.setattr(checkpoint_files if at == "checkpoint" else files, "write_whole", failing)
     with pytest.raises(
         OSError, match="cannot save the checkpoint of epoch 2; earlier checkpoints are kept: " + os.strerror(code)
     ):
@@ -200,7 +194,7 @@ def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path) -> None:
         files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
 
 
-def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_the_last_step_is_finished_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
 
@@ -211,10 +205,13 @@ def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeyp
     with pytest.raises(OSError, match="cannot save the checkpoint of epoch 2"):
         update(selector, 2, 0.1)
     monkeypatch.undo()
-    assert checkpoints(tmp_path) == ["epoch-00001.pt"]
-    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {"weight": torch.tensor(1)}
+    assert checkpoints(tmp_path) == [".epoch-00002.pt.tmp", "epoch-00001.pt"]
+    resumed = CheckpointSelector(tmp_path, RULE, resume=True)
+    assert resumed.best_path == tmp_path / ".epoch-00002.pt.tmp"
+    assert resumed.load_best() == {"weight": torch.tensor(2)}
     update(selector, 2, 0.1)
     assert checkpoints(tmp_path) == ["epoch-00002.pt"]
+    assert [epoch.number for epoch in selector.epochs] == [1, 2]
 
 
 def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -> None:
@@ -261,7 +258,7 @@ def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
 
 def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
-    with pytest.raises(ValueError, match=re.escape("update needs the metrics of the rule, but accuracy is missing.")):
+    with pytest.raises(ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")):
         selector.update({}, epoch=1, mpcs=0.1)
     with pytest.raises(ValueError, match="top_k must be at least 1 and keep_every at least 0, but got 0 and 0"):
         CheckpointSelector(tmp_path, RULE, top_k=0)

@@ -1,0 +1,217 @@
+"""The files of a checkpoint folder: checkpoints that can be loaded again, and the manifest that lists them.
+
+An update writes the checkpoint to a temporary file, replaces the manifest atomically, and renames the checkpoint. If
+the process dies before the renaming, the manifest already lists the checkpoint, so the temporary file is used instead.
+"""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from torch import Tensor
+from torch.serialization import get_unsafe_globals_in_checkpoint
+
+from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.io.atomic_files import holds, replace_text, write_whole
+from mpcs_torch.io.untrusted_files import read_limited
+from mpcs_torch.learning.selection import Epoch
+
+
+class FolderNotEmptyError(MpcsError, FileExistsError):
+    """A folder for new checkpoints is not empty; the files may be from an earlier run."""
+
+
+class ManifestError(MpcsError, ValueError):
+    """A manifest cannot be read, or was written for another rule."""
+
+
+MANIFEST = "manifest.json"
+MAX_BYTES = 200_000_000
+"""The maximum size of a manifest, enough for a million epochs; the file is read into memory."""
+NAMES = r"(-[1-9][0-9]*)?\.pt"
+"""The pattern of a checkpoint's file name after the epoch number: a suffix for repeated epochs, and the extension."""
+TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.tmp", re.ASCII)
+
+
+@dataclass(frozen=True)
+class SavedEpoch(Epoch):
+    """An epoch in the manifest, with the name and hash of its checkpoint file if the file is kept."""
+
+    file: str | None = None
+    sha256: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The key that identifies the epoch, from its number and its values; NaN equals NaN in a key."""
+        return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
+
+    def temporary_in(self, folder: Path) -> Path:
+        """Return the path of the temporary file to which the checkpoint is written before it is renamed."""
+        return folder / f".{self.file}.tmp"
+
+    def path_in(self, folder: Path) -> Path:
+        """Return the path of the checkpoint file, or of the temporary file if a process died before the renaming."""
+        path = folder / str(self.file)
+        return path if path.exists() else self.temporary_in(folder)
+
+    def is_whole_in(self, folder: Path) -> bool:
+        """Return whether the checkpoint file exists in ``folder`` and has the saved hash."""
+        return self.file is not None and holds(self.path_in(folder), self.sha256)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of ``manifest.json``, from which a selector resumes."""
+
+    rule: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    """The settings of the selector other than the rule."""
+    epochs: Sequence[SavedEpoch]
+    """All epochs of the run, in the order of the updates."""
+    dropped: Sequence[SavedEpoch] = ()
+    """The epochs whose files are no longer kept, but may still exist on disk."""
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """Read the manifest of a folder; raise a `ManifestError` if it is invalid."""
+        path = folder / MANIFEST
+        try:
+            plain = json.loads(read_limited(path, MAX_BYTES).decode("utf-8"))
+            epochs, dropped = ([_saved_epoch(entry) for entry in plain[name]] for name in ("epochs", "dropped"))
+            return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, dropped)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            problem = shown(f"{type(error).__name__}: {error}")
+            raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
+
+    def write(self, folder: Path, *, flush: bool) -> None:
+        """Replace the manifest of a folder atomically."""
+        replace_text(folder / MANIFEST, json.dumps({"format": 3, **vars(self)}, default=vars) + "\n", flush=flush)
+
+
+def _saved_epoch(plain: Any) -> SavedEpoch:
+    """Parse an epoch of the manifest; raise a ValueError for a file name that no selector writes."""
+    epoch = SavedEpoch(**plain)
+    number, file = epoch.number, epoch.file
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ValueError(f"the number of an epoch must be an integer, but is {quoted(number)}")
+    if file is not None and not (isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}{NAMES}", file, re.ASCII)):
+        raise ValueError(f"the file of epoch {quoted(number)} must be named after it, but is {quoted(file)}")
+    if not isinstance(epoch.sha256, str):
+        raise ValueError(f"sha256 must be text, but is {quoted(epoch.sha256)}")
+    if not isinstance(epoch.values, dict):
+        raise ValueError(f"the values of epoch {quoted(number)} must be a mapping, but are {quoted(epoch.values)}")
+    for name, value in epoch.values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{quoted(name)} of epoch {quoted(number)} must be a number, but is {quoted(value)}")
+    return replace(epoch, values={name: float(value) for name, value in epoch.values.items()})
+
+
+def delete_checkpoints(folder: Path) -> None:
+    """Delete the manifest of a folder and the intact checkpoints that it lists, but no other files."""
+    if not (folder / MANIFEST).exists():
+        return
+    saved = Manifest.read(folder)
+    for entry in (*saved.epochs, *saved.dropped):
+        if entry.is_whole_in(folder):
+            entry.path_in(folder).unlink()
+    (folder / MANIFEST).unlink()
+
+
+def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
+    """Delete the checkpoints of ``epochs``; return the epochs whose files could not be deleted, to try again."""
+    for epoch in epochs:
+        with suppress(OSError):
+            (folder / str(epoch.file)).unlink()
+    return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
+
+
+class StateError(MpcsError, ValueError):
+    """A state that cannot be saved or loaded again."""
+
+
+def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
+    """Write a state to a file, verify that the file can be loaded, and return its SHA-256.
+
+    Raises:
+        StateError: If the state could not be loaded again; no file remains.
+        OSError: If the file cannot be written.
+    """
+    try:
+        leaves = list(_leaves(state))
+    except RecursionError:
+        raise StateError("state must not contain itself or be nested deeper than Python's recursion limit.") from None
+    for place, value in leaves:
+        if type(value).__name__ in ("DTensor", "ShardedTensor"):
+            gather = "pass update a function that gathers it (get_model_state_dict with full_state_dict=True)"
+            raise StateError(f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}.")
+        if isinstance(value, Tensor) and value.is_meta:
+            raise StateError(f"{place} must have values, but is on the meta device, which has none.")
+    try:
+        sha256 = write_whole(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # pickle and torch raise many kinds of errors
+        raise StateError(f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}") from error
+    load = partial(torch.load, map_location="cpu", weights_only=weights_only)
+    try:
+        load(path, mmap=True)  # reads no values of tensors
+        return sha256
+    except Exception:  # torch raises many kinds
+        unsafe = "its structure"
+        with suppress(Exception):  # torch may fail to read its own file
+            unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or unsafe
+    path.unlink()
+    remedy = "convert it to tensors, numbers, text, lists and dictionaries"
+    remedy += ", or create the selector with weights_only=False" if weights_only else ""
+    how = " with weights_only=True" if weights_only else ""
+
+    def save_and_load(value: object, file: BytesIO) -> None:
+        torch.save(value, file)
+        file.seek(0)
+        load(file)
+
+    entry = _blame(leaves, save_and_load)
+    raise StateError(f"{entry} cannot be loaded again{how}, because of {shown(unsafe)}: {remedy}.")
+
+
+class Sink:
+    """A wrapper that ignores writes after its file is closed, because torch writes once more after an interrupt."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, content: bytes) -> int:
+        """Write the bytes, or ignore them if the file is closed."""
+        return len(content) if self._file.closed else self._file.write(content)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        if not self._file.closed:
+            self._file.flush()
+
+
+def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
+    """Yield the path, such as ``state['model']``, and the value of each leaf of nested containers."""
+    if type(state) not in (dict, OrderedDict, list, tuple):
+        yield path, state
+        return
+    for key, value in state.items() if isinstance(state, dict) else enumerate(state):
+        yield from _leaves(value, f"{path}[{key!r}]")
+
+
+def _blame(leaves: list[tuple[str, Any]], fails: Callable[[object, Any], None]) -> str:
+    """Return the path and type of the first leaf for which ``fails`` raises, as text for an error message."""
+    for path, value in leaves:
+        try:
+            fails({"": value} if isinstance(value, Tensor) else value, BytesIO())
+        except Exception:
+            return f"{path}, a {type(value).__module__}.{type(value).__qualname__},"
+    return "state"
