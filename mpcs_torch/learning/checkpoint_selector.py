@@ -28,7 +28,7 @@ from mpcs_torch.learning.checkpoint_files import (
     delete_files,
     save_state,
 )
-from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
+from mpcs_torch.learning.selection import SelectionRule, contenders, explain, number, whole_number
 from mpcs_torch.tables import Table
 
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
@@ -163,8 +163,7 @@ class CheckpointSelector:
     @property
     def best(self) -> SavedEpoch | None:
         """Return the best epoch with a checkpoint file; None if no such epoch is within the limits of the rule."""
-        pick = self._keepers[0].pick
-        return None if pick is None else self.epochs[pick]
+        return next((epoch for epoch in self.rule.ranking(self.epochs) if epoch.file is not None), None)
 
     @property
     def best_path(self) -> Path | None:
@@ -179,8 +178,11 @@ class CheckpointSelector:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether `best` did not change in the last ``patience`` updates; updates before a resume count, too."""
-        return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
+        """Return whether the pick of the rule did not change in the last ``patience`` updates, also before a resume."""
+        if self.patience is None or len(self.epochs) <= self.patience:
+            return False
+        picks = [self.rule.ranking(self.epochs[: len(self.epochs) - ago])[:1] for ago in range(self.patience + 1)]
+        return all(pick and pick[0] is picks[0][0] for pick in picks)
 
     def update(
         self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
@@ -211,23 +213,23 @@ class CheckpointSelector:
         if recorded and place not in self._lost:
             recorded.pop(0)
             return
-        keepers = self._replay(self.epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
-        kept = self._places_to_keep(keepers, len(self.epochs) + (not recorded))
-        is_kept = place in kept or self._is_nth(entry)
+        kept = self._places_to_keep(self._epochs_after(entry, place, {}), {*self._files, place})
+        is_kept = place in kept
         if recorded and not is_kept:
             return
-        dropped = {at: old for at, old in self._files.items() if at not in kept and not self._is_nth(old)}
+        dropped = {at: old for at, old in self._files.items() if at not in kept}
         content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
         self._is_writing = True
-        if not _is_follower():
+        if _is_follower():
+            entry = replace(entry, file=self._free_name(entry) if is_kept else None)
+        else:
             self._check_unchanged(stamp)  # state() may have called update
             entry = self._write(entry, content, place, dropped, is_kept=is_kept)
         files = {at: old for at, old in self._files.items() if at not in dropped}
         files |= {} if entry.file is None else {place: entry}
-        updated = {"epochs": self._epochs_after(entry, place, dropped), "_files": files, "_keepers": keepers}
-        garbage = [*self._garbage, *dropped.values()]
-        # In one step, so that an interrupt cannot split it.
-        self.__dict__.update(updated, _lost=self._lost - {place}, _garbage=garbage)
+        garbage = [] if _is_follower() else [*self._garbage, *dropped.values()]
+        updated = {"epochs": self._epochs_after(entry, place, dropped), "_files": files, "_garbage": garbage}
+        self.__dict__.update(updated, _lost=self._lost - {place})  # in one step, so that an interrupt cannot split it
         self._garbage = delete_files(self.folder, self._garbage)
         self._is_writing = False
 
@@ -276,24 +278,13 @@ class CheckpointSelector:
         reader._read()
         return reader
 
-    def _is_nth(self, epoch: SavedEpoch) -> bool:
-        return bool(self.keep_every) and epoch.number % self.keep_every == 0
-
-    def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the indices of the epochs whose checkpoints are kept, except those that only ``keep_every`` keeps."""
-        return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
-
-    def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
-        """Return the contenders of the rule and of each metric in ``keep_best_by``, after adding ``epochs`` in order.
-
-        Epochs whose checkpoints are lost do not compete, except those whose index is in ``restored``.
-        """
-        keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
-        keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
-        for place, epoch in enumerate(epochs):
-            competes = place not in self._lost or place in restored
-            keepers = [each.add(epoch, competes=competes) for each in keepers]
-        return keepers
+    def _places_to_keep(self, epochs: Sequence[SavedEpoch], saved: set[int]) -> set[int]:
+        """Return the indices of the epochs whose checkpoints are kept; those of ``saved`` exist, or can be saved."""
+        kept = contenders(self.rule, epochs, saved, self.top_k, self.keep_at_most)
+        for name in self.keep_best_by:
+            kept |= contenders(self.rule.alone(name), epochs, saved, 1)
+        every = {place for place in saved if self.keep_every and epochs[place].number % self.keep_every == 0}
+        return kept | every | ({len(epochs) - 1} if self.keep_last else set())
 
     def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
         """Replace the recorded epochs. Checkpoints of epochs whose index is in ``lost`` are missing or damaged."""
@@ -303,8 +294,6 @@ class CheckpointSelector:
         for place, epoch in enumerate(epochs):
             self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
-        self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
-        """The contenders of the rule first, then those of each metric in ``keep_best_by``."""
 
     def _epochs_after(self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch]) -> list[SavedEpoch]:
         """Return all epochs with ``entry`` at index ``place``, and without the files of those in ``dropped``."""
