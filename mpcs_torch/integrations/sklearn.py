@@ -132,13 +132,13 @@ class _Score:
         names = self.concern.classes
         if self.entry.takes == "decisions":
             preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
-        elif np.ndim(y_pred) != 2:
+        elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
             raise ScorerError(
-                f"{self.__name__} takes probabilities (N, C), but got decisions of shape {np.shape(y_pred)}: "
+                f"{self.__name__} takes probabilities (N, {len(names)}), but got shape {np.shape(y_pred)}: "
                 "tune a threshold by a metric of decisions, such as expected_concern."
             )
         else:
-            preds = checked_probabilities(y_pred, names)
+            preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds
         metric: Metric = self.metric.clone()
         metric.reset()
@@ -272,12 +272,3 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
         return class_names.index(str(label))
     shown = quoted(list(class_names))
     raise LabelError(f"{argument} must be classes of the concern, {shown}, but one is {quoted(label)}.")
-
-
-def checked_probabilities(values: Any, class_names: Sequence[str]) -> Tensor:
-    """Return probabilities (N, C) as a float64 tensor, after a check of their shape."""
-    probabilities = torch.as_tensor(np.asarray(values, dtype=np.float64))
-    if probabilities.ndim != 2 or probabilities.shape[1] != len(class_names):
-        shape, size = tuple(probabilities.shape), len(class_names)
-        raise LabelError(f"y_prob must have shape (N, {size}), a column for each class, but has {shape}.")
-    return probabilities
