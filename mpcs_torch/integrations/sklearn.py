@@ -135,7 +135,7 @@ class _Score:
         elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
             raise ScorerError(
                 f"{self.__name__} takes probabilities (N, {len(names)}), but got shape {np.shape(y_pred)}: "
-                "tune a threshold by a metric of decisions, such as expected_concern."
+                "for decisions and thresholds, use a metric of decisions, such as expected_concern."
             )
         else:
             preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
