@@ -173,19 +173,19 @@ class Limit:
         The loss is 0 if the limit does not count the sample. A budget of referrals uses the losses of dangerous errors.
         """
         classes = list(concern.classes)
-        if self.errors == "cost":
-            loss = concern.costs()[:, : len(classes) + len(concern.answers)]
-        elif self.errors == "any":
-            loss = concern.over_answers(1 - torch.eye(len(classes), dtype=torch.float64))
+        pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
+        if self.errors == "any":
+            pairs = 1 - torch.eye(len(classes), dtype=torch.float64)
         elif isinstance(self.errors, str):
-            loss = concern.over_answers(concern.dangerous_pairs().double())
+            pairs = concern.dangerous_pairs().double()
         else:
-            pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
             for true, other in self.errors:
                 if true not in classes or other not in classes or true == other:
                     raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
                 pairs[classes.index(true), classes.index(other)] = 1
-            loss = concern.over_answers(pairs)
+        loss = concern.over_answers(pairs)
+        if self.errors == "cost":
+            loss = concern.costs()[:, : loss.shape[1]]
         labels = self.classes_of(concern)
         if labels is not None:
             of_class = torch.isin(torch.arange(loss.shape[self.is_of_decided]), torch.tensor(labels))

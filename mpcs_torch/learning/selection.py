@@ -188,14 +188,13 @@ def whole_number(name: str, value: Any) -> int:
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
     """Return the metrics that seem to count errors: lower is better, all values are whole, and some are above 1."""
-    columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
-    finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
-    are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
-    return [
-        name
-        for name, direction in rule.directions.items()
-        if direction == "min" and are_whole[name] and max(finite[name], default=0) > 1
-    ]
+    counts = []
+    for name, direction in rule.directions.items():
+        finite = [epoch.values[name] for epoch in epochs if isfinite(epoch.values[name])]
+        are_whole = all(value == int(value) >= 0 for value in finite)
+        if direction == "min" and are_whole and max(finite, default=0) > 1:
+            counts.append(name)
+    return counts
 
 
 def count_interval(count: float) -> tuple[float, float]:
