@@ -57,7 +57,7 @@ class CheckpointSelector:
         keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. Default: all that could
             still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
             the epoch that the rule picks may be deleted (`explain` names it); `best` is the best epoch that has a file.
-        patience: The number of updates without a new `best` after which `should_stop` is True.
+        patience: The number of updates without a new pick of the rule after which `should_stop` is True.
         weights_only: Whether checkpoints must load, and are loaded, with ``weights_only=True``, which runs no code.
         resume: Whether to continue from the epochs in the folder, if it has any.
         flush: Whether each update is flushed to disk, to survive a power failure.
@@ -178,7 +178,7 @@ class CheckpointSelector:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether the pick of the rule did not change in the last ``patience`` updates, also before a resume."""
+        """Return whether none of the last ``patience`` updates, also before a resume, changed the pick of the rule."""
         if self.patience is None or len(self.epochs) <= self.patience:
             return False
         picks = [self.rule.ranking(self.epochs[: len(self.epochs) - ago])[:1] for ago in range(self.patience + 1)]
@@ -221,7 +221,7 @@ class CheckpointSelector:
         content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
         self._is_writing = True
         if _is_follower():
-            entry = replace(entry, file=self._free_name(entry) if is_kept else None)
+            entry = replace(entry, file=self._free_name(entry) if is_kept else None)  # rank 0 writes the file
         else:
             self._check_unchanged(stamp)  # state() may have called update
             entry = self._write(entry, content, place, dropped, is_kept=is_kept)
@@ -314,7 +314,8 @@ class CheckpointSelector:
                 entry = replace(entry, sha256=sha256)
             self._check_unchanged(self._last_stamp)  # a signal handler may have called update
             epochs, garbage = self._epochs_after(entry, place, dropped), [*self._garbage, *dropped.values()]
-            Manifest(asdict(self.rule), self._settings(), epochs, garbage).write(self.folder, flush=self.flush)
+            settings = {name: getattr(self, name) for name in SETTINGS}
+            Manifest(asdict(self.rule), settings, epochs, garbage).write(self.folder, flush=self.flush)
             if is_kept:
                 rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
@@ -332,9 +333,6 @@ class CheckpointSelector:
         suffixes = chain([""], (f"-{n}" for n in count(2)))
         names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in suffixes)
         return next(name for name in names if not (self.folder / name).exists())
-
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTINGS}
 
     def _stamp(self) -> tuple[int, ...] | None:
         """Return values that change whenever a process writes the manifest; None if there is no manifest."""

@@ -238,9 +238,10 @@ class MPCSLR(ReduceLROnPlateau):
         """Multiply the rates that other schedulers set by the factor, and restore them at the end."""
         groups = self.optimizer.param_groups
         unscaled = [_rate(group) for group in groups]
-        self._last_lr = self._products(unscaled)
+        rates = self._products(unscaled)
+        self._last_lr = [*rates]
         try:
-            _set_rates(groups, self._last_lr)
+            _set_rates(groups, rates)
             yield
         finally:
             _set_rates(groups, unscaled)
