@@ -9,6 +9,7 @@ from mpcs_torch.learning.decision_rule import DecisionFileError as DecisionFileE
 from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
 from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
 from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss
+from mpcs_torch.learning.loss_modules import ConcernLossScale as ConcernLossScale
 from mpcs_torch.learning.loss_modules import GeneralizedMeanLoss as GeneralizedMeanLoss
 from mpcs_torch.learning.loss_modules import MarginRamp as MarginRamp
 from mpcs_torch.learning.loss_modules import SoftF1Loss as SoftF1Loss

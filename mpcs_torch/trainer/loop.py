@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.learning import MarginRamp
+from mpcs_torch.learning import ConcernLossScale, MarginRamp
 from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import error_of_parts
@@ -89,11 +89,10 @@ class LoopState:
     """The module to train: the model, or with several processes, a wrapper of the model that exchanges gradients."""
     optimizer: torch.optim.Optimizer
     loss: Loss
+    loss_scale: ConcernLossScale
     precision: Precision
     classes: int
     world: World = ALONE
-    loss_scale: float = 1.0
-    """The factor of each batch loss: the latest finite value of the metric ``training.loss_scale``."""
     clip_norm: float | None = None
     """The maximum norm of all gradients together."""
     ramp: MarginRamp | None = None
@@ -195,8 +194,7 @@ class PreparedRun:
             self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
         if loss_scale is not None and isfinite(values[loss_scale]):  # a diverged run keeps its scale
-            require(values[loss_scale] >= 0, f"{loss_scale} must be >= 0 for training.loss_scale", values[loss_scale])
-            self.state.loss_scale = values[loss_scale]
+            self.state.loss_scale.update(values[loss_scale])
         reasons = [hook(epoch, self.state) for hook in hooks]
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
@@ -225,7 +223,7 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
     state.optimizer.zero_grad()
     logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
     logits = world.gather_rows(logits, len(target))
-    loss = world.size * state.loss_scale * state.loss(logits, target)  # the engine takes the mean over processes
+    loss = world.size * state.loss_scale(state.loss(logits, target))  # the engine takes the mean over processes
     loss.backward()  # type: ignore[no-untyped-call]
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)

@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import pattern_settings
-from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
+from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
@@ -74,7 +74,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
                 raise ValueError("training.margin_ramp needs the loss softmax_margin")
             begin, end = training.margin_ramp
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
-    state = LoopState(model, engine, optimizer, loss, precision, classes, world, average=average)
+    state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, classes, world, average=average)
     state.clip_norm, state.ramp = training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:

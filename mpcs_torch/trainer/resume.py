@@ -112,7 +112,6 @@ class RunKeeper:
             "order": state.order,
             "taken": state.taken,
             "stopped": state.stopped,
-            "loss_scale": state.loss_scale,
             "random": state.world.gather(lambda: random),
         }
 
@@ -160,7 +159,6 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
         for name, part in _parts(run).items():
             part.load_state_dict(saved["parts"][name])
         state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
-        state.loss_scale = saved["loss_scale"]
         state.stopped = saved.get("stopped")  # older versions did not save it
         state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
         if state.world.rank < len(saved["random"]):  # there may be more processes than before
@@ -222,6 +220,7 @@ def _parts(run: PreparedRun) -> dict[str, Any]:
         "optimizer": state.optimizer,
         "scheduler": run.scheduler,
         "loss": loss,
+        "loss_scale": state.loss_scale,
         "ramp": state.ramp,
     }
     return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}

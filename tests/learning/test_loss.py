@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import ProbabilitiesWarning, concern_loss, meta_pattern_concern_score, softmax_margin_loss
 from mpcs_torch.functional.concern.losses import log_complement
-from mpcs_torch.learning import ConcernLoss, GeneralizedMeanLoss, MarginRamp, SoftmaxMarginLoss
+from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, MarginRamp, SoftmaxMarginLoss
 
 
 def draw(seed: int, samples: int = 7, classes: int = 5) -> tuple[Tensor, Tensor, Tensor]:
@@ -219,6 +219,21 @@ def test_a_share_must_be_from_0_to_1() -> None:
 def test_a_margin_must_be_finite_and_nonnegative(margin: float) -> None:
     with pytest.raises(ValueError, match="margin must be finite and >= 0, but got "):
         softmax_margin_loss(torch.zeros(2, 3), torch.tensor([0, 1]), concern=torch.ones(3, 3), margin=margin)
+
+
+def test_a_scale_multiplies_by_the_latest_score_and_survives_a_restart() -> None:
+    scale, loss = ConcernLossScale(), torch.tensor(2.0, requires_grad=True)
+    assert scale(loss) == 2
+    scale.update(torch.tensor(0.25))
+    resumed = ConcernLossScale()
+    resumed.load_state_dict(scale.state_dict())
+    assert resumed(loss) == 0.5
+    resumed(loss).backward()
+    assert loss.grad == 0.25
+    for bad in (float("nan"), -1.0, float("inf")):
+        with pytest.raises(ValueError, match="score must be finite and >= 0"):
+            scale.update(bad)
+    assert scale.score == 0.25
 
 
 LOSSES = [ConcernLoss(), SoftmaxMarginLoss(torch.ones(3, 3)), GeneralizedMeanLoss(-2 / 3)]

@@ -20,6 +20,7 @@ from mpcs_torch.functional import ProbabilitiesWarning, concern_loss, soft_f1
 from mpcs_torch.functional.concern import losses as kernels
 from mpcs_torch.learning import (
     ConcernLoss,
+    ConcernLossScale,
     GeneralizedMeanLoss,
     MarginRamp,
     SoftF1Loss,
@@ -390,6 +391,11 @@ def test_every_seed_trains_with_the_same_margin(name: str, steps: int, stopped: 
     for _ in range(10):
         ramp.step()
     assert loss.margin == float(name[0])
+
+
+def test_a_scale_made_again_is_a_scale_made_once() -> None:
+    ConcernLossScale().update(0.5)
+    assert ConcernLossScale()(torch.tensor(2.0)) == 2
 
 
 def test_settings_of_a_margin_are_checked_when_they_are_set() -> None:

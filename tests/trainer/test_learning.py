@@ -83,7 +83,7 @@ def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
 
 def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
     run = prepare_run(toy_config(training={"batch_size": "all", "loss_scale": "mpcs_count"}), toy_data())
-    run.state.loss_scale = 0.25
+    run.state.loss_scale.update(0.25)
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
     weights = list(run.state.model.parameters())
     plain = torch.autograd.grad(cross_entropy(run.state.model(inputs), labels), weights)
