@@ -13,7 +13,7 @@ BUDGET = {
     "concern": 1_250,
     "evaluation": 10_250,
     "functional": 7_800,
-    "integrations": 950,
+    "integrations": 1_000,
     "io": 500,
     "learning": 3_500,
     "metrics": 3_350,

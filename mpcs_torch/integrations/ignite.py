@@ -9,19 +9,27 @@
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(validation_loader))
 """
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import ignite.distributed as idist
 import torch
+from ignite.base.mixins import Serializable
 from ignite.engine import Engine
 from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
+from mpcs_torch.errors import MpcsError
 from mpcs_torch.learning import CheckpointSelector
 
-__all__ = ["SelectCheckpoint", "TorchMetric"]
+__all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
+
+
+class IgniteError(MpcsError, ValueError):
+    """A state belongs to another metric."""
 
 
 class TorchMetric(IgniteMetric):
@@ -29,13 +37,17 @@ class TorchMetric(IgniteMetric):
 
     After ``attach(engine, name)``, the value is ``engine.state.metrics[name]``; a `MetricCollection` also adds a value
     under each of its names. Torchmetrics gathers the states of several processes, so every process must compute.
-    The states are not part of Ignite's checkpoints: each run of the engine starts with empty states.
+    ``state_dict`` and ``load_state_dict`` save and load the metric, or all metrics of the collection, as in Ignite.
 
     Args:
         metric: The metric, or a collection of metrics.
         output_transform: A function that converts the output of the engine to ``(preds, target)``, or a dictionary of
             ``y_pred`` and ``y``. Default: no conversion.
         device: The device of the states and of the predictions.
+
+    Raises:
+        ValueError: From ``load_state_dict``, if the class of the metric, the shapes or the number of processes differ.
+            The settings of torchmetrics metrics are not compared, because states do not include them.
 
     Example:
         >>> import torch
@@ -47,6 +59,8 @@ class TorchMetric(IgniteMetric):
         >>> evaluator.run([(torch.tensor([0, 1]), torch.tensor([0, 0]))]).metrics["accuracy"]
         0.5
     """
+
+    _state_dict_all_req_keys = ("states", "update_counts", "kinds")
 
     def __init__(
         self,
@@ -68,6 +82,38 @@ class TorchMetric(IgniteMetric):
     def compute(self) -> Any:
         """Compute the value of the metric, or the values of a collection by name."""
         return self.metric.compute()
+
+    def _by_path(self) -> dict[str, Metric]:
+        if isinstance(self.metric, MetricCollection):
+            self.metric.items()  # copies the states that metrics share
+        return {path: part for path, part in self.metric.named_modules() if isinstance(part, Metric)}
+
+    def _kinds(self) -> dict[str, str]:
+        return {path: type(part).__name__ for path, part in self._by_path().items()}
+
+    def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
+        states = self.metric.state_dict()
+        for path, part in self._by_path().items():
+            states |= {f"{path}.{name}".lstrip("."): state for name, state in part.metric_state.items()}
+        counts = {path: part.update_count for path, part in self._by_path().items()}
+        return OrderedDict(states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds())
+
+    def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
+        Serializable.load_state_dict(self, state_dict)
+        expected = self._state_dict_per_rank()["states"]
+        shapes, saved = (_shapes(states) for states in (expected, state_dict["states"]))
+        if shapes != saved or state_dict["kinds"] != self._kinds():
+            problem = f"those of {state_dict['kinds']}, {saved}" if shapes != saved else state_dict["kinds"]
+            raise IgniteError(f"state_dict must have the states of {self._kinds()}, {shapes}, but has {problem}.")
+        self.metric.load_state_dict(deepcopy(state_dict["states"]))
+        for path, part in self._by_path().items():  # not part of the states
+            part._update_count, part._computed = state_dict["update_counts"][path], None
+        self.metric.to(self._device)
+
+
+def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shape of each state by name; None for a list, because its length changes."""
+    return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 
 class SelectCheckpoint:

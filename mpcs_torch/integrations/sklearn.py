@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.metrics._scorer import _Scorer
 from sklearn.utils.validation import _check_response_method
 from torch import Tensor
@@ -172,10 +173,23 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
         if self._response_method == "predict":
             value: float = super()._score(method_caller, estimator, X, y_true, **kwargs)
             return value
-        # The cache of ``method_caller`` would keep only one of two classes.
-        probabilities = _check_response_method(estimator, "predict_proba")(X)
+        probabilities = method_caller(_EveryClass(estimator), "predict_every_class", X)
         by_class = ordered_probabilities(probabilities, estimator.classes_, score.concern.classes)
         return float(self._sign * score(y_true, by_class, **kwargs))
+
+
+class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator that gets the probabilities of all classes through scikit-learn's cache for several scorers.
+
+    For a classifier with two classes, the cache keeps only one column; with one class, it raises an error. For an
+    outlier detector, it keeps all values, so this estimator claims to be an outlier detector.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def predict_every_class(self, X: Any) -> Any:  # noqa: N803
+        return _check_response_method(self.estimator, "predict_proba")(X)
 
 
 _INPUTS = ("decisions", "probabilities", "log_probabilities")

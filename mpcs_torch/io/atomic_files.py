@@ -55,6 +55,18 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
     replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
 
 
+def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
+    """Truncate a file to ``size`` bytes, append text, and return the new size; a crash may leave incomplete text."""
+    with path.open("r+b") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(text.encode())
+        file.flush()
+        if flush:
+            os.fsync(file.fileno())
+        return file.tell()
+
+
 def rename(source: Path, target: Path, *, flush: bool = True) -> None:
     """Rename a file; with ``flush``, the new name is on disk when the function returns."""
     os.replace(source, target)

@@ -1,7 +1,7 @@
 """The files of a checkpoint folder: checkpoints that can be loaded again, and the manifest that lists them.
 
-An update writes the checkpoint to a temporary file, replaces the manifest atomically, and renames the checkpoint. If
-the process dies before the renaming, the manifest already lists the checkpoint, so the temporary file is used instead.
+The manifest has a first line with the rule, settings and epochs, and a line for each update. If a process dies while it
+appends a line, the line has no newline at its end; such a line is ignored.
 """
 
 import json
@@ -12,15 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.io.atomic_files import holds, replace_text, write_whole
+from mpcs_torch.io.atomic_files import append_text, holds, replace_text, write_whole
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
 
@@ -53,18 +54,9 @@ class SavedEpoch(Epoch):
         """The key that identifies the epoch, from its number and its values; NaN equals NaN in a key."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
-    def temporary_in(self, folder: Path) -> Path:
-        """Return the path of the temporary file to which the checkpoint is written before it is renamed."""
-        return folder / f".{self.file}.tmp"
-
-    def path_in(self, folder: Path) -> Path:
-        """Return the path of the checkpoint file, or of the temporary file if a process died before the renaming."""
-        path = folder / str(self.file)
-        return path if path.exists() else self.temporary_in(folder)
-
     def is_whole_in(self, folder: Path) -> bool:
         """Return whether the checkpoint file exists in ``folder`` and has the saved hash."""
-        return self.file is not None and holds(self.path_in(folder), self.sha256)
+        return self.file is not None and holds(folder / self.file, self.sha256)
 
 
 @dataclass(frozen=True)
@@ -78,22 +70,79 @@ class Manifest:
     """All epochs of the run, in the order of the updates."""
     dropped: Sequence[SavedEpoch] = ()
     """The epochs whose files are no longer kept, but may still exist on disk."""
+    size: int = 0
+    """The size of all complete lines, in bytes."""
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
         """Read the manifest of a folder; raise a `ManifestError` if it is invalid."""
         path = folder / MANIFEST
         try:
-            plain = json.loads(read_limited(path, MAX_BYTES).decode("utf-8"))
-            epochs, dropped = ([_saved_epoch(entry) for entry in plain[name]] for name in ("epochs", "dropped"))
-            return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, dropped)
+            first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
+            if lines and _is_unfinished(folder, _update(lines[-1]).epoch):
+                del lines[-1]
+            plain = json.loads(first.decode("utf-8"))
+            epochs: list[SavedEpoch] = []
+            garbage: list[SavedEpoch] = []
+            places: dict[object, int] = {}
+            first_updates = (Update(_saved_epoch(entry)) for entry in plain["epochs"])
+            for epoch, gone, again in chain(first_updates, map(_update, lines)):
+                place = len(epochs) if again is None else again
+                epochs += [epoch] if again is None else []
+                epochs[place] = epoch
+                places[epoch.file] = place
+                for file in gone:
+                    place = places.pop(file)
+                    garbage.append(epochs[place])
+                    epochs[place] = replace(epochs[place], file=None, sha256="")
+            size = len(first) + 1 + sum(len(line) + 1 for line in lines)
+            return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, garbage, size)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = shown(f"{type(error).__name__}: {error}")
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
 
     def write(self, folder: Path, *, flush: bool) -> None:
-        """Replace the manifest of a folder atomically."""
-        replace_text(folder / MANIFEST, json.dumps({"format": 3, **vars(self)}, default=vars) + "\n", flush=flush)
+        """Replace the manifest of a folder atomically by one line with the rule, the settings and all epochs."""
+        plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
+        replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
+
+
+class Update(NamedTuple):
+    """A line of the manifest: one update of the selector."""
+
+    epoch: SavedEpoch
+    dropped: Sequence[str] = ()
+    """The names of the checkpoint files that this update no longer keeps."""
+    again: int | None = None
+    """The index of the epoch if this update saves its lost checkpoint again; None if the epoch is new."""
+
+
+def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
+    """Append an update at byte ``size`` of the manifest; return the new size. A failure may leave part of a line."""
+    epoch, dropped, again = update
+    plain = {"number": epoch.number, "values": epoch.values}
+    plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
+    plain |= {"dropped": dropped} if dropped else {}
+    plain |= {} if again is None else {"again": again}
+    return append_text(folder / MANIFEST, size, json.dumps(plain) + "\n", flush=flush)
+
+
+def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
+    """Return the path of the temporary file to which a checkpoint is written before it is renamed."""
+    return folder / f".{epoch.file}.tmp"
+
+
+def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
+    """Return whether a process died after it recorded ``epoch``, but before it renamed the checkpoint."""
+    return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
+
+
+def _update(line: bytes) -> "Update":
+    plain = json.loads(line.decode("utf-8"))
+    dropped, again = list(plain.pop("dropped", [])), plain.pop("again", None)
+    if again is not None and not (type(again) is int and again >= 0):
+        raise ValueError(f"again must be the place of an epoch, but is {quoted(again)}")
+    return Update(_saved_epoch(plain), dropped, again)
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
@@ -121,7 +170,7 @@ def delete_checkpoints(folder: Path) -> None:
     saved = Manifest.read(folder)
     for entry in (*saved.epochs, *saved.dropped):
         if entry.is_whole_in(folder):
-            entry.path_in(folder).unlink()
+            (folder / str(entry.file)).unlink()
     (folder / MANIFEST).unlink()
 
 

@@ -1,6 +1,7 @@
 """`CheckpointSelector`: keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -18,17 +19,16 @@ from torch import distributed, nn
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import rename
 from mpcs_torch.io.locks import FolderInUseError, acquire, release
+from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
-    MANIFEST,
-    TEMPORARY,
     FolderNotEmptyError,
     Manifest,
     ManifestError,
     SavedEpoch,
-    delete_files,
+    Update,
     save_state,
 )
-from mpcs_torch.learning.selection import SelectionRule, contenders, explain, number, whole_number
+from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
 from mpcs_torch.tables import Table
 
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
@@ -57,7 +57,7 @@ class CheckpointSelector:
         keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. Default: all that could
             still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
             the epoch that the rule picks may be deleted (`explain` names it); `best` is the best epoch that has a file.
-        patience: The number of updates without a new pick of the rule after which `should_stop` is True.
+        patience: The number of updates without a new `best` after which `should_stop` is True.
         weights_only: Whether checkpoints must load, and are loaded, with ``weights_only=True``, which runs no code.
         resume: Whether to continue from the epochs in the folder, if it has any.
         flush: Whether each update is flushed to disk, to survive a power failure.
@@ -116,11 +116,13 @@ class CheckpointSelector:
         """Whether an update is in progress or was interrupted; if so, only the folder shows how far the update got."""
         self._garbage: list[SavedEpoch] = []
         """Epochs whose checkpoints are still to be deleted."""
+        self._size = 0
+        """The size of the manifest in bytes, up to its last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         if files and not resume and not _is_follower():
             content = f"{shown(files[0])}: pass another folder."
-            if MANIFEST in files:
+            if checkpoint_files.MANIFEST in files:
                 content = "the checkpoints of an earlier run: pass resume=True to continue it, or another folder."
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
         self._load_epochs([])
@@ -142,7 +144,7 @@ class CheckpointSelector:
             FileNotFoundError: If the folder has no manifest.
             ManifestError: If the manifest cannot be read.
         """
-        path = Path(folder) / MANIFEST
+        path = Path(folder) / checkpoint_files.MANIFEST
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: {folder} is not the folder of a CheckpointSelector.")
         saved = Manifest.read(Path(folder))
@@ -163,13 +165,14 @@ class CheckpointSelector:
     @property
     def best(self) -> SavedEpoch | None:
         """Return the best epoch with a checkpoint file; None if no such epoch is within the limits of the rule."""
-        return next((epoch for epoch in self.rule.ranking(self.epochs) if epoch.file is not None), None)
+        pick = self._keepers[0].pick
+        return None if pick is None else self.epochs[pick]
 
     @property
     def best_path(self) -> Path | None:
         """Return the checkpoint file of the best epoch; None if there is none, or rank 0 has not written it yet."""
         best = self._on_disk().best
-        return None if best is None or best.file is None else best.path_in(self.folder)
+        return None if best is None or best.file is None else self.folder / best.file
 
     @property
     def last_epoch(self) -> int | None:
@@ -178,11 +181,8 @@ class CheckpointSelector:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether none of the last ``patience`` updates, also before a resume, changed the pick of the rule."""
-        if self.patience is None or len(self.epochs) <= self.patience:
-            return False
-        picks = [self.rule.ranking(self.epochs[: len(self.epochs) - ago])[:1] for ago in range(self.patience + 1)]
-        return all(pick and pick[0] is picks[0][0] for pick in picks)
+        """Return whether `best` did not change in the last ``patience`` updates; updates before a resume count, too."""
+        return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
 
     def update(
         self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
@@ -202,7 +202,7 @@ class CheckpointSelector:
             ValueError: If a metric of the rule is missing (`MissingMetricError`), or a value is not a number.
             StateError: A ValueError, if the state could not be loaded again; the message names the entry. Nothing on
                 disk changes.
-            OSError: If the checkpoint cannot be written; earlier checkpoints and the record of the epochs remain.
+            OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
         self.rule.values_in(values)
         entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
@@ -213,24 +213,20 @@ class CheckpointSelector:
         if recorded and place not in self._lost:
             recorded.pop(0)
             return
-        kept = self._places_to_keep(self._epochs_after(entry, place, {}), {*self._files, place})
-        is_kept = place in kept
+        keepers = self._replay(self.epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
+        kept = self._places_to_keep(keepers, len(self.epochs) + (not recorded))
+        is_kept = place in kept or self._is_nth(entry)
         if recorded and not is_kept:
             return
-        dropped = {at: old for at, old in self._files.items() if at not in kept}
+        dropped = {at: old for at, old in self._files.items() if at not in kept and not self._is_nth(old)}
         content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
         self._is_writing = True
-        if _is_follower():
-            entry = replace(entry, file=self._free_name(entry) if is_kept else None)  # rank 0 writes the file
-        else:
+        if not _is_follower():
             self._check_unchanged(stamp)  # state() may have called update
-            entry = self._write(entry, content, place, dropped, is_kept=is_kept)
-        files = {at: old for at, old in self._files.items() if at not in dropped}
-        files |= {} if entry.file is None else {place: entry}
-        garbage = [] if _is_follower() else [*self._garbage, *dropped.values()]
-        updated = {"epochs": self._epochs_after(entry, place, dropped), "_files": files, "_garbage": garbage}
-        self.__dict__.update(updated, _lost=self._lost - {place})  # in one step, so that an interrupt cannot split it
-        self._garbage = delete_files(self.folder, self._garbage)
+            again = place if recorded else None
+            entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
+        self._commit(entry, place, dropped, keepers)
+        self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         self._is_writing = False
 
     def load_best(self, map_location: Any = "cpu") -> Any:
@@ -245,7 +241,7 @@ class CheckpointSelector:
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
-                return self._load_file(entry, map_location)
+                return self._load_file(entry.file, map_location)
             warn(f"{self.folder / entry.file} is missing or damaged; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
@@ -257,11 +253,11 @@ class CheckpointSelector:
         """
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
-                return self._load_file(entry, map_location)
+                return self._load_file(str(entry.file), map_location)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
 
-    def _load_file(self, entry: SavedEpoch, map_location: Any) -> Any:
-        return torch.load(entry.path_in(self.folder), map_location=map_location, weights_only=self.weights_only)
+    def _load_file(self, name: str, map_location: Any) -> Any:
+        return torch.load(self.folder / name, map_location=map_location, weights_only=self.weights_only)
 
     def explain(self) -> Table:
         """Return a table with the epoch that the rule picks, and the epoch that each metric alone would pick.
@@ -278,13 +274,24 @@ class CheckpointSelector:
         reader._read()
         return reader
 
-    def _places_to_keep(self, epochs: Sequence[SavedEpoch], saved: set[int]) -> set[int]:
-        """Return the indices of the epochs whose checkpoints are kept; those of ``saved`` exist, or can be saved."""
-        kept = contenders(self.rule, epochs, saved, self.top_k, self.keep_at_most)
-        for name in self.keep_best_by:
-            kept |= contenders(self.rule.alone(name), epochs, saved, 1)
-        every = {place for place in saved if self.keep_every and epochs[place].number % self.keep_every == 0}
-        return kept | every | ({len(epochs) - 1} if self.keep_last else set())
+    def _is_nth(self, epoch: SavedEpoch) -> bool:
+        return bool(self.keep_every) and epoch.number % self.keep_every == 0
+
+    def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
+        """Return the indices of the epochs whose checkpoints are kept, except those that only ``keep_every`` keeps."""
+        return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
+
+    def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
+        """Return the contenders of the rule and of each metric in ``keep_best_by``, after adding ``epochs`` in order.
+
+        Epochs whose checkpoints are lost do not compete, except those whose index is in ``restored``.
+        """
+        keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
+        keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
+        for place, epoch in enumerate(epochs):
+            competes = place not in self._lost or place in restored
+            keepers = [each.add(epoch, competes=competes) for each in keepers]
+        return keepers
 
     def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
         """Replace the recorded epochs. Checkpoints of epochs whose index is in ``lost`` are missing or damaged."""
@@ -294,34 +301,47 @@ class CheckpointSelector:
         for place, epoch in enumerate(epochs):
             self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
+        self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
+        """The contenders of the rule first, then those of each metric in ``keep_best_by``."""
 
-    def _epochs_after(self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch]) -> list[SavedEpoch]:
-        """Return all epochs with ``entry`` at index ``place``, and without the files of those in ``dropped``."""
+    def _commit(
+        self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
+    ) -> None:
+        """Apply an update that is already on disk to this object in one step, so that an interrupt cannot split it."""
         epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
-        return epochs
+        files = {at: old for at, old in self._files.items() if at not in dropped}
+        files |= {} if entry.file is None else {place: entry}
+        updated = {"epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
+        self.__dict__.update(updated, _garbage=[*self._garbage, *dropped.values()])
 
     def _write(
-        self, entry: SavedEpoch, state: object, place: int, dropped: Mapping[int, SavedEpoch], *, is_kept: bool
+        self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
     ) -> SavedEpoch:
-        """Write the checkpoint to a temporary file, replace the manifest, then rename the checkpoint."""
+        """Write the checkpoint to a temporary file, append the update to the manifest, then rename the checkpoint."""
+        temporary, has_begun = None, False
         try:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
-                temporary = entry.temporary_in(self.folder)
-                sha256 = save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
-                entry = replace(entry, sha256=sha256)
+                temporary = checkpoint_files.temporary_path(self.folder, entry)
+                entry = replace(
+                    entry, sha256=save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
+                )
             self._check_unchanged(self._last_stamp)  # a signal handler may have called update
-            epochs, garbage = self._epochs_after(entry, place, dropped), [*self._garbage, *dropped.values()]
-            settings = {name: getattr(self, name) for name in SETTINGS}
-            Manifest(asdict(self.rule), settings, epochs, garbage).write(self.folder, flush=self.flush)
-            if is_kept:
+            if not self._size:
+                self._begin_manifest([])
+            size, has_begun = self._size, True
+            self._size = checkpoint_files.append(self.folder, size, Update(entry, dropped, again), flush=self.flush)
+            if temporary is not None:
                 rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
             with suppress(OSError):
-                if entry.file is not None and self._stamp() == self._last_stamp:
-                    entry.temporary_in(self.folder).unlink(missing_ok=True)
+                if has_begun:
+                    os.truncate(self.folder / checkpoint_files.MANIFEST, size)
+                if temporary is not None:
+                    temporary.unlink(missing_ok=True)
+                    (self.folder / str(entry.file)).unlink(missing_ok=True)  # no earlier file had this name
             if not isinstance(error, OSError):
                 raise
             message = f"cannot save the checkpoint of epoch {entry.number}; earlier checkpoints are kept"
@@ -334,13 +354,21 @@ class CheckpointSelector:
         names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in suffixes)
         return next(name for name in names if not (self.folder / name).exists())
 
-    def _stamp(self) -> tuple[int, ...] | None:
-        """Return values that change whenever a process writes the manifest; None if there is no manifest."""
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    def _stamp(self) -> tuple[int, int] | None:
+        """Return the inode and size of the manifest, to detect writes by other processes; None if there is none."""
         try:
-            status = (self.folder / MANIFEST).stat()
+            status = (self.folder / checkpoint_files.MANIFEST).stat()
         except OSError:
             return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
+        return status.st_ino, status.st_size
+
+    def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
+        Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
+        self._size, self._is_current = (self.folder / checkpoint_files.MANIFEST).stat().st_size, True
+        self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
         """Raise if the manifest was changed or removed since ``stamp`` was taken."""
@@ -355,7 +383,7 @@ class CheckpointSelector:
 
     def _read(self) -> None:
         """Load the manifest, if there is one."""
-        path = self.folder / MANIFEST
+        path = self.folder / checkpoint_files.MANIFEST
         self._last_stamp = self._stamp()
         if self._last_stamp is None:
             return
@@ -375,9 +403,11 @@ class CheckpointSelector:
         self._load_epochs(epochs, lost)
         names = {epoch.file for epoch in epochs}
         self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
+        self._size = saved.size
+        self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _prepare(self) -> None:
-        """Lock the folder, and finish an interrupted update, or remove its temporary files if it was not recorded."""
+        """Lock the folder, and finish or roll back an interrupted update."""
         if not self._has_lock:
             acquire(self.folder)
             finalize(self, release, self.folder)
@@ -387,13 +417,15 @@ class CheckpointSelector:
         if self._is_writing or (self._resumes and self._stamp() not in (None, self._last_stamp)):
             self._read()  # an interrupted update, or another process, may have written since
         self._check_unchanged(self._last_stamp)
-        self._garbage = delete_files(self.folder, self._garbage)
-        unfinished = {epoch.temporary_in(self.folder): self.folder / str(epoch.file) for epoch in self._files.values()}
+        self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         for temporary in self.folder.glob(".*.tmp"):
-            if temporary in unfinished and not unfinished[temporary].exists():
-                rename(temporary, unfinished[temporary], flush=self.flush)
-            elif TEMPORARY.fullmatch(temporary.name):
+            if checkpoint_files.TEMPORARY.fullmatch(temporary.name):
                 temporary.unlink()
+        if self._last_stamp is not None:
+            os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
+            self._last_stamp = self._stamp()
+            if not self._is_current:
+                self._begin_manifest(self.epochs)
         self._is_writing = False
 
 

@@ -1,7 +1,7 @@
 """Rank epochs by one metric, within limits on other metrics."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import isclose, isfinite, isnan
 from operator import le
@@ -138,33 +138,84 @@ def _is_at_most(value: float, limit: float) -> bool:
     return value <= limit or isclose(value, limit, rel_tol=1e-6)  # float32 rounding
 
 
-def contenders(
-    rule: SelectionRule, epochs: Sequence[Epoch], saved: Iterable[int], places: int, max_count: int | None = None
-) -> set[int]:
-    """Return the indices of the epochs that are, or may become, among the best ``places`` as more epochs follow.
+@dataclass(frozen=True)
+class Contender:
+    """An epoch that is, or could still become, one of the best as more epochs follow."""
+
+    epoch: Epoch
+    place: int
+    """The index of the epoch among all epochs."""
+    rank: tuple[float, int]
+    """The sort key, lowest first: the loss of the ranking metric, then a number that orders ties."""
+    losses: tuple[float, ...]
+    """The losses of the metrics in ``within``. The lower a loss, the longer the epoch stays within its limit."""
+    outranked_by: int = 0
+    """The number of better contenders that stay within the limits at least as long as this one."""
+
+    def outranks(self, other: "Contender") -> bool:
+        """Return whether this contender beats ``other`` for as long as ``other`` is within the limits."""
+        return self.rank < other.rank and all(map(le, self.losses, other.losses))
+
+
+@dataclass(frozen=True)
+class Contenders:
+    """The epochs that are, or could still become, among the best ``places`` as more epochs follow.
 
     When a metric reaches a new best value, earlier epochs may fall outside ``within``, and they never come back. So an
-    epoch is left out if it is outside, or if ``places`` better epochs stay within the limits at least as long. Of
-    ``epochs``, only those whose index is in ``saved`` compete. If more than ``max_count`` are left, those that are
-    easiest to replace are left out, too: those with the smallest gap to the next, but none of the best ``places``.
+    epoch is dropped once it is outside, or once ``places`` other epochs outrank it.
     """
-    best: dict[str, float] = {}
-    for epoch in epochs:
-        best = rule.best_losses(best, epoch)
-    in_order = sorted(saved, reverse=rule.ties == "last")
-    allowed = [place for place in in_order if rule.keeps_limits(epochs[place], best)]
-    kept = list[int]()
-    for place in sorted(allowed, key=lambda place: rule.loss(epochs[place], rule.by)):
-        # The lower the losses of the metrics in within, the longer an epoch stays within the limits.
-        losses = [rule.loss(epochs[place], name) for name in rule.within]
-        better = ([rule.loss(epochs[other], name) for name in rule.within] for other in kept)
-        if sum(all(map(le, each, losses)) for each in better) < places:
-            kept.append(place)
-    while max_count is not None and len(kept) > max_count:
-        gaps = [rule.loss(epochs[after], rule.by) - rule.loss(epochs[each], rule.by) for each, after in pairwise(kept)]
-        later = range(places, len(gaps))
-        kept.pop(min(later, key=gaps.__getitem__) if later else -1)
-    return set(kept)
+
+    rule: SelectionRule
+    places: int
+    max_count: int | None = None
+    """The maximum number of contenders; if there are more, the one that is easiest to replace is dropped."""
+    contenders: tuple[Contender, ...] = ()
+    best_losses: Mapping[str, float] = field(default_factory=dict)
+    count: int = 0
+    """The number of epochs added so far."""
+    picked_at: int = 0
+    """The value of ``count`` when the current pick became the best."""
+
+    def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
+        """Return the contenders after one more epoch. If ``competes`` is false, the epoch only tightens limits."""
+        rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
+        order = self.count if rule.ties == "first" else -self.count
+        rank, losses = (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, name) for name in rule.within)
+        kept = [each for each in self.contenders if rule.keeps_limits(each.epoch, best)]
+        if competes and rule.keeps_limits(epoch, best):
+            new = Contender(epoch, self.count, rank, losses)
+            new = replace(new, outranked_by=sum(old.outranks(new) for old in kept))
+            kept = [replace(old, outranked_by=old.outranked_by + 1) if new.outranks(old) else old for old in kept]
+            kept = [each for each in [*kept, new] if each.outranked_by < self.places]
+        if self.max_count is not None and len(kept) > self.max_count:
+            kept.remove(self._most_replaceable(sorted(kept, key=lambda each: each.rank)))
+        added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1)
+        return added if added.pick == self.pick else replace(added, picked_at=added.count)
+
+    def _most_replaceable(self, ranked: list[Contender]) -> Contender:
+        """Return the contender with the smallest gap to the next in ``ranked``, but none of the best ``places``."""
+        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)]
+        later = range(self.places, len(gaps))
+        return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
+
+    def among(self, places: Container[int]) -> "Contenders":
+        """Return only those contenders whose index is in ``places``."""
+        return replace(self, contenders=tuple(each for each in self.contenders if each.place in places))
+
+    @property
+    def pick(self) -> int | None:
+        """Return the index of the best contender among all epochs; None if no epoch is within the limits."""
+        return min(self.contenders, key=lambda each: each.rank).place if self.contenders else None
+
+    @property
+    def epochs_since_pick(self) -> int:
+        """Return the number of epochs since the pick last changed; 0 before the first pick."""
+        return 0 if self.pick is None else self.count - self.picked_at
+
+    @property
+    def places_kept(self) -> set[int]:
+        """Return the indices of all contenders among all epochs."""
+        return {each.place for each in self.contenders}
 
 
 def number(name: str, value: Any) -> float:
@@ -188,13 +239,14 @@ def whole_number(name: str, value: Any) -> int:
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
     """Return the metrics that seem to count errors: lower is better, all values are whole, and some are above 1."""
-    counts = []
-    for name, direction in rule.directions.items():
-        finite = [epoch.values[name] for epoch in epochs if isfinite(epoch.values[name])]
-        are_whole = all(value == int(value) >= 0 for value in finite)
-        if direction == "min" and are_whole and max(finite, default=0) > 1:
-            counts.append(name)
-    return counts
+    columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
+    finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
+    are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
+    return [
+        name
+        for name, direction in rule.directions.items()
+        if direction == "min" and are_whole[name] and max(finite[name], default=0) > 1
+    ]
 
 
 def count_interval(count: float) -> tuple[float, float]:

@@ -45,8 +45,8 @@ TARGET = torch.arange(20) % 3
 HDF5 = Path(__file__).parents[1] / "oracles" / "data" / "hdf5"
 CONFIGS = Path(__file__).parents[2] / "configs"
 EPOCHS = '{"number": 1, "values": {"mpcs": 0.5, "accuracy": NaN}, "file": "epoch-00001.pt", "sha256": "ab"}'
-MANIFEST = f"""{{"format": 3, "rule": {{"by": "mpcs"}}, "settings": {{}}, "epochs": [{EPOCHS}],
- "dropped": [{EPOCHS.replace("1", "2")}]}}
+MANIFEST = f"""{{"format": 2, "rule": {{"by": "mpcs"}}, "settings": {{}}, "epochs": [{EPOCHS}]}}
+{EPOCHS.replace("1", "2")[:-1]}, "dropped": ["epoch-00001.pt"]}}
 """
 OWN_CONCERN = b"classes: [a, b]\nweights: [[0, 2.5], [50, 0]]\ndangerous: [[b, a]]\nrefer: [1, 2]\nconcession: 0.02\n"
 OWN_CONFIG = b"""name: mine

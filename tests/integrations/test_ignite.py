@@ -1,5 +1,7 @@
 """Ignite's engines take the path of the plain loop."""
 
+import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,8 @@ import pytest
 import torch
 from ignite.engine import Engine, Events, create_supervised_evaluator, create_supervised_trainer
 from ignite.metrics import Accuracy as IgniteAccuracy
-from ignite.metrics import RunningAverage
+from ignite.metrics import Metric as IgniteMetric
+from ignite.metrics import MetricGroup, RunningAverage
 from ignite.metrics.metric import (
     BatchWise,
     EpochWise,
@@ -17,11 +20,18 @@ from ignite.metrics.metric import (
     SingleEpochRunningBatchWise,
 )
 from torch.utils.data import DataLoader
-from torchmetrics import MetricCollection
+from torchmetrics import Metric, MetricCollection
+from torchmetrics.classification import (
+    MulticlassAccuracy,
+    MulticlassAUROC,
+    MulticlassConfusionMatrix,
+    MulticlassF1Score,
+)
 
-from mpcs_torch.integrations.ignite import SelectCheckpoint, TorchMetric
+from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.integrations.ignite import IgniteError, SelectCheckpoint, TorchMetric
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.metrics import Accuracy
+from mpcs_torch.metrics import Accuracy, MacroF1, RiskCoverageArea
 from tests.integrations import plain_loop as plain
 
 
@@ -67,8 +77,69 @@ def test_the_output_of_an_engine_can_be_transformed() -> None:
     assert chosen == measured(plain.metrics()["mpcs"])
 
 
+METRICS: dict[str, Callable[[], Metric | MetricCollection]] = {
+    "sums": lambda: Accuracy(3),
+    "kept samples": lambda: RiskCoverageArea(3),
+    "collection": lambda: MetricCollection({"mpcs": MetaPatternConcernScore(3), "f1": MacroF1(3), "acc": Accuracy(3)}),
+    "torchmetrics": lambda: MulticlassAccuracy(3),
+    "lists of torchmetrics": lambda: MulticlassAUROC(3),
+    "collection of torchmetrics": lambda: MetricCollection([MulticlassAccuracy(3), MulticlassF1Score(3)]),
+}
 GENERATOR = torch.Generator().manual_seed(0)
 BATCHES = [(torch.randn(5, 3, generator=GENERATOR), torch.arange(5) % 3) for _ in range(4)]
+
+
+def after(metric: IgniteMetric, *batches: Any) -> IgniteMetric:
+    for batch in batches:
+        metric.update(batch)
+    return metric
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_restored_metric_goes_on_with_its_batches(name: str) -> None:
+    def make() -> TorchMetric:
+        return TorchMetric(METRICS[name]())
+
+    expected = after(make(), *BATCHES).compute()
+    saved = after(make(), *BATCHES[:2])
+    state, half = saved.state_dict(), saved.compute()
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    restored, used = make(), after(make(), *BATCHES[1:])
+    used.compute()
+    restored.load_state_dict(torch.load(file, weights_only=True))
+    assert restored.compute() == half
+    used.load_state_dict(state)
+    for metric in (restored, used, saved):
+        assert after(metric, *BATCHES[2:]).compute() == expected
+    again = make()
+    again.load_state_dict(state)  # updates have not changed it
+    assert again.compute() == half
+
+
+def test_a_state_of_another_metric_is_refused() -> None:
+    state = TorchMetric(Accuracy(3)).state_dict()
+    with pytest.raises(
+        IgniteError, match=r"of {'': 'MulticlassAccuracy'}, {'tp': \(3,\), .* but has those of {'': 'Acc"
+    ):
+        TorchMetric(MulticlassAccuracy(3)).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"'counts': \(3, 4\).* but has those of .*'counts': \(3, 3\)"):
+        TorchMetric(Accuracy(4)).load_state_dict(state)
+    for metric in (TorchMetric(Accuracy(3)), IgniteAccuracy()):
+        with pytest.raises(ValueError, match="Argument state_dict should be a dictionary"):
+            metric.load_state_dict({})
+
+
+def test_groups_and_running_averages_save_our_states() -> None:
+    def group() -> MetricGroup:
+        return MetricGroup({"ours": TorchMetric(Accuracy(3)), "theirs": IgniteAccuracy()})
+
+    restored, average = group(), RunningAverage(TorchMetric(Accuracy(3)))
+    restored.load_state_dict(after(group(), *BATCHES[:2]).state_dict())
+    values = after(restored, *BATCHES[2:]).compute()
+    assert values["ours"] == values["theirs"] == pytest.approx(after(group(), *BATCHES).compute()["ours"])
+    average.load_state_dict(average.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -95,3 +166,11 @@ def test_a_metric_that_is_not_attached_is_named(tmp_path: Path) -> None:
     evaluator.add_event_handler(Events.COMPLETED, SelectCheckpoint(selector, dict, Engine(lambda *_: None)))
     with pytest.raises(ValueError, match="the rule needs the metric mpcs, but got nothing: attach it to the evaluator"):
         evaluator.run([0])
+
+
+@pytest.mark.parametrize("other", [MulticlassF1Score(3), MulticlassAccuracy(4), MulticlassConfusionMatrix(3)])
+def test_states_of_other_metrics_are_refused(other: Metric) -> None:
+    saved = TorchMetric(MulticlassAccuracy(3))
+    saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))
+    with pytest.raises(ValueError, match="state_dict must have the states of"):
+        TorchMetric(other).load_state_dict(saved.state_dict())

@@ -41,7 +41,7 @@ def check(folder: Path, entered: int) -> int:
     assert selector.best is not None
     assert selector.load_best()["weight"][0, 0] == selector.best.number, "another checkpoint than the best"
     assert (folder / "epoch-00003.pt").read_text() == "foreign", "a foreign file was touched"
-    before = {path.name.removeprefix(".").removesuffix(".tmp") for path in folder.iterdir()}
+    before = {path.name for path in folder.iterdir()}
     last = selector.epochs[-1].number
     selector.update({}, epoch=last, **values(last))  # recorded already: only finishes pending work
     owned = {epoch.file for epoch in selector.epochs if epoch.file}

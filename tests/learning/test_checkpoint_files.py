@@ -9,24 +9,25 @@ import pytest
 import torch
 
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files
-from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, ManifestError
+from mpcs_torch.learning.checkpoint_files import Manifest, ManifestError
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
 
 def written(folder: Path) -> dict[str, Any]:
-    """Write a manifest of one epoch, and return it."""
+    """Write a manifest of one epoch; return it with the epoch in its first line."""
     selector = CheckpointSelector(folder, RULE)
     selector.update({"weight": torch.tensor(1)}, epoch=1, mpcs=0.5, accuracy=0.5)
-    plain: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
-    return plain
+    first, update, _ = (folder / checkpoint_files.MANIFEST).read_text().split("\n")
+    return {**json.loads(first), "epochs": [json.loads(update)]}
 
 
-def write(folder: Path, plain: dict[str, Any]) -> None:
-    (folder / MANIFEST).write_text(json.dumps(plain))
+def write(folder: Path, plain: dict[str, Any], *, as_line: bool) -> None:
+    lines = [json.dumps({**plain, "epochs": []}), *map(json.dumps, plain["epochs"])] if as_line else [json.dumps(plain)]
+    (folder / checkpoint_files.MANIFEST).write_text("".join(f"{line}\n" for line in lines))
 
 
-@pytest.mark.parametrize("place", ["dropped", "epochs"])
+@pytest.mark.parametrize("place", ["line", "epochs"])
 @pytest.mark.parametrize("name", ["../victim.txt", "/ABSOLUTE", "victim.txt", "epoch-00002.pt", "epoch-00001.pt/../v"])
 def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: str) -> None:
     folder = tmp_path / "checkpoints"
@@ -36,7 +37,8 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
         victim.write_text("mine")
     file = name.replace("/ABSOLUTE", str(victims[0]))
     entry = {**plain["epochs"][0], "file": file, "sha256": hashlib.sha256(b"mine").hexdigest()}
-    write(folder, {**plain, place: [entry]})
+    plain["epochs"] = [entry]
+    write(folder, plain, as_line=place == "line")
     with pytest.raises(ManifestError, match=r"the file of epoch 1 must be named after it, but is '"):
         CheckpointSelector(folder, RULE, resume=True)
     with pytest.raises(ManifestError, match=r"must be named after it"):
@@ -62,10 +64,13 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
     ],
     ids=range(12),
 )
-def test_fields_of_another_type_are_refused_briefly(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize("as_line", [False, True])
+def test_fields_of_another_type_are_refused_briefly(
+    tmp_path: Path, changed: dict[str, Any], message: str, as_line: bool
+) -> None:
     plain = written(tmp_path)
     plain["epochs"][0] |= changed
-    write(tmp_path, plain)
+    write(tmp_path, plain, as_line=as_line)
     with pytest.raises(ManifestError, match=message) as error:
         CheckpointSelector(tmp_path, RULE, resume=True)
     assert len(str(error.value)) < 300 + len(str(tmp_path))
@@ -76,8 +81,9 @@ def test_fields_of_another_type_are_refused_briefly(tmp_path: Path, changed: dic
 def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
     plain = written(tmp_path)
     (tmp_path / "epoch-00002.pt").write_text("mine")
-    for dropped in (["epoch-00002.pt"], [{"number": 2, "values": {}, "file": "../mine"}], [3], 3, "epoch-00002.pt"):
-        write(tmp_path, {**plain, "dropped": dropped})
+    for dropped in (["epoch-00002.pt"], ["../mine"], [3], 3, "epoch-00002.pt"):
+        plain["epochs"][0]["dropped"] = dropped
+        write(tmp_path, plain, as_line=True)
         with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
             CheckpointSelector(tmp_path, RULE, resume=True)
     assert (tmp_path / "epoch-00002.pt").read_text() == "mine"
@@ -91,7 +97,7 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / MANIFEST).write_text(f"{text}\n")
+    (tmp_path / checkpoint_files.MANIFEST).write_text(f"{text}\n")
     with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
         Manifest.read(tmp_path)
 

@@ -172,9 +172,15 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
     write_whole = files.write_whole
 
     def failing(path: Path, write: Any, *, flush: bool) -> str:
-        return write_whole(path, full_disk, flush=flush)
+        return write_whole(path, full_disk if at == "checkpoint" else write, flush=flush)
 
-    monkeypatch.setattr(checkpoint_files if at == "checkpoint" else files, "write_whole", failing)
+    def failing_append(folder: Path, size: int, *args: Any, **kwargs: Any) -> int:
+        with (folder / checkpoint_files.MANIFEST).open("ab") as file:
+            full_disk(file)
+        return size
+
+    monkeypatch.setattr(checkpoint_files, "write_whole", failing)
+    monkeypatch.setattr(checkpoint_files, "append", failing_append if at == "manifest" else checkpoint_files.append)
     with pytest.raises(
         OSError, match="cannot save the checkpoint of epoch 2; earlier checkpoints are kept: " + os.strerror(code)
     ):
@@ -194,7 +200,7 @@ def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path) -> None:
         files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
 
 
-def test_a_failure_at_the_last_step_is_finished_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
 
@@ -205,13 +211,10 @@ def test_a_failure_at_the_last_step_is_finished_later(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="cannot save the checkpoint of epoch 2"):
         update(selector, 2, 0.1)
     monkeypatch.undo()
-    assert checkpoints(tmp_path) == [".epoch-00002.pt.tmp", "epoch-00001.pt"]
-    resumed = CheckpointSelector(tmp_path, RULE, resume=True)
-    assert resumed.best_path == tmp_path / ".epoch-00002.pt.tmp"
-    assert resumed.load_best() == {"weight": torch.tensor(2)}
+    assert checkpoints(tmp_path) == ["epoch-00001.pt"]
+    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {"weight": torch.tensor(1)}
     update(selector, 2, 0.1)
     assert checkpoints(tmp_path) == ["epoch-00002.pt"]
-    assert [epoch.number for epoch in selector.epochs] == [1, 2]
 
 
 def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -> None:

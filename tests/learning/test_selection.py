@@ -1,6 +1,7 @@
 """The epoch that a rule picks; a selector during training never drops the epoch that it would pick afterwards."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,9 +14,9 @@ from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning.selection import (
     INDISTINGUISHABLE,
+    Contenders,
     Epoch,
     SelectionRule,
-    contenders,
     count_interval,
     explain,
     indistinguishable,
@@ -86,14 +87,17 @@ def test_keeping_what_could_win_loses_no_pick(
     within = {"accuracy": slack} if constrained else {}
     rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties)  # type: ignore[arg-type]
     seen = epochs(*runs)
-    kept, limited = set[int](), set[int]()
-    for count in range(1, len(seen) + 1):
-        kept = contenders(rule, seen[:count], {*kept, count - 1}, places)
-        limited = contenders(rule, seen[:count], {*limited, count - 1}, places, places + 1)
+    contenders, limited = Contenders(rule, places), Contenders(rule, places, places + 1)
+    for count, epoch in enumerate(seen, start=1):
+        contenders, limited = contenders.add(epoch), limited.add(epoch)
         ranking = [each.number - 1 for each in rule.ranking(seen[:count])]
-        assert ranking[:places] == [place for place in ranking if place in kept][:places]
-        assert len(limited) <= places + 1
-        assert constrained or kept == limited
+        assert ranking[:places] == [place for place in ranking if place in contenders.places_kept][:places]
+        assert contenders.pick == (ranking[0] if ranking else None)
+        assert len(limited.places_kept) <= places + 1
+        if limited.places_kept == contenders.places_kept:
+            assert limited.pick == contenders.pick
+    if not constrained:
+        assert contenders == replace(limited, max_count=None)
 
 
 def test_each_metric_has_its_own_pick() -> None:

@@ -179,20 +179,19 @@ def test_a_resumed_selector_equals_an_unbroken_one(
                 assert [unbroken.best][: unbroken.best is not None] == rule.ranking(unbroken.epochs)[:1]
 
 
-def test_a_damaged_temporary_file_is_no_checkpoint(tmp_path: Path) -> None:
+def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE, top_k=9)
     for epoch in range(3):
         selector.update({"epoch": epoch}, epoch=epoch, mpcs=1 / (epoch + 1))
-    (tmp_path / "epoch-00002.pt").unlink()
-    (tmp_path / ".epoch-00002.pt.tmp").write_text("half")
-    with pytest.warns(UserWarning, match="epoch 2 is lost"):
-        resumed = CheckpointSelector(tmp_path, RULE, top_k=9, resume=True)
-    assert resumed.load_best() == {"epoch": 1}
-    resumed.update({"epoch": 3}, epoch=3, mpcs=0.4)
-    assert sorted(path.name for path in tmp_path.glob("*.*")) == [
-        *(f"epoch-0000{n}.pt" for n in (0, 1, 3)),
-        checkpoint_files.MANIFEST,
-    ]
+    whole = (tmp_path / checkpoint_files.MANIFEST).read_bytes()
+    begins = whole.index(b"\n") + 1
+    for size in range(begins, len(whole)):
+        (tmp_path / checkpoint_files.MANIFEST).write_bytes(whole[:size])
+        epochs = whole[:size].count(b"\n") - 1
+        assert CheckpointSelector.open(tmp_path).last_epoch == (epochs - 1 if epochs else None)
+    (tmp_path / checkpoint_files.MANIFEST).write_bytes(whole[:-9])
+    CheckpointSelector.open(tmp_path).update({"epoch": 3}, epoch=3, mpcs=0.1)
+    assert [epoch.number for epoch in CheckpointSelector.open(tmp_path).epochs] == [0, 1, 3]
 
 
 def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> None:
@@ -435,16 +434,16 @@ def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], me
 
 
 @pytest.mark.benchmark
-def test_two_thousand_updates_take_less_than_half_a_minute(tmp_path: Path) -> None:
+def test_ten_thousand_updates_take_less_than_a_minute(tmp_path: Path) -> None:
     import time
 
     falling, within = RULE, SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.5})
     for rule, options in ((falling, {}), (within, {"keep_at_most": 5, "keep_best_by": ("accuracy",)})):
         selector = CheckpointSelector(tmp_path / rule.by / str(len(options)), rule, flush=False, **options)  # type: ignore[arg-type]
         began = time.monotonic()
-        for epoch in range(2_000):
-            selector.update({"w": torch.zeros(1)}, epoch=epoch, mpcs=1 / (epoch + 1), accuracy=epoch / 2_000)
-        assert time.monotonic() - began < 30
+        for epoch in range(10_000):
+            selector.update({"w": torch.zeros(1)}, epoch=epoch, mpcs=1 / (epoch + 1), accuracy=epoch / 10_000)
+        assert time.monotonic() - began < 60
         began = time.monotonic()
         assert CheckpointSelector.open(selector.folder).best == selector.best
         assert time.monotonic() - began < 10
