@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, manifest
+from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report, write_prometheus
 from mpcs_torch.tables import Table
@@ -96,7 +96,7 @@ def watch(folder: Path, number: int) -> None:
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
-    "manifest": lambda folder, number: manifest.Manifest({"by": str(number)}, {}, []).write(folder, flush=True),
+    "manifest": lambda folder, number: checkpoint_files.Manifest({"by": str(number)}, {}, []).write(folder, flush=True),
     "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
         folder / "rule.pt", overwrite=True
     ),

@@ -8,14 +8,14 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
 BUDGET = {
     ".": 250,
-    "calibration": 1_100,
+    "calibration": 1_050,
     "cli": 2_550,
     "concern": 1_250,
     "evaluation": 10_250,
     "functional": 7_800,
-    "integrations": 1_050,
+    "integrations": 1_000,
     "io": 500,
-    "learning": 3_700,
+    "learning": 3_500,
     "metrics": 3_350,
     "monitoring": 950,
     "paper": 700,

@@ -7,7 +7,7 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.calibration.fitting import (
+from mpcs_torch.calibration.scaling import (
     REVERSED,
     STEPS,
     CalibrationWarning,

@@ -8,8 +8,14 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.calibration.fitting import CalibrationWarning, LabelledLogits, in_float64, labelled_logits
-from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
+from mpcs_torch.calibration.scaling import (
+    CalibrationWarning,
+    LabelledLogits,
+    TemperatureScaling,
+    VectorScaling,
+    in_float64,
+    labelled_logits,
+)
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.inputs.checks import check_choice

@@ -166,7 +166,7 @@ def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any)
     seen = torch.stack([torch.bincount(run.labels, minlength=size) > 0 for run in runs]).all(dim=0)
     missing = [name for name, is_seen in zip(names, seen.tolist(), strict=True) if not is_seen]
     notes = [f"Classes without samples, whose pairs need your judgment: {', '.join(missing)}."] if missing else []
-    counts = count_releases(shares, min_share=rule["min_share"], pairs=rule["pairs"])
+    counts = count_releases(shares, pairs=rule["pairs"])
     return Draft(spec, [*notes, *_pairs_found(spec, shares, counts)], figure)
 
 

@@ -167,23 +167,19 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
         return [[names[int(entry)] for entry in entries] for entries in pairs]
 
-    plain: dict[str, Any] = {"classes": list(names)}
-    if spec.weights is not None:
-        plain["weights"] = [list(row) for row in spec.weights]
-    else:
-        plain |= {"releases": named(spec.releases)} if spec.dangerous is None else {}
-        plain["factor"] = spec.factor
-    if spec.dangerous is not None:
-        plain["dangerous"] = named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous
-    if spec.refer is not None:
-        plain["refer"] = list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer
-    if spec.answers:
-        plain["answers"] = dict(spec.answers)
-    if spec.class_groups:
-        plain["class_groups"] = {group: [names[member] for member in members] for group, members in spec.class_groups}
-    if spec.concession is not None:
-        plain["concession"] = spec.concession
-    return plain
+    has_releases = spec.weights is None and spec.dangerous is None
+    plain: dict[str, Any] = {
+        "classes": list(names),
+        "weights": None if spec.weights is None else [list(row) for row in spec.weights],
+        "releases": named(spec.releases) if has_releases else None,
+        "factor": spec.factor if spec.weights is None else None,
+        "dangerous": named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous,
+        "refer": list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer,
+        "answers": dict(spec.answers) or None,
+        "class_groups": {group: [names[label] for label in members] for group, members in spec.class_groups} or None,
+        "concession": spec.concession,
+    }
+    return {name: value for name, value in plain.items() if value is not None}
 
 
 def _resolved(name: str) -> Path:

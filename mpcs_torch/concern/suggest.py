@@ -11,6 +11,9 @@ from torch import Tensor
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted, shown
 
+MIN_SHARE = 0.01
+"""The smallest share of neighbours that releases a pair, unless the number of pairs is given."""
+
 
 def spec_from_tree(
     tree: object, *, classes: Sequence[str] | None = None, max_distance: int = 2, factor: float = 0.5
@@ -120,14 +123,9 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
 
 
 def spec_from_neighbours(
-    shares: Tensor,
-    classes: Sequence[str],
-    *,
-    min_share: float | None = None,
-    pairs: int | None = None,
-    factor: float = 0.5,
+    shares: Tensor, classes: Sequence[str], *, pairs: int | None = None, factor: float = 0.5
 ) -> ConcernSpec:
-    """Release neighbouring classes in both directions: pairs with at least ``min_share``, or the nearest ``pairs``.
+    """Release neighbouring classes in both directions: those with at least 1 % of neighbours, or the nearest ``pairs``.
 
     The MPCS paper released the pairs of classes that are adjacent in a t-SNE projection, and so hard to separate. This
     describes the data; only you can say whether such an error does harm.
@@ -136,8 +134,7 @@ def spec_from_neighbours(
         shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`, or the mean of several. The share of
             a pair is the larger of its two directions.
         classes: The C class names.
-        min_share: The smallest share of neighbours that releases a pair, above 0 and at most 1. Default: 0.01.
-        pairs: Instead of ``min_share``: the number of ordered pairs to release, which must be even.
+        pairs: The number of ordered pairs to release, which must be even. Default: all with a share of at least 0.01.
         factor: The concern of a released pair.
 
     Example:
@@ -145,7 +142,7 @@ def spec_from_neighbours(
         >>> spec_from_neighbours(shares, ["cat", "dog", "wolf"], pairs=2).releases
         ((1, 2), (2, 1))
     """
-    adjacent = _adjacent(shares, min_share, pairs)
+    adjacent = _adjacent(shares, pairs)
     most = int(adjacent.sum())
     if pairs is not None and most < pairs:
         raise ValueError(f"pairs must be at most {most}, the pairs of classes that are neighbours, but got {pairs}.")
@@ -153,7 +150,7 @@ def spec_from_neighbours(
     return ConcernSpec(list(classes), releases=releases, factor=factor)
 
 
-def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int | None = None) -> Tensor:
+def count_releases(shares: Tensor, *, pairs: int | None = None) -> Tensor:
     """Count how many runs of an embedding (t-SNE with several seeds, for example) would release each pair of classes.
 
     ``shares`` (R, C, C) are the results of `neighbour_shares` for R runs. The counts are int64 (C, C). A run with too
@@ -161,23 +158,18 @@ def count_releases(shares: Tensor, *, min_share: float | None = None, pairs: int
 
     Example:
         >>> runs = torch.tensor([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> count_releases(runs, min_share=0.05)
+        >>> count_releases(runs)
         tensor([[0, 1],
                 [1, 0]])
     """
-    return torch.stack([_adjacent(run, min_share, pairs) for run in shares]).long().sum(dim=0)
+    return torch.stack([_adjacent(run, pairs) for run in shares]).long().sum(dim=0)
 
 
-def _adjacent(shares: Tensor, min_share: float | None, pairs: int | None) -> Tensor:
+def _adjacent(shares: Tensor, pairs: int | None) -> Tensor:
     """Return the released pairs, bool (C, C), symmetric; pairs with a share of 0 are never released."""
     mutual = torch.maximum(shares, shares.t())
     if pairs is None:
-        threshold = 0.01 if min_share is None else min_share
-        if not 0 < threshold <= 1:
-            raise ValueError(f"min_share must be above 0 and at most 1, but got {threshold}.")
-        return (mutual >= threshold).fill_diagonal_(False)
-    if min_share is not None:
-        raise ValueError(f"pairs cannot be combined with min_share, but got {pairs} and {min_share}.")
+        return (mutual >= MIN_SHARE).fill_diagonal_(False)
     if pairs < 2 or pairs % 2:
         raise ValueError(f"pairs must be even and at least 2, as both directions are released, but got {pairs}.")
     upper = mutual.triu(1).flatten()

@@ -34,7 +34,7 @@ IGNORED = -100
 
 
 class HuggingFaceError(MpcsError, ValueError):
-    """A metric, a loss or a selector is incompatible with the Trainer."""
+    """A metric or a loss is incompatible with the Trainer."""
 
 
 def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callable[..., dict[str, float]]:
@@ -136,8 +136,8 @@ class SelectCheckpoint(TrainerCallback):
             ``eval_``.
 
     Raises:
-        HuggingFaceError: From ``Trainer.train``, if an evaluation lacks a metric of the rule, for example with several
-            evaluation sets.
+        MissingMetricError: A ValueError, from ``Trainer.train``, if an evaluation lacks a metric of the rule, for
+            example with several evaluation sets.
 
     Example:
         >>> import tempfile
@@ -180,13 +180,8 @@ class SelectCheckpoint(TrainerCallback):
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
         logged = {**metrics, **{name.removeprefix("eval_"): value for name, value in metrics.items()}}
-        missing = [name for name in self.selector.rule.metrics if name not in logged]
-        if missing:
-            raise HuggingFaceError(
-                f"the selector needs {', '.join(missing)}, but the evaluation only has {', '.join(metrics)}."
-            )
+        values = self.selector.rule.values_in(logged, " from the evaluation")
         if state.is_world_process_zero:
-            values = {name: logged[name] for name in self.selector.rule.metrics}
             number = math.ceil(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step
             self.selector.update(kwargs["model"].state_dict, epoch=number, **values)
         PartialState().wait_for_everyone()

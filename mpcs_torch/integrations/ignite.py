@@ -29,7 +29,7 @@ __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
 class IgniteError(MpcsError, ValueError):
-    """An evaluator lacks a metric that a selector needs, or a state belongs to another metric."""
+    """A state belongs to another metric."""
 
 
 class TorchMetric(IgniteMetric):
@@ -127,7 +127,7 @@ class SelectCheckpoint:
         trainer: The training engine, whose epoch is the number of the checkpoint.
 
     Raises:
-        IgniteError: From the evaluator's run, if a metric of the rule is not attached to it.
+        MissingMetricError: A ValueError, from the evaluator's run, if a metric of the rule is not attached to it.
 
     Example:
         >>> import tempfile
@@ -146,13 +146,7 @@ class SelectCheckpoint:
 
     def __call__(self, evaluator: Engine) -> None:
         """Update the selector with the epoch of the trainer and the metrics of the evaluator."""
-        measured = evaluator.state.metrics
-        missing = [name for name in self.selector.rule.metrics if name not in measured]
-        if missing:
-            raise IgniteError(
-                f"the selector needs {', '.join(missing)}: attach it to the evaluator, which has {', '.join(measured)}."
-            )
+        values = self.selector.rule.values_in(evaluator.state.metrics, ": attach it to the evaluator")
         if idist.get_rank() == 0:
-            values = {name: measured[name] for name in self.selector.rule.metrics}
             self.selector.update(self.state, epoch=self.trainer.state.epoch, **values)
         idist.barrier()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from mpcs_torch.errors import MpcsError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 if TYPE_CHECKING:
@@ -28,14 +27,10 @@ else:
     except ModuleNotFoundError:
         from lightning.pytorch.callbacks import Checkpoint
 
-__all__ = ["LightningError", "SelectCheckpoint"]
+__all__ = ["SelectCheckpoint"]
 
 LOGGED = "mpcs_torch.callback_metrics"
 """The key of a checkpoint under which logged values are saved."""
-
-
-class LightningError(MpcsError, ValueError):
-    """A metric of the rule is not logged."""
 
 
 class SelectCheckpoint(Checkpoint):
@@ -56,7 +51,7 @@ class SelectCheckpoint(Checkpoint):
 
     Raises:
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
-        LightningError: From `Trainer.fit`, if a metric of the rule is not logged.
+        MissingMetricError: A ValueError, from `Trainer.fit`, if a metric of the rule is not logged.
 
     Example:
         >>> import tempfile
@@ -111,11 +106,7 @@ class SelectCheckpoint(Checkpoint):
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         logged = trainer._logger_connector.metrics["callback"]  # callback_metrics is an epoch behind in training
-        missing = [name for name in self.selector.rule.metrics if name not in logged]
-        if missing:
-            raise LightningError(
-                f"the selector needs {', '.join(missing)}: log it in validation_step; logged are {', '.join(logged)}."
-            )
+        self.selector.rule.values_in(logged, ": log it in validation_step")
         # As in `Trainer.save_checkpoint`, all processes call this, because it gathers sharded models.
         checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
         if trainer.is_global_zero:

@@ -11,6 +11,7 @@
 """
 
 import inspect
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -23,18 +24,11 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.errors import MpcsError, did_you_mean, quoted
 from mpcs_torch.functional import confusion_matrix
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.integrations._sklearn_labels import (
-    LabelError,
-    ScorerError,
-    checked_probabilities,
-    class_index,
-    class_indices,
-    classes_of,
-    ordered_probabilities,
-)
+from mpcs_torch.functional.inputs.arrays import no_concern
+from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.metrics.register import BY_NAME, MetricEntry, settings_of
 
 __all__ = [
@@ -44,6 +38,14 @@ __all__ = [
     "ScorerError",
     "concern_scorer",
 ]
+
+
+class ScorerError(MpcsError, ValueError):
+    """A metric cannot be a scorer, or a concern is not a `ConcernSpec`."""
+
+
+class LabelError(MpcsError, ValueError):
+    """A label is not one of the classes of the concern."""
 
 
 def concern_scorer(
@@ -131,13 +133,13 @@ class _Score:
         names = self.concern.classes
         if self.entry.takes == "decisions":
             preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
-        elif np.ndim(y_pred) != 2:
+        elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
             raise ScorerError(
-                f"{self.__name__} takes probabilities (N, C), but got decisions of shape {np.shape(y_pred)}: "
-                "tune a threshold by a metric of decisions, such as expected_concern."
+                f"{self.__name__} takes probabilities (N, {len(names)}), but got shape {np.shape(y_pred)}: "
+                "for decisions and thresholds, use a metric of decisions, such as expected_concern."
             )
         else:
-            preds = checked_probabilities(y_pred, names)
+            preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds
         metric: Metric = self.metric.clone()
         metric.reset()
@@ -230,3 +232,57 @@ class ConcernConfusionDisplay:
 
         self.figure_ = draw(self.confusion, self.concern.released(), self.concern.classes, title)
         return self
+
+
+def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
+    """Return the class names of a concern; raise a `ScorerError` if it is not a `ConcernSpec` (a path, for example)."""
+    if not isinstance(concern, ConcernSpec):
+        raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+    return concern.classes
+
+
+def class_indices(
+    labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
+) -> Tensor:
+    """Return the index of each label (N,) or (N, 1) in ``class_names``, or `REFERRED` for a referral: int64 (N,).
+
+    Raise a `LabelError` if a label is missing or is not a class. Its message calls the labels ``argument``.
+    """
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise LabelError(f"{argument} must have shape (N,), but have {labels.shape}.")
+    listed = labels.tolist()
+    places: dict[Any, int] = {} if refer_value is None else {refer_value: REFERRED}
+    places |= {label: class_index(label, class_names, argument) for label in set(listed) - places.keys()}
+    return torch.tensor([places[label] for label in listed], dtype=torch.int64)
+
+
+def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
+    """Reorder probabilities from the order of an estimator's ``classes`` to that of ``class_names``: float64 (N, C).
+
+    A class that the estimator did not see in training gets probability 0.
+    """
+    columns = torch.from_numpy(np.asarray(probabilities, dtype=np.float64))
+    ordered = columns.new_zeros(len(columns), len(class_names))
+    ordered[:, class_indices(classes, class_names, "labels of classes_")] = columns
+    return ordered
+
+
+def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
+    """Return the index in ``class_names`` of a label, which is a name or already an index."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):
+        label = int(label)
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    is_index = isinstance(label, int) and not isinstance(label, bool)
+    if is_index and not all(name.removeprefix("-").isdecimal() for name in class_names):
+        if 0 <= label < len(class_names):
+            return int(label)
+    elif isinstance(label, str | int) and str(label) in class_names:
+        return class_names.index(str(label))
+    shown = quoted(list(class_names))
+    raise LabelError(f"{argument} must be classes of the concern, {shown}, but one is {quoted(label)}.")

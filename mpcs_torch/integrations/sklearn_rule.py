@@ -24,7 +24,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.integrations._sklearn_labels import class_indices, classes_of
+from mpcs_torch.integrations.sklearn import class_indices, classes_of
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.decision_rule import CalibrationMethod
 

@@ -19,10 +19,16 @@ from torch import distributed, nn
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import rename
 from mpcs_torch.io.locks import FolderInUseError, acquire, release
-from mpcs_torch.learning import manifest
-from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
+from mpcs_torch.learning import checkpoint_files
+from mpcs_torch.learning.checkpoint_files import (
+    FolderNotEmptyError,
+    Manifest,
+    ManifestError,
+    SavedEpoch,
+    Update,
+    save_state,
+)
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
-from mpcs_torch.learning.state_files import save_state
 from mpcs_torch.tables import Table
 
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
@@ -116,7 +122,7 @@ class CheckpointSelector:
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         if files and not resume and not _is_follower():
             content = f"{shown(files[0])}: pass another folder."
-            if manifest.NAME in files:
+            if checkpoint_files.MANIFEST in files:
                 content = "the checkpoints of an earlier run: pass resume=True to continue it, or another folder."
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
         self._load_epochs([])
@@ -138,7 +144,7 @@ class CheckpointSelector:
             FileNotFoundError: If the folder has no manifest.
             ManifestError: If the manifest cannot be read.
         """
-        path = Path(folder) / manifest.NAME
+        path = Path(folder) / checkpoint_files.MANIFEST
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: {folder} is not the folder of a CheckpointSelector.")
         saved = Manifest.read(Path(folder))
@@ -193,14 +199,12 @@ class CheckpointSelector:
                 never wins.
 
         Raises:
-            ValueError: If a metric of the rule is missing, or a value is not a number.
+            ValueError: If a metric of the rule is missing (`MissingMetricError`), or a value is not a number.
             StateError: A ValueError, if the state could not be loaded again; the message names the entry. Nothing on
                 disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
-        missing = [name for name in self.rule.metrics if name not in values]
-        if missing:
-            raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
+        self.rule.values_in(values)
         entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
         if not _is_follower():
             self._prepare()
@@ -222,7 +226,7 @@ class CheckpointSelector:
             again = place if recorded else None
             entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
         self._commit(entry, place, dropped, keepers)
-        self._garbage = manifest.delete_files(self.folder, self._garbage)
+        self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         self._is_writing = False
 
     def load_best(self, map_location: Any = "cpu") -> Any:
@@ -320,7 +324,7 @@ class CheckpointSelector:
         try:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
-                temporary = manifest.temporary_path(self.folder, entry)
+                temporary = checkpoint_files.temporary_path(self.folder, entry)
                 entry = replace(
                     entry, sha256=save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
                 )
@@ -328,13 +332,13 @@ class CheckpointSelector:
             if not self._size:
                 self._begin_manifest([])
             size, has_begun = self._size, True
-            self._size = manifest.append(self.folder, size, Update(entry, dropped, again), flush=self.flush)
+            self._size = checkpoint_files.append(self.folder, size, Update(entry, dropped, again), flush=self.flush)
             if temporary is not None:
                 rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
             with suppress(OSError):
                 if has_begun:
-                    os.truncate(self.folder / manifest.NAME, size)
+                    os.truncate(self.folder / checkpoint_files.MANIFEST, size)
                 if temporary is not None:
                     temporary.unlink(missing_ok=True)
                     (self.folder / str(entry.file)).unlink(missing_ok=True)  # no earlier file had this name
@@ -356,14 +360,14 @@ class CheckpointSelector:
     def _stamp(self) -> tuple[int, int] | None:
         """Return the inode and size of the manifest, to detect writes by other processes; None if there is none."""
         try:
-            status = (self.folder / manifest.NAME).stat()
+            status = (self.folder / checkpoint_files.MANIFEST).stat()
         except OSError:
             return None
         return status.st_ino, status.st_size
 
     def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
         Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
-        self._size, self._is_current = (self.folder / manifest.NAME).stat().st_size, True
+        self._size, self._is_current = (self.folder / checkpoint_files.MANIFEST).stat().st_size, True
         self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
@@ -379,7 +383,7 @@ class CheckpointSelector:
 
     def _read(self) -> None:
         """Load the manifest, if there is one."""
-        path = self.folder / manifest.NAME
+        path = self.folder / checkpoint_files.MANIFEST
         self._last_stamp = self._stamp()
         if self._last_stamp is None:
             return
@@ -413,12 +417,12 @@ class CheckpointSelector:
         if self._is_writing or (self._resumes and self._stamp() not in (None, self._last_stamp)):
             self._read()  # an interrupted update, or another process, may have written since
         self._check_unchanged(self._last_stamp)
-        self._garbage = manifest.delete_files(self.folder, self._garbage)
+        self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         for temporary in self.folder.glob(".*.tmp"):
-            if manifest.TEMPORARY.fullmatch(temporary.name):
+            if checkpoint_files.TEMPORARY.fullmatch(temporary.name):
                 temporary.unlink()
         if self._last_stamp is not None:
-            os.truncate(self.folder / manifest.NAME, self._size)
+            os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
             self._last_stamp = self._stamp()
             if not self._is_current:
                 self._begin_manifest(self.epochs)

@@ -25,7 +25,6 @@ from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import mean_of
-from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
@@ -33,7 +32,7 @@ from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.rule_fit import draw_calibration_units
-from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.rule_limit import Limit, losses_of
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The candidate decision factors. A factor is the cost of a harmless error if the worst error costs 1. With a factor of
@@ -76,16 +75,16 @@ class Options:
         the costs (C, C + A + 1) of a concern with a referral, divided by the highest cost.
         """
         harm = harm.double()
+        outcomes, every = torch.stack([torch.eye(*harm.shape).to(harm), harm]), torch.arange(len(target))
         plain = decide(probs[0], harm, factors[0])
         options, counted, estimated = [], [], []
         for model, each in enumerate(probs):
-            default = decide(each, harm, factors[0])
+            expected, default = each @ outcomes, decide(each, harm, factors[0])
             for factor in factors:
                 decision = decide(each, harm, factor)
                 options.append(Option(model, factor))
-                counted.append(_outcomes(decision, target, harm) - _outcomes(plain, target, harm))
-                expected = _expected_outcomes(decision, each, harm) - _expected_outcomes(default, each, harm)
-                estimated.append(expected)
+                counted.append(outcomes[:, target, decision] - outcomes[:, target, plain])
+                estimated.append(expected[:, every, decision] - expected[:, every, default])
         scores = torch.stack([log_score(each, target, harm) for each in probs])
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
@@ -146,22 +145,11 @@ def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
     return replace(concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1))
 
 
-def _outcomes(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
-    """Return whether each decision is correct, and its harm: (2, N)."""
-    return torch.stack([(decision == target).double(), harm[target, decision]])
-
-
 def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
     """Return -log p(true class) - log(1 - expected harm) of each sample: (N,), in nats."""
     unharmed = 1 - (probs * harm[target, : probs.shape[1]]).sum(dim=1)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
     return -right.clamp(min=MIN_PROBABILITY).log() - unharmed.clamp(min=MIN_PROBABILITY).log()
-
-
-def _expected_outcomes(decision: Tensor, probs: Tensor, harm: Tensor) -> Tensor:
-    """Return the probability that each decision is correct, and its expected harm: (2, N)."""
-    right = torch.nn.functional.pad(probs, (0, harm.shape[1] - len(harm)))  # only a class can be correct
-    return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (right, probs @ harm)])
 
 
 def calibration_for(harm: Tensor) -> ScalingMethod:
@@ -274,14 +262,3 @@ def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, 
     except UnattainableLimitError:
         decision = torch.full((len(preds),), REFERRED)
     return (losses_of(concern)[:, :, decision] * truth.T).sum(dim=1).mean(dim=1)
-
-
-def losses_of(concern: ConcernSpec) -> Tensor:
-    """Return four values of each decision: 1 if correct, 1 if a dangerous error, its cost, and 1 if a referral.
-
-    float64 (4, C, C + A + 1), by true class and decision. The last column, a referral, costs 0 if it has no price.
-    """
-    costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
-    is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)
-    is_dangerous = severity_of(concern, len(costs)) == DANGEROUS
-    return torch.stack([torch.eye(*costs.shape), is_dangerous, costs, is_referral]).double()

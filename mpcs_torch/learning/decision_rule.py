@@ -139,9 +139,8 @@ class DecisionRule(nn.Module):
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
         self.limits = tuple(limits) if isinstance(limits, list | tuple) else (limits,)
-        invalid = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
-        if invalid is not None:
-            raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(invalid)}.")
+        for limit in self.limits:
+            require(isinstance(limit, Limit), "limits must be of type Limit (Limit.parse reads text)", quoted(limit))
         is_valid = len(self.limits) < 2 or not any(limit.is_budget for limit in self.limits)
         rule = "limits must not combine a budget of referrals with other limits"
         require(is_valid, rule, quoted(list(map(str, self.limits))))

@@ -1,7 +1,8 @@
 """`MPCSLR`, a scheduler that scales the learning rate with an evaluation score."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from itertools import chain, repeat
 from math import inf, isfinite
@@ -119,8 +120,6 @@ class MPCSLR(ReduceLROnPlateau):
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
         self._has_set, self._warned = False, set[str]()
-        self._unscaled_rates: list[float] = []
-        """The rates that other schedulers set, saved while an optimizer step uses scaled rates."""
         self._attach()
         self._set_factor(1.0)
 
@@ -198,14 +197,13 @@ class MPCSLR(ReduceLROnPlateau):
             setattr(self, name, state_dict[name])
         self.min_lrs = min_lrs
         if not self.multiply and not was_loaded:
-            for group, lr in zip(groups, rates, strict=False):
-                _set_rate(group, lr)
+            _set_rates(groups, rates)
         self._has_set = False
         self._attach()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._attach()  # a copied optimizer has no hooks
+        self._attach()  # a copied optimizer does not scale its steps
 
     def _set_factor(self, factor: float) -> None:
         """Scale the rates by ``factor``, which comes from the score, times the factor of the warmup."""
@@ -220,8 +218,7 @@ class MPCSLR(ReduceLROnPlateau):
             return
         bases = self.base_lrs
         if factor != 1 or self.score is not None:  # a new scheduler must not undo the warmup of another one
-            for group, lr in zip(groups, self._products(bases), strict=True):
-                _set_rate(group, lr)
+            _set_rates(groups, self._products(bases))
         self._last_lr = [_rate(group) for group in groups]
 
     def _products(self, bases: Iterable[float]) -> list[float]:
@@ -230,26 +227,24 @@ class MPCSLR(ReduceLROnPlateau):
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """Hook into the optimizer's steps in place of an earlier `MPCSLR` if ``multiply`` is set; otherwise detach."""
+        """Scale the optimizer's steps in place of an earlier `MPCSLR` if ``multiply`` is set; otherwise detach."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
-            optimizer.register_step_pre_hook(_before_step)
-            optimizer.register_step_post_hook(_after_step)
-            optimizer.step = MethodType(_with_restore(optimizer.step), optimizer)  # type: ignore[method-assign]
+            optimizer.step = MethodType(_with_scaled_rates(optimizer.step), optimizer)  # type: ignore[method-assign]
         vars(optimizer)[SCHEDULER] = self if self.multiply else None
 
-    def _scale(self) -> None:
+    @contextmanager
+    def _scaled(self) -> Iterator[None]:
+        """Multiply the rates that other schedulers set by the factor, and restore them at the end."""
         groups = self.optimizer.param_groups
-        self._unscaled_rates = [_rate(group) for group in groups]
-        rates = self._products(self._unscaled_rates)
+        unscaled = [_rate(group) for group in groups]
+        rates = self._products(unscaled)
         self._last_lr = [*rates]
-        for group, lr in zip(groups, rates, strict=True):
-            _set_rate(group, lr)
-
-    def _unscale(self) -> None:
-        for group, lr in zip(self.optimizer.param_groups, self._unscaled_rates, strict=False):
-            _set_rate(group, lr)
-        self._unscaled_rates = []
+        try:
+            _set_rates(groups, rates)
+            yield
+        finally:
+            _set_rates(groups, unscaled)
 
     def _warn_of_overwritten_rates(self) -> None:
         """Warn once if this step overwrites a rate that other code has set since the last step."""
@@ -281,33 +276,21 @@ SCHEDULER = "_mpcs_lr"
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:
-    """Return the optimizer inside Accelerate's wrapper, which has no hooks."""
+    """Return the optimizer inside Accelerate's wrapper."""
     inner: Optimizer = optimizer if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer.optimizer
     return inner
 
 
-def _before_step(optimizer: Optimizer, *_: Any) -> None:
-    if (scheduler := vars(optimizer)[SCHEDULER]) is not None:
-        scheduler._scale()
-
-
-def _after_step(optimizer: Optimizer, *_: Any) -> None:
-    if (scheduler := vars(optimizer)[SCHEDULER]) is not None:
-        scheduler._unscale()
-
-
-def _with_restore(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``step`` to restore the unscaled rates if it raises; torch has no hook for this case."""
+def _with_scaled_rates(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``step`` to scale the rates during a step; torch has no hook that is called if the step raises."""
 
     @wraps(step)
-    def with_restore(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        try:
+    def with_scaled_rates(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        scheduler = vars(optimizer)[SCHEDULER]
+        with nullcontext() if scheduler is None else scheduler._scaled():
             return step(*args, **kwargs)
-        except BaseException:
-            _after_step(optimizer)
-            raise
 
-    return with_restore
+    return with_scaled_rates
 
 
 def _has_other_ranks() -> bool:
@@ -318,8 +301,10 @@ def _rate(group: dict[str, Any]) -> float:
     return float(group["lr"])
 
 
-def _set_rate(group: dict[str, Any], lr: float) -> None:
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(lr)
-    else:
-        group["lr"] = lr
+def _set_rates(groups: Iterable[dict[str, Any]], rates: Iterable[float]) -> None:
+    """Set the rates of the first groups; groups that were added later keep their rates."""
+    for group, lr in zip(groups, rates, strict=False):
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(lr)
+        else:
+            group["lr"] = lr

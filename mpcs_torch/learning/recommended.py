@@ -24,13 +24,12 @@ from mpcs_torch.learning.choice import (
     calibration_for,
     choose_referring,
     harm_of,
-    losses_of,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_fit import checked_logits
-from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.rule_limit import Limit, losses_of
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.calibration.fitting import not_finite
+from mpcs_torch.calibration.scaling import not_finite
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.limited_rate import LimitedRate, UnattainableLimitError

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
@@ -95,7 +95,7 @@ class Limit:
 
     def __str__(self) -> str:
         """Return the limit as text that `parse` reads."""
-        errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self._pairs)
+        errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self.errors)
         by = "" if self.by is None else f" by {self.by}"
         sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:.12g}"
         per = " per cluster" if self.per == CLUSTER else ""
@@ -126,10 +126,6 @@ class Limit:
             return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per)
         except ValueError as error:
             raise ValueError(f"limit {quoted(text)}: {error}") from None
-
-    @property
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        return () if isinstance(self.errors, str) else self.errors
 
     @property
     def is_budget(self) -> bool:
@@ -177,19 +173,19 @@ class Limit:
         The loss is 0 if the limit does not count the sample. A budget of referrals uses the losses of dangerous errors.
         """
         classes = list(concern.classes)
-        if self.errors == "cost":
-            loss = concern.costs()[:, : len(classes) + len(concern.answers)]
-        elif self.errors == "any":
-            loss = concern.over_answers(1 - torch.eye(len(classes), dtype=torch.float64))
+        pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
+        if self.errors == "any":
+            pairs = 1 - torch.eye(len(classes), dtype=torch.float64)
         elif isinstance(self.errors, str):
-            loss = concern.over_answers(concern.dangerous_pairs().double())
+            pairs = concern.dangerous_pairs().double()
         else:
-            pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
-            for true, other in self._pairs:
+            for true, other in self.errors:
                 if true not in classes or other not in classes or true == other:
                     raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
                 pairs[classes.index(true), classes.index(other)] = 1
-            loss = concern.over_answers(pairs)
+        loss = concern.over_answers(pairs)
+        if self.errors == "cost":
+            loss = concern.costs()[:, : loss.shape[1]]
         labels = self.classes_of(concern)
         if labels is not None:
             of_class = torch.isin(torch.arange(loss.shape[self.is_of_decided]), torch.tensor(labels))
@@ -305,16 +301,11 @@ def report_on(
     interval, because it would be invalid. ``weights`` (N,) apply to the means, not to the error counts of classes.
     """
     classes = len(concern.classes)
-    severity = severity_of(concern, classes).to(target.device)[target, decisions]  # -1 is the last column
-    costs = concern.costs() if concern.refer is not None else nn.functional.pad(concern.costs(), (0, 1))
-    values = {
-        "coverage": (decisions >= 0).double(),
-        "dangerous_rate": (severity == DANGEROUS).double(),
-        "cost": costs.to(target.device)[target, decisions],
-        "coarse": (decisions >= classes).double(),
-    }
+    _, dangerous, cost, referred = losses_of(concern).to(target.device)[:, target, decisions]  # -1 is the last column
+    coarse = (decisions >= classes).double()
+    values = {"coverage": 1 - referred, "dangerous_rate": dangerous, "cost": cost, "coarse": coarse}
     samples = target.bincount(minlength=classes).tolist()
-    errors = target[severity == DANGEROUS].bincount(minlength=classes).tolist()
+    errors = target[dangerous == 1].bincount(minlength=classes).tolist()
     is_dangerous = concern.dangerous_pairs().any(dim=1)
     by_name = [*((name, (label,)) for label, name in enumerate(concern.classes)), *concern.class_groups]
     by_class = {
@@ -330,3 +321,14 @@ def report_on(
         row_weights = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
         at_priors = {name: (value @ row_weights).item() for name, value in values.items() if name != "coarse"}
     return RuleReport(0, len(target), by_class=by_class, at_priors=at_priors, **means)
+
+
+def losses_of(concern: ConcernSpec) -> Tensor:
+    """Return four values of each decision: 1 if correct, 1 if a dangerous error, its cost, and 1 if a referral.
+
+    float64 (4, C, C + A + 1), by true class and decision. The last column, a referral, costs 0 if it has no price.
+    """
+    costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
+    is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)
+    is_dangerous = severity_of(concern, len(costs)) == DANGEROUS
+    return torch.stack([torch.eye(*costs.shape), is_dangerous, costs, is_referral]).double()

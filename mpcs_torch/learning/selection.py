@@ -7,7 +7,7 @@ from math import isclose, isfinite, isnan
 from operator import le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import LEVEL
@@ -16,6 +16,11 @@ from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
+
+
+class MissingMetricError(MpcsError, ValueError):
+    """An epoch lacks a metric that a rule reads."""
+
 
 Ties = Literal["first", "last"]
 INDISTINGUISHABLE = "epochs not significantly different"
@@ -78,6 +83,17 @@ class SelectionRule:
     def metrics(self) -> tuple[str, ...]:
         """Return the names of all metrics that the rule reads."""
         return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
+
+    def values_in(self, values: Mapping[str, Any], remedy: str = "") -> dict[str, Any]:
+        """Return the metrics of the rule from ``values``.
+
+        Raises:
+            MissingMetricError: If some are missing; the message ends with the ``remedy``.
+        """
+        if missing := [name for name in self.metrics if name not in values]:
+            listed, given = ", ".join(missing), ", ".join(values) or "nothing"
+            raise MissingMetricError(f"the rule needs the metric {listed}, but got {given}{remedy}.")
+        return {name: values[name] for name in self.metrics}
 
     def ranking(self, epochs: Sequence[E]) -> list[E]:
         """Return the epochs within the limits, best first, without those whose ranking metric is NaN."""

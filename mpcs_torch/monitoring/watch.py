@@ -18,8 +18,8 @@ from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.locks import locked
+from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_limit import Limit
-from mpcs_torch.learning.state_files import StateError as StateError
 from mpcs_torch.monitoring.logs import LogRows, Position, read_log
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 

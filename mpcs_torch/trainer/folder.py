@@ -8,7 +8,7 @@ from pathlib import Path
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.io.atomic_files import flush_paths, replace_text
 from mpcs_torch.io.locks import locked
-from mpcs_torch.learning import CheckpointSelector, manifest
+from mpcs_torch.learning import CheckpointSelector, checkpoint_files
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
@@ -62,7 +62,7 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Raise a `RunExistsError` if some of ``folders`` have a run, unless ``overwrite`` is true."""
-    marks = (*RUN_FILES, f"{FOLDER}/{manifest.NAME}")
+    marks = (*RUN_FILES, f"{FOLDER}/{checkpoint_files.MANIFEST}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
         raise RunExistsError(f"{', '.join(taken)} already has a run: choose another folder or pass --overwrite")
@@ -130,7 +130,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
             replace_text(folder / CONFIG, dump_config(run.config))
         cut_records(folder / "records.csv", run.state.epochs)
         return
-    manifest.delete_checkpoints(folder / FOLDER)  # first, because it raises if it cannot read the manifest
+    checkpoint_files.delete_checkpoints(folder / FOLDER)  # first, because it raises if it cannot read the manifest
     for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
     replace_text(folder / CONFIG, dump_config(run.config))
@@ -140,7 +140,7 @@ def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector 
     """Write the result after everything else is on disk, because the result marks a run as finished."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
-        flush_paths([*filter(Path.exists, kept), selector.folder / manifest.NAME, selector.folder])
+        flush_paths([*filter(Path.exists, kept), selector.folder / checkpoint_files.MANIFEST, selector.folder])
     flush_paths([folder / "records.csv", folder])
     result.write(folder)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, fitting
-from mpcs_torch.calibration.fitting import Expansion, in_float64, minimize
+from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, scaling
+from mpcs_torch.calibration.scaling import Expansion, in_float64, minimize
 from tests.calibration.data import logits, trials
 
 
@@ -57,7 +57,7 @@ def test_values_are_fitted_on_their_device_if_it_has_float64(device: str, fitted
 
 
 def test_a_fit_that_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "STEPS", 1)
+    monkeypatch.setattr(scaling, "STEPS", 1)
     with pytest.warns(CalibrationWarning, match="Newton steps found no finite optimum"):
         assert TemperatureScaling().fit(*logits(0)).temperature == 1
     with pytest.raises(ValueError, match="Newton steps found no finite optimum"):

@@ -54,7 +54,8 @@ def test_a_pair_that_only_some_seeds_release_is_told(
     features = saved(tmp_path / "two.npz", labels=np.arange(90) % 2)
     for name, least, drafted in (("low", 0.04, "yes"), ("high", 0.06, "no")):
         out = tmp_path / f"{name}.yaml"
-        assert suggest(features, "tsne", out, "--seeds", 2, "--min-share", least) == 0
+        monkeypatch.setattr("mpcs_torch.concern.suggest.MIN_SHARE", least)
+        assert suggest(features, "tsne", out, "--seeds", 2) == 0
         assert f"| 0 and 1 | 0.050               | {drafted:12} | 1 of 2 |" in capsys.readouterr().out
         assert load_concern(out).releases == (((0, 1), (1, 0)) if drafted == "yes" else ())
 
@@ -171,7 +172,6 @@ def test_names_of_characters_that_do_not_exist_are_refused(tmp_path: Path, capsy
     [
         ("tsne", ("--pairs", 3), "pairs must be even and at least 2"),
         ("tsne", ("--pairs", 8), "pairs must be at most 6"),
-        ("tsne", ("--pairs", 2, "--min-share", 0.1), "pairs cannot be combined with min_share"),
         ("tree", ("--seeds", 2), "only for --from tsne, but got tree"),
         ("order", ("--pairs", 2), "only for --from tsne, but got order"),
         ("order", ("--dangerous", 5), "dangerous must be above 0 and at most 1, the largest weight, but got 5.0."),

@@ -29,7 +29,6 @@ def test_only_classes_that_overlap_are_released() -> None:
     spec = spec_from_neighbours(shares, ["a", "b", "c"], factor=0.25)
     assert spec.releases == ((0, 1), (1, 0))
     assert spec.factor == 0.25
-    assert spec_from_neighbours(shares, ["a", "b", "c"], min_share=0.99).releases == ()
 
 
 @given(seed=st.integers(0, 2**31), half=st.integers(1, 10))
@@ -48,9 +47,9 @@ def test_the_asked_number_of_pairs_with_the_most_common_neighbours_is_released(s
     assert mutual[released].min() >= others.max()
 
 
-@given(seed=st.integers(0, 2**31), least=st.sampled_from([0.05, 0.2, 0.5]))
-def test_asking_for_as_many_pairs_as_a_share_releases_gives_the_same(seed: int, least: float) -> None:
-    by_share = spec_from_neighbours(random_shares(seed)[0], NAMES, min_share=least)
+@given(seed=st.integers(0, 2**31))
+def test_asking_for_as_many_pairs_as_are_released_by_default_gives_the_same(seed: int) -> None:
+    by_share = spec_from_neighbours(random_shares(seed)[0], NAMES)
     pairs = int(by_share.released().sum())
     if pairs:
         by_number = spec_from_neighbours(random_shares(seed)[0], NAMES, pairs=pairs)
@@ -60,8 +59,8 @@ def test_asking_for_as_many_pairs_as_a_share_releases_gives_the_same(seed: int, 
 @given(seed=st.integers(0, 2**31))
 def test_the_count_is_that_of_the_drafts_of_the_single_runs(seed: int) -> None:
     runs = random_shares(seed, runs=3)
-    drafts = [spec_from_neighbours(run, NAMES, min_share=0.2).released() for run in runs]
-    assert torch.equal(count_releases(runs, min_share=0.2), sum(drafts, torch.zeros(5, 5, dtype=torch.int64)))
+    drafts = [spec_from_neighbours(run, NAMES, pairs=2).released() for run in runs]
+    assert torch.equal(count_releases(runs, pairs=2), sum(drafts, torch.zeros(5, 5, dtype=torch.int64)))
 
 
 def test_a_run_with_too_few_neighbours_counts_those_it_has() -> None:
@@ -75,12 +74,9 @@ def test_a_run_with_too_few_neighbours_counts_those_it_has() -> None:
     [
         ({"pairs": 3}, "pairs must be even and at least 2, as both directions are released, but got 3."),
         ({"pairs": 0}, "pairs must be even and at least 2, as both directions are released, but got 0."),
-        ({"pairs": 4, "min_share": 0.1}, "pairs cannot be combined with min_share, but got 4 and 0.1."),
-        ({"min_share": 0.0}, "min_share must be above 0 and at most 1, but got 0.0."),
-        ({"min_share": float("nan")}, "min_share must be above 0 and at most 1, but got nan."),
     ],
 )
-def test_a_rule_that_cannot_be_met_is_refused(rule: dict[str, float], message: str) -> None:
+def test_a_rule_that_cannot_be_met_is_refused(rule: dict[str, int], message: str) -> None:
     shares = torch.full((3, 3), 1 / 3)
     for call in (lambda: spec_from_neighbours(shares, NAMES[:3], **rule), lambda: count_releases(shares[None], **rule)):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

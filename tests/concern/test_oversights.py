@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.description import MAX_PAIRS, oversights
+from mpcs_torch.concern.spec import MAX_PAIRS, oversights
 
 BOTH = [["a", "b"], ["b", "a"]]
 

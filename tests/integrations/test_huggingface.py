@@ -260,7 +260,7 @@ def test_evaluations_between_epochs_are_numbered_by_step(tmp_path: Path) -> None
 def test_a_metric_that_the_evaluation_lacks_is_named(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path / "selector", SelectionRule("mpcs", {"mpcs": "min"}))
     trainer = trainer_in(tmp_path / "trainer", SelectCheckpoint(selector), num_train_epochs=1, save_strategy="no")
-    with pytest.raises(HuggingFaceError, match=r"needs mpcs, but the evaluation only has .*eval_mpcs_loss"):
+    with pytest.raises(ValueError, match=r"needs the metric mpcs, but got .*eval_mpcs_loss.* from the evaluation"):
         trainer.train()
 
 

@@ -24,7 +24,7 @@ with warnings.catch_warnings():
     import pytorch_lightning as pl
 
     from mpcs_torch.integrations import lightning
-    from mpcs_torch.integrations.lightning import LightningError, SelectCheckpoint
+    from mpcs_torch.integrations.lightning import SelectCheckpoint
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
@@ -121,7 +121,7 @@ def test_a_kept_checkpoint_resumes_the_run_and_loads_as_a_module(tmp_path: Path)
 
 def test_a_metric_that_is_not_logged_is_named(tmp_path: Path) -> None:
     rule = SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore})
-    with pytest.raises(LightningError, match=r"needs val_mpcs: log it .* logged are mpcs, accuracy"):
+    with pytest.raises(ValueError, match=r"needs the metric val_mpcs, but got mpcs, accuracy.*: log it in valid"):
         fit(SelectCheckpoint(tmp_path, rule), epochs=1)
 
 
@@ -150,7 +150,7 @@ def test_metrics_of_an_epoch_are_not_mixed_with_those_of_training_in_the_epoch_b
     fit(best, model=Told(), epochs=3)
     assert [set(epoch.values) for epoch in best.selector.epochs] == [{"mpcs", "accuracy"}] * 3
     late = SelectCheckpoint(tmp_path / "b", SelectionRule("train_loss", {"train_loss": "min"}))
-    with pytest.raises(LightningError, match="needs train_loss: log it in validation_step; logged are mpcs, accuracy"):
+    with pytest.raises(ValueError, match=r"needs the metric train_loss, but got mpcs, accuracy.*: log it in valid"):
         fit(late, model=Told(), epochs=3)
 
 

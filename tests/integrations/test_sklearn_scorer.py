@@ -257,7 +257,7 @@ def test_costs_move_the_threshold() -> None:
 
 def test_a_threshold_is_not_tuned_by_probabilities() -> None:
     tuned = TunedThresholdClassifierCV(LogisticRegression(), scoring=concern_scorer("mpcs", TWO), cv=2)
-    with pytest.raises(ScorerError, match=r"mpcs takes probabilities \(N, C\), but got decisions of shape \(60,\)"):
+    with pytest.raises(ScorerError, match=r"mpcs takes probabilities \(N, 2\), but got shape \(60,\): for decisions"):
         tuned.fit(X, Y)
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_selector, manifest, state_files
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files, checkpoint_selector
 from tests.processes.forked import forked, succeeded
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
@@ -175,12 +175,12 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
         return write_whole(path, full_disk if at == "checkpoint" else write, flush=flush)
 
     def failing_append(folder: Path, size: int, *args: Any, **kwargs: Any) -> int:
-        with (folder / manifest.NAME).open("ab") as file:
+        with (folder / checkpoint_files.MANIFEST).open("ab") as file:
             full_disk(file)
         return size
 
-    monkeypatch.setattr(state_files, "write_whole", failing)
-    monkeypatch.setattr(manifest, "append", failing_append if at == "manifest" else manifest.append)
+    monkeypatch.setattr(checkpoint_files, "write_whole", failing)
+    monkeypatch.setattr(checkpoint_files, "append", failing_append if at == "manifest" else checkpoint_files.append)
     with pytest.raises(
         OSError, match="cannot save the checkpoint of epoch 2; earlier checkpoints are kept: " + os.strerror(code)
     ):
@@ -261,7 +261,7 @@ def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
 
 def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
-    with pytest.raises(ValueError, match=re.escape("update needs the metrics of the rule, but accuracy is missing.")):
+    with pytest.raises(ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")):
         selector.update({}, epoch=1, mpcs=0.1)
     with pytest.raises(ValueError, match="top_k must be at least 1 and keep_every at least 0, but got 0 and 0"):
         CheckpointSelector(tmp_path, RULE, top_k=0)

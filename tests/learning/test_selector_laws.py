@@ -18,7 +18,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, manifest
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files
 from tests.power_failure import image_of
 from tests.processes.forked import forked, succeeded
 
@@ -183,13 +183,13 @@ def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None
     selector = CheckpointSelector(tmp_path, RULE, top_k=9)
     for epoch in range(3):
         selector.update({"epoch": epoch}, epoch=epoch, mpcs=1 / (epoch + 1))
-    whole = (tmp_path / manifest.NAME).read_bytes()
+    whole = (tmp_path / checkpoint_files.MANIFEST).read_bytes()
     begins = whole.index(b"\n") + 1
     for size in range(begins, len(whole)):
-        (tmp_path / manifest.NAME).write_bytes(whole[:size])
+        (tmp_path / checkpoint_files.MANIFEST).write_bytes(whole[:size])
         epochs = whole[:size].count(b"\n") - 1
         assert CheckpointSelector.open(tmp_path).last_epoch == (epochs - 1 if epochs else None)
-    (tmp_path / manifest.NAME).write_bytes(whole[:-9])
+    (tmp_path / checkpoint_files.MANIFEST).write_bytes(whole[:-9])
     CheckpointSelector.open(tmp_path).update({"epoch": 3}, epoch=3, mpcs=0.1)
     assert [epoch.number for epoch in CheckpointSelector.open(tmp_path).epochs] == [0, 1, 3]
 
@@ -236,9 +236,9 @@ def test_a_folder_without_a_record_is_not_opened(tmp_path: Path) -> None:
         CheckpointSelector.open(tmp_path)
     selector = CheckpointSelector(tmp_path, RULE)
     selector.update({}, epoch=0, mpcs=0.5)
-    text = (tmp_path / manifest.NAME).read_text()
-    (tmp_path / manifest.NAME).write_text(text.replace('"top_k": 1', '"top_k": "one"'))
-    with pytest.raises(manifest.ManifestError, match="lacks the rule and settings of a CheckpointSelector"):
+    text = (tmp_path / checkpoint_files.MANIFEST).read_text()
+    (tmp_path / checkpoint_files.MANIFEST).write_text(text.replace('"top_k": 1', '"top_k": "one"'))
+    with pytest.raises(checkpoint_files.ManifestError, match="lacks the rule and settings of a CheckpointSelector"):
         CheckpointSelector.open(tmp_path)
 
 
@@ -353,7 +353,7 @@ def test_an_interrupt_at_any_line_of_an_update_loses_nothing(tmp_path: Path) -> 
         assert [each.number for each in opened.epochs] in ([0, 1, 2, 3, 4], [0, 1, 1, 2, 3, 4])
         assert (selector.load_best(), opened.load_best()) == ({"epoch": 3}, {"epoch": 3})
         files = sorted(path.name for path in selector.folder.iterdir())
-        assert files == ["epoch-00003.pt", "epoch-00004.pt", manifest.NAME]
+        assert files == ["epoch-00003.pt", "epoch-00004.pt", checkpoint_files.MANIFEST]
 
 
 def test_an_update_within_another_harms_neither_record(tmp_path: Path) -> None:

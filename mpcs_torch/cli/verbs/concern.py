@@ -15,7 +15,7 @@ concern = group_of_commands("Check or draft a concern file, which says how much 
 Source = Literal["tsne", "tree", "costs", "order"]
 """The source of a suggestion."""
 OPTIONS: dict[Source, set[str]] = {
-    "tsne": {"min_share", "pairs", "seeds", "data_root"},
+    "tsne": {"pairs", "seeds", "data_root"},
     "tree": set(),
     "costs": {"dangerous"},
     "order": {"under", "over", "dangerous"},
@@ -35,8 +35,8 @@ def check(file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or
         file: A concern file (YAML), or a name, such as traffic-lights.
     """
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.concern.description import described, oversights
     from mpcs_torch.concern.files import concern_as_plain
+    from mpcs_torch.concern.spec import described, oversights
 
     spec = load_concern(file)
     with refused_values(f"{file}: "):  # too many classes
@@ -57,8 +57,7 @@ def suggest(
     source: Annotated[Source, typer.Option("--from")],
     out: Annotated[Path, typer.Option(dir_okay=False)],
     given: Annotated[str, typer.Argument(metavar="INPUT")],
-    min_share: Annotated[float | None, typer.Option(show_default="0.01")] = None,
-    pairs: int | None = None,
+    pairs: Annotated[int | None, typer.Option(show_default="all with 1 % of neighbours")] = None,
     seeds: Annotated[int, typer.Option(min=1)] = 5,
     under: float = 1.0,
     over: float = 1.0,
@@ -73,9 +72,7 @@ def suggest(
         given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz file
             with inputs (N, ...), labels (N,) and perhaps names in classes. tree: a YAML file of nested classes. costs:
             a CSV file with the class names in its first row. order: class names from low to high, separated by commas.
-        min_share: tsne: release pairs of classes with at least this share of each other's neighbours.
-        pairs: tsne, instead of --min-share: how many ordered pairs to release; an even number, because both directions
-            are released.
+        pairs: tsne: how many ordered pairs to release; an even number, because both directions are released.
         seeds: tsne: how many runs to average, and to compare for each pair.
         under: order: the cost of each class that a prediction is too low.
         over: order: the cost of each class that a prediction is too high.
@@ -91,7 +88,7 @@ def suggest(
     from mpcs_torch.cli.drafts import DRAFTS
     from mpcs_torch.concern import save_concern
 
-    settings: dict[str, Any] = {"min_share": min_share, "pairs": pairs, "seeds": seeds, "data_root": data_root}
+    settings: dict[str, Any] = {"pairs": pairs, "seeds": seeds, "data_root": data_root}
     settings |= {"under": under, "over": over, "dangerous": dangerous}
     with refused_values(f"{given}: "):
         draft = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})

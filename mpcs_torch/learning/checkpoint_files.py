@@ -1,19 +1,27 @@
-"""The manifest of a checkpoint folder: a first line with the rule, settings and epochs, and a line for each update.
+"""The files of a checkpoint folder: checkpoints that can be loaded again, and the manifest that lists them.
 
-If a process dies while it appends a line, the line has no newline at its end; such a line is ignored.
+The manifest has a first line with the rule, settings and epochs, and a line for each update. If a process dies while it
+appends a line, the line has no newline at its end; such a line is ignored.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.io.atomic_files import append_text, holds, replace_text
+from mpcs_torch.io.atomic_files import append_text, holds, replace_text, write_whole
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
 
@@ -26,12 +34,12 @@ class ManifestError(MpcsError, ValueError):
     """A manifest cannot be read, or was written for another rule."""
 
 
-NAME = "manifest.json"
+MANIFEST = "manifest.json"
 MAX_BYTES = 200_000_000
 """The maximum size of a manifest, enough for a million epochs; the file is read into memory."""
 NAMES = r"(-[1-9][0-9]*)?\.pt"
 """The pattern of a checkpoint's file name after the epoch number: a suffix for repeated epochs, and the extension."""
-TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
+TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class Manifest:
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
         """Read the manifest of a folder; raise a `ManifestError` if it is invalid."""
-        path = folder / NAME
+        path = folder / MANIFEST
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
             if lines and _is_unfinished(folder, _update(lines[-1]).epoch):
@@ -96,7 +104,7 @@ class Manifest:
     def write(self, folder: Path, *, flush: bool) -> None:
         """Replace the manifest of a folder atomically by one line with the rule, the settings and all epochs."""
         plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
-        replace_text(folder / NAME, json.dumps(plain, default=vars) + "\n", flush=flush)
+        replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
 
 
 class Update(NamedTuple):
@@ -116,7 +124,7 @@ def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
     plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
     plain |= {"dropped": dropped} if dropped else {}
     plain |= {} if again is None else {"again": again}
-    return append_text(folder / NAME, size, json.dumps(plain) + "\n", flush=flush)
+    return append_text(folder / MANIFEST, size, json.dumps(plain) + "\n", flush=flush)
 
 
 def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
@@ -157,13 +165,13 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
 
 def delete_checkpoints(folder: Path) -> None:
     """Delete the manifest of a folder and the intact checkpoints that it lists, but no other files."""
-    if not (folder / NAME).exists():
+    if not (folder / MANIFEST).exists():
         return
     saved = Manifest.read(folder)
     for entry in (*saved.epochs, *saved.dropped):
         if entry.is_whole_in(folder):
             (folder / str(entry.file)).unlink()
-    (folder / NAME).unlink()
+    (folder / MANIFEST).unlink()
 
 
 def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
@@ -172,3 +180,87 @@ def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]
         with suppress(OSError):
             (folder / str(epoch.file)).unlink()
     return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
+
+
+class StateError(MpcsError, ValueError):
+    """A state that cannot be saved or loaded again."""
+
+
+def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
+    """Write a state to a file, verify that the file can be loaded, and return its SHA-256.
+
+    Raises:
+        StateError: If the state could not be loaded again; no file remains.
+        OSError: If the file cannot be written.
+    """
+    try:
+        leaves = list(_leaves(state))
+    except RecursionError:
+        raise StateError("state must not contain itself or be nested deeper than Python's recursion limit.") from None
+    for place, value in leaves:
+        if type(value).__name__ in ("DTensor", "ShardedTensor"):
+            gather = "pass update a function that gathers it (get_model_state_dict with full_state_dict=True)"
+            raise StateError(f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}.")
+        if isinstance(value, Tensor) and value.is_meta:
+            raise StateError(f"{place} must have values, but is on the meta device, which has none.")
+    try:
+        sha256 = write_whole(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # pickle and torch raise many kinds of errors
+        raise StateError(f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}") from error
+    load = partial(torch.load, map_location="cpu", weights_only=weights_only)
+    try:
+        load(path, mmap=True)  # reads no values of tensors
+        return sha256
+    except Exception:  # torch raises many kinds
+        unsafe = "its structure"
+        with suppress(Exception):  # torch may fail to read its own file
+            unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or unsafe
+    path.unlink()
+    remedy = "convert it to tensors, numbers, text, lists and dictionaries"
+    remedy += ", or create the selector with weights_only=False" if weights_only else ""
+    how = " with weights_only=True" if weights_only else ""
+
+    def save_and_load(value: object, file: BytesIO) -> None:
+        torch.save(value, file)
+        file.seek(0)
+        load(file)
+
+    entry = _blame(leaves, save_and_load)
+    raise StateError(f"{entry} cannot be loaded again{how}, because of {shown(unsafe)}: {remedy}.")
+
+
+class Sink:
+    """A wrapper that ignores writes after its file is closed, because torch writes once more after an interrupt."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, content: bytes) -> int:
+        """Write the bytes, or ignore them if the file is closed."""
+        return len(content) if self._file.closed else self._file.write(content)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        if not self._file.closed:
+            self._file.flush()
+
+
+def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
+    """Yield the path, such as ``state['model']``, and the value of each leaf of nested containers."""
+    if type(state) not in (dict, OrderedDict, list, tuple):
+        yield path, state
+        return
+    for key, value in state.items() if isinstance(state, dict) else enumerate(state):
+        yield from _leaves(value, f"{path}[{key!r}]")
+
+
+def _blame(leaves: list[tuple[str, Any]], fails: Callable[[object, Any], None]) -> str:
+    """Return the path and type of the first leaf for which ``fails`` raises, as text for an error message."""
+    for path, value in leaves:
+        try:
+            fails({"": value} if isinstance(value, Tensor) else value, BytesIO())
+        except Exception:
+            return f"{path}, a {type(value).__module__}.{type(value).__qualname__},"
+    return "state"

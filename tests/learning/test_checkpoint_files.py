@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, manifest
-from mpcs_torch.learning.manifest import Manifest, ManifestError
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files
+from mpcs_torch.learning.checkpoint_files import Manifest, ManifestError
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
@@ -18,13 +18,13 @@ def written(folder: Path) -> dict[str, Any]:
     """Write a manifest of one epoch; return it with the epoch in its first line."""
     selector = CheckpointSelector(folder, RULE)
     selector.update({"weight": torch.tensor(1)}, epoch=1, mpcs=0.5, accuracy=0.5)
-    first, update, _ = (folder / manifest.NAME).read_text().split("\n")
+    first, update, _ = (folder / checkpoint_files.MANIFEST).read_text().split("\n")
     return {**json.loads(first), "epochs": [json.loads(update)]}
 
 
 def write(folder: Path, plain: dict[str, Any], *, as_line: bool) -> None:
     lines = [json.dumps({**plain, "epochs": []}), *map(json.dumps, plain["epochs"])] if as_line else [json.dumps(plain)]
-    (folder / manifest.NAME).write_text("".join(f"{line}\n" for line in lines))
+    (folder / checkpoint_files.MANIFEST).write_text("".join(f"{line}\n" for line in lines))
 
 
 @pytest.mark.parametrize("place", ["line", "epochs"])
@@ -42,7 +42,7 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
     with pytest.raises(ManifestError, match=r"the file of epoch 1 must be named after it, but is '"):
         CheckpointSelector(folder, RULE, resume=True)
     with pytest.raises(ManifestError, match=r"must be named after it"):
-        manifest.delete_checkpoints(folder)
+        checkpoint_files.delete_checkpoints(folder)
     assert all(victim.read_text() == "mine" for victim in victims)
 
 
@@ -97,13 +97,13 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / manifest.NAME).write_text(f"{text}\n")
+    (tmp_path / checkpoint_files.MANIFEST).write_text(f"{text}\n")
     with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
         Manifest.read(tmp_path)
 
 
 def test_a_huge_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
-    monkeypatch.setattr(manifest, "MAX_BYTES", 10)
+    monkeypatch.setattr(checkpoint_files, "MAX_BYTES", 10)
     with pytest.raises(ManifestError, match=r"must have at most 10 bytes"):
         Manifest.read(tmp_path)
