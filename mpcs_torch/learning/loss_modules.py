@@ -30,8 +30,8 @@ from mpcs_torch.functional.inputs.logits import (
     loss_batch,
 )
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.functional.probability.generalized import checked_mean_loss
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, score_of, soft_sums
+from mpcs_torch.functional.probability.scores import checked_mean_loss
+from mpcs_torch.functional.soft.scores import SoftAverage, SoftSums, score_of, soft_sums
 
 
 class _LossOfLogits(nn.CrossEntropyLoss):

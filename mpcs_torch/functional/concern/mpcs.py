@@ -7,11 +7,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concat_chunks, is_spec, weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.chunks import concat_chunks
+from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.most_probable import highest_classes
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
 CorrectConcern = Literal["sum", "count"]

@@ -3,9 +3,17 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, first_threshold, hull_of
+from mpcs_torch.functional.detection.errors import (
+    BinaryTrials,
+    ClassAverage,
+    ErrorCounts,
+    ErrorRates,
+    area_under_roc,
+    first_threshold,
+    hull_of,
+    value_of_batch,
+)
 
 
 def partial_auc(

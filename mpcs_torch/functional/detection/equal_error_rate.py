@@ -7,14 +7,17 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import (
+from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
+    ErrorCounts,
+    ErrorRates,
     average_classes,
+    first_threshold,
+    hull_of,
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, first_threshold, hull_of
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
-from mpcs_torch.functional.inputs.chunks import concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, concat_chunks, map_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 

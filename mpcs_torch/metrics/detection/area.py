@@ -5,9 +5,8 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection import area as kernel
-from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
+from mpcs_torch.functional.detection.errors import BinaryTrials, ClassAverage, ErrorRates, hull_of
 from mpcs_torch.metrics.detection.base import PlainDetectionMetric, Rates, ScalarDetectionMetric
 
 

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from mpcs_torch.functional.detection import cost as kernel
-from mpcs_torch.functional.detection.binary_trials import ClassAverage
-from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
+from mpcs_torch.functional.detection.cost import OperatingPoint, at_least_one_point
+from mpcs_torch.functional.detection.errors import ClassAverage, ErrorRates
 from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 

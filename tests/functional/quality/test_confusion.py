@@ -13,8 +13,7 @@ from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score, M
 
 from mpcs_torch import metrics
 from mpcs_torch.functional import accuracy, class_error_rates, confusion_matrix, macro_f1, matthews_correlation
-from mpcs_torch.functional.quality.confusion import class_counts
-from mpcs_torch.functional.quality.scores import accuracy_of, macro_f1_of, matthews_correlation_of
+from mpcs_torch.functional.quality.scores import accuracy_of, class_counts, macro_f1_of, matthews_correlation_of
 from tests.metrics.batches import CLASSES, random_batch
 
 SAMPLES = st.integers(2, 5).flatmap(
