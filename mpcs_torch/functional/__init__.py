@@ -36,8 +36,6 @@ from mpcs_torch.functional.concern.expected_concern import expected_concern as e
 from mpcs_torch.functional.concern.expected_concern import mean_cost_range as mean_cost_range
 from mpcs_torch.functional.concern.expected_concern import row_cost as row_cost
 from mpcs_torch.functional.concern.limits import UnattainableLimitError as UnattainableLimitError
-from mpcs_torch.functional.concern.losses import concern_loss as concern_loss
-from mpcs_torch.functional.concern.losses import softmax_margin_loss as softmax_margin_loss
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
@@ -78,7 +76,6 @@ from mpcs_torch.functional.probability.scores import brier_score as brier_score
 from mpcs_torch.functional.probability.scores import cross_entropy as cross_entropy
 from mpcs_torch.functional.probability.scores import decisiveness as decisiveness
 from mpcs_torch.functional.probability.scores import generalized_mean as generalized_mean
-from mpcs_torch.functional.probability.scores import generalized_mean_loss as generalized_mean_loss
 from mpcs_torch.functional.probability.scores import geometric_accuracy as geometric_accuracy
 from mpcs_torch.functional.probability.scores import robustness as robustness
 from mpcs_torch.functional.quality.scores import accuracy as accuracy

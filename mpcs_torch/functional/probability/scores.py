@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.logits import LossBatch, LossSettings, check_class_weight, loss_batch
+from mpcs_torch.functional.inputs.logits import LossBatch
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_terms, scale_of
 
 
@@ -217,61 +217,8 @@ def _reported(
     return mean_of(*powers.summed(), power)
 
 
-def generalized_mean_loss(
-    logits: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    *,
-    power: float,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-) -> Tensor:
-    r"""Compute -log of the generalized mean of the probability of the true class; in nats, lower is better.
-
-    .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
-
-    The weight w of a sample is the product of its sample weight and its class weight. If the target holds
-    class shares, each class has the weight share times class weight: :math:`p_{n y_n}` is the geometric mean with these
-    weights, w is their sum, and L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
-
-    Power 0 gives cross entropy, 1 gives -log of decisiveness, and -2/3 gives -log of robustness, all without a floor.
-    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
-    focus on hard samples, and powers above 0 down-weight them, which helps with label noise. The mean is over the
-    batch, so powers far from 0 give noisy losses on small batches.
-
-    Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast.
-        target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
-            of each class, >= 0, floating point in the shape of ``logits``.
-        sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. Default: 1.
-        power: r, finite.
-        weight: ``(C,)`` weights >= 0 of the true classes.
-        ignore_index: Label of samples to leave out.
-
-    Returns:
-        A scalar: float32, or float64 for float64 logits; NaN if every sample is ignored, as in torch.
-
-    Raises:
-        ValueError: If a setting, a shape or a dtype breaks its rule above.
-
-    References:
-        George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Eq. 2; Section 6 proposes decisiveness and robustness as losses, without an equation.
-
-    Example:
-        >>> import torch
-        >>> logits = torch.tensor([[0.9, 0.1], [0.6, 0.4]]).log()
-        >>> generalized_mean_loss(logits, torch.tensor([0, 1]), power=1.0).exp()  # 1 / decisiveness
-        tensor(1.5385)
-    """
-    settings = LossSettings(check_class_weight(weight), ignore_index)
-    return checked_mean_loss(loss_batch(logits, target, settings, sample_weight), power)
-
-
-def checked_mean_loss(batch: LossBatch, power: float) -> Tensor:
-    """Compute `generalized_mean_loss` of a validated batch."""
-    if not isfinite(power):
-        raise ValueError(f"power must be finite, but got {power}.")
+def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
+    """Compute the loss of `mpcs_torch.learning.GeneralizedMeanLoss`."""
     wide = widest_float(batch.scores.device)
     counts = mass = batch.mass().to(wide)
     if batch.is_soft:
