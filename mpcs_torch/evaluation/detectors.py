@@ -57,7 +57,7 @@ def evaluate_detectors(
 
     The equal error rate and the area under the ROC have intervals. So have error rates and costs at thresholds that
     were not chosen on these trials. Each of these combines the intervals of a mean over targets and a mean over
-    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`), as `cost_interval` does.
+    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
     `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
     to the difference of two detectors in each trial. With clusters, the independent units are clusters.
 

@@ -6,7 +6,6 @@ from mpcs_torch.functional.comparison.confidence_intervals import JackknifeInter
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_interval as bounded_mean_interval
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_test as bounded_mean_test
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson as clopper_pearson
-from mpcs_torch.functional.comparison.confidence_intervals import cost_interval as cost_interval
 from mpcs_torch.functional.comparison.confidence_intervals import jackknife_interval as jackknife_interval
 from mpcs_torch.functional.comparison.confidence_intervals import meets_rule_of_30 as meets_rule_of_30
 from mpcs_torch.functional.comparison.means import AuditedMean as AuditedMean

@@ -1,7 +1,7 @@
 """Confidence intervals of rates, of means of bounded values, and of any statistic by the jackknife."""
 
 from collections.abc import Callable
-from math import hypot, inf, nan
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.functional.detection.cost import OperatingPoint, check_point
 from mpcs_torch.functional.inputs.checks import CONFIDENCE, check_confidence, widest_float
 
 
@@ -75,67 +74,6 @@ def meets_rule_of_30(errors: int) -> bool:
         (False, True)
     """
     return errors >= 30
-
-
-def cost_interval(
-    misses: int,
-    targets: int,
-    false_alarms: int,
-    nontargets: int,
-    *,
-    point: OperatingPoint,
-    normalize: bool = True,
-    confidence: float = CONFIDENCE,
-) -> tuple[float, float]:
-    r"""Compute the confidence interval of a detection cost at a threshold that was chosen on other trials.
-
-    A minimum cost has no valid bootstrap interval: choose the threshold on development trials, and count the errors
-    on evaluation trials. With the two rates :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at
-    the same confidence, and weights :math:`w_i` (cost times prior), the ends are
-
-    .. math:: \sum_i w_i \hat p_i - \sqrt{\sum_i w_i^2 (\hat p_i - l_i)^2}, \qquad
-        \sum_i w_i \hat p_i + \sqrt{\sum_i w_i^2 (u_i - \hat p_i)^2}
-
-    For 3000 random settings of 20 to 1000 targets, up to 10 times as many non-targets, and operating points from 0.5 to
-    0.001, the exact coverage at confidence 0.95 is at least 0.95, except where less than one error of each kind is
-    expected (there at least 0.936). Intervals from Bonferroni-corrected Clopper-Pearson ends are 1.2 times as wide
-    (``python -m tests.benchmarks.cost_intervals``). Assumes independent trials. Needs scipy.
-
-    Args:
-        misses: The number of rejected targets, from 0 to ``targets``.
-        targets: The number of targets, at least 1.
-        false_alarms: The number of accepted non-targets, from 0 to ``nontargets``.
-        nontargets: The number of non-targets, at least 1.
-        point: The operating point.
-        normalize: Whether the cost is divided by that of the better constant decision (accept all or reject all).
-        confidence: In (0, 1).
-
-    Returns:
-        The lower and the upper end.
-
-    Raises:
-        ValueError: If an argument breaks its rule above.
-
-    References:
-        Zou, Donner: Construction of confidence intervals about effect measures: a general approach, Statistics in
-        Medicine 27, 2008 (MOVER), here with Clopper-Pearson intervals.
-
-    Example:
-        >>> low, high = cost_interval(4, 100, 30, 1000, point=OperatingPoint(0.1))
-        >>> print(f"{low:.3f} {high:.3f}")
-        0.218 0.438
-    """
-    check_point(point)
-    rates = ((misses, targets), (false_alarms, nontargets))
-    intervals = [clopper_pearson(errors, trials, confidence=confidence) for errors, trials in rates]
-    scale = min(point.weights) if normalize else 1.0
-    cost, below, above = 0.0, [], []
-    for (errors, trials), (low, high), weight in zip(rates, intervals, point.weights, strict=True):
-        rate = errors / trials
-        cost += weight * rate
-        below.append(weight * (rate - low))
-        above.append(weight * (high - rate))
-    return (cost - hypot(*below)) / scale, (cost + hypot(*above)) / scale
 
 
 Floats = NDArray[np.float64]
