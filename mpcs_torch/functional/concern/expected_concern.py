@@ -11,7 +11,6 @@ from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
     check_matrix_fits,
-    check_priors,
     widest_float,
 )
 from mpcs_torch.functional.inputs.decisions import (
@@ -105,7 +104,7 @@ def expected_concern(
     check_choice("decision", decision, DecideBy)
     preds = as_tensor(preds, "preds")
     matrix = cost_matrix(concern, num_classes).to(preds.device, widest_float(preds.device))
-    ratio = checked_ratio(training_priors, priors, num_classes)
+    ratio = prior_ratio(training_priors, priors, num_classes, needs_both=False)
     decided = decide(preds, target, sample_weight, matrix, decision, from_logits, ratio, ignore_index)
     raise_first(decided.find_faults())
     return mean_cost(sum_costs(decided, matrix), matrix, priors=priors, normalize=normalize)
@@ -154,15 +153,6 @@ def decide(
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
     further = concern.shape[1] - num_classes
     return flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
-
-
-def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Check the priors, and return ``priors / training_priors`` (C,); None without ``training_priors``."""
-    if training_priors is None:
-        if priors is not None:
-            check_priors(priors, num_classes, name="priors")
-        return None
-    return prior_ratio(training_priors, priors, num_classes)
 
 
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:

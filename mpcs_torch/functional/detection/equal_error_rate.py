@@ -13,7 +13,6 @@ from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
     ErrorRates,
     average_classes,
-    first_threshold,
     hull_of,
     split_batch,
     stack_classes,
@@ -99,8 +98,7 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate from error counts."""
     if method == "rocch":
         return crossing_of(hull_of(counts).rates())
-    targets, nontargets = int(counts.targets), int(counts.nontargets)
-    after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
+    after = int((counts.misses * counts.nontargets >= counts.false_alarms * counts.targets).int().argmax())
     if method == "nearest":
         return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
     # Keep both ends of the curve: rates are divided by the counts at the ends.

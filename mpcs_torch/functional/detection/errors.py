@@ -4,7 +4,6 @@ Errors are counted in whole numbers, so that comparisons of rates are exact; the
 """
 
 import warnings
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from math import inf, nan
 from typing import Literal, NamedTuple
@@ -79,17 +78,6 @@ class ErrorCounts(NamedTuple):
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
 
 
-def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> int:
-    """Return the index of the first threshold at which ``is_met(misses, false_alarms)`` is true, by binary search.
-
-    Once it is true, it must stay true as the threshold rises (with more misses and fewer false alarms). If it is never
-    true, return the number of thresholds.
-    """
-    misses, false_alarms, thresholds = counts
-    indices = range(len(thresholds))
-    return bisect_left(indices, True, key=lambda index: is_met(int(misses[index]), int(false_alarms[index])))
-
-
 def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
     """Validate scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
     counts = count_errors(*checked_scores(preds, target))
@@ -120,13 +108,7 @@ def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> lis
     Ties count 1/2. The mean over either kind is 1 minus the area under the ROC; variances use these shares: DeLong,
     DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
 
-    Args:
-        counts: The errors of the same trials.
-        scores: ``(N,)``, float64.
-        labels: ``(N,)``, bool.
-
-    Returns:
-        One tensor for targets and one for non-targets, each in the order of ``scores``: float64, in [0, 1].
+    Both are float64, in the order of ``scores`` (N,); ``counts`` are the errors of the same trials.
     """
     misses, alarms, thresholds = counts
     at = [

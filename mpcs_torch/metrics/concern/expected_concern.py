@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern import expected_concern as kernel
+from mpcs_torch.functional.concern.decision import prior_ratio
 from mpcs_torch.functional.concern.expected_concern import DecideBy
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.metrics.additive import AdditiveMetric
@@ -52,7 +53,7 @@ class ExpectedConcern(AdditiveMetric):
     ) -> None:
         check_choice("decision", decision, DecideBy)
         concern = kernel.cost_matrix(concern, num_classes)
-        ratio = kernel.checked_ratio(training_priors, priors, num_classes)
+        ratio = prior_ratio(training_priors, priors, num_classes, needs_both=False)
         super().__init__(
             locals(),
             value_rules=kernel.cost_rules(concern, from_logits=from_logits),
@@ -107,8 +108,7 @@ class RowCost(AdditiveMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import RowCost
-        >>> cost = RowCost(num_classes=2)
-        >>> cost(torch.tensor([0, 1]), torch.tensor([[0.0, 5.0], [300.0, 5.0]]))
+        >>> RowCost(num_classes=2)(torch.tensor([0, 1]), torch.tensor([[0.0, 5.0], [300.0, 5.0]]))
         tensor(2.5000, dtype=torch.float64)
     """
 
