@@ -24,20 +24,11 @@ def coverage(
 ) -> Tensor:
     """Compute the share of samples that are decided instead of referred; higher is better, 1 if none is referred.
 
-    Args:
-        preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred and C, C + 1, ... for the
-            coarse answers of the spec, or ``(N, C, ...)`` floating point scores, which decide every sample.
-        target: ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`; needed only if it has coarse answers.
-        ignore_index: Label of samples to leave out.
+    Arguments and errors are those of `dangerous_errors`, without ``normalize``. A ``concern`` is needed only for coarse
+    answers. Scores decide every sample.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         El-Yaniv, Wiener: On the Foundations of Noise-free Selective Classification, JMLR 11, 2010, Definition 1.
@@ -105,20 +96,11 @@ def risk_coverage_area(
     N of the share of dangerous errors among the n samples with the lowest estimated risk. It is small if the
     estimated risk ranks dangerous errors last.
 
-    Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
-            dangerous, as in `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
-        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
-        ignore_index: Label of samples to leave out.
+    ``preds`` are ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. The
+    other arguments and the errors are those of `dangerous_errors`, without ``normalize``.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).
@@ -169,10 +151,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,) each.
-
-    An accelerator is not synchronized.
-    """
+    """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,)."""
     probs = samples.probs()
     _, decided = highest_class(probs)
     risk = risks_of(probs, decided, dangerous)

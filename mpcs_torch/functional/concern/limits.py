@@ -96,12 +96,7 @@ class LimitedRate(NamedTuple):
     """(1,) or (steps,), in (0, 1]: the bet b at each step, chosen on other clusters."""
 
     def passes(self, decided_at: Tensor, steps: int) -> Tensor:
-        """Return whether the test passes at each step: (steps,), bool.
-
-        Args:
-            decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
-            steps: The number of steps.
-        """
+        """Return whether the test passes at each step: (steps,), bool; ``decided_at`` is that of `last_step`."""
         if self.confidence is None:
             if self.clusters is None:
                 unused = self.at_most * self._samples(decided_at, steps) - self._errors(decided_at, steps)
@@ -114,10 +109,7 @@ class LimitedRate(NamedTuple):
     def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
         """Return the p-value at each step: by the binomial test for samples, as 1 / wealth of the bets for clusters.
 
-        Args:
-            decided_at: As in `passes`.
-            steps: As in `passes`.
-            times: If not None, predict p-values for ``times`` as many samples, with one more error in this set.
+        If ``times`` is not None, predict p-values for ``times`` as many samples, with one more error in this set.
         """
         from scipy.special import betaincc
 

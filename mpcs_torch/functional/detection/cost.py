@@ -127,25 +127,12 @@ def min_detection_cost(
     `mpcs_torch.metrics.MinDetectionCost` also returns the error rates and the threshold of the minimum. There is no
     ``sample_weight``: errors are counted in whole numbers, so that equal costs can be recognized.
 
-    Args:
-        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
-        points: An `OperatingPoint`, or several: p_target in (0, 1), and costs above 0.
-        num_classes: None, or C to evaluate each class against the rest.
-        normalize: Whether to return the normalised cost instead of the raw cost.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one cost per class.
-        ignore_index: Label of trials to ignore.
+    ``points`` are an `OperatingPoint`, or several: p_target in (0, 1), and costs above 0. ``normalize`` is whether to
+    return the normalised cost instead of the raw cost. The other arguments, errors and warnings are those of
+    `equal_error_rate`, without its method.
 
     Returns:
         Float64: a scalar, or ``(P,)`` for P > 1 points; with ``average="none"`` the classes are a last dimension.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The
@@ -187,10 +174,7 @@ def _stacked(
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
     """Compute the minimum cost and its threshold, by the rules for ties of `mpcs_torch.metrics.MinDetectionCost`.
 
-    Args:
-        counts: The errors at all thresholds.
-        vertices: Indices of the vertices of the convex hull; one of them attains the minimum cost.
-        point: A validated operating point.
+    One of the ``vertices``, the indices of those of the convex hull, attains the minimum cost.
     """
     tied = argmin_cost(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more

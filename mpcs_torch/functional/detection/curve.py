@@ -87,15 +87,10 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
 
     A detector that chooses between two thresholds at random reaches any point between two vertices.
 
-    Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+    ``preds`` and ``target`` are those of one detector, ``(N,)``, as in `equal_error_rate`.
 
     Returns:
         `ErrorRates` of the vertices, by ascending threshold.
-
-    Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule above.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
@@ -139,19 +134,11 @@ def detection_summary(
 ) -> DetectionSummary:
     """Compute equal error rate, area under the ROC, minimum costs and minimum `cllr` from one sort of the scores.
 
-    Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
-        points: An `OperatingPoint`, or any number: p_target in (0, 1), and costs above 0.
+    ``preds`` and ``target`` are those of one detector, ``(N,)``; ``points`` may be empty. Rules, errors and warnings
+    are those of `min_detection_cost`.
 
     Returns:
         `DetectionSummary`: float64 scalars, and int64 counts ``(K,)``.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If the area under the ROC is below 1/2.
 
     Example:
         >>> import torch

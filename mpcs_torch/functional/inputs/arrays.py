@@ -36,11 +36,7 @@ class ConcernLike(Protocol):
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
-    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor.
-
-    Raises:
-        ValueError: If the values have no numeric dtype that torch supports.
-    """
+    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor."""
     if isinstance(values, Tensor):
         return values
     try:
@@ -109,13 +105,8 @@ EVERY_ROW = slice(None)
 def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
     """Apply ``work`` to consecutive chunks of the rows of ``values`` (M, ...), and return the list of results.
 
-    There is only one chunk in compiled code, and if an input requires gradients: autograd keeps all results anyway.
-
-    Args:
-        work: A function whose argument is the slice of rows of a chunk.
-        values: (M, ...). Its number of elements per row sets the number of rows in a chunk.
-        *inputs: Other tensors that ``work`` reads, which may require gradients.
-        size: The number of scores per chunk on the CPU. Default: `CHUNK`.
+    A chunk has ``size`` elements on the CPU, by default `CHUNK`. There is only one chunk in compiled code, and if
+    ``values`` or one of the ``inputs`` of ``work`` requires gradients: autograd keeps all results anyway.
     """
     size = 2**26 if not values.is_cpu else size or CHUNK  # small chunks underuse an accelerator
     if torch.compiler.is_compiling() or values.numel() <= size:

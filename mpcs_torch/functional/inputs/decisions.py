@@ -19,14 +19,9 @@ def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
 
 
 def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k highest scores of each sample, (M, k), and their classes, int64; ties go to the lower class.
+    """Return the k highest of the ``scores`` (M, C), (M, k), and their classes, int64; ties go to the lower class.
 
-    Args:
-        scores: (M, C), floating point.
-        k: From 1 to C.
-
-    Returns:
-        Both in descending order of the scores, with NaN first. The order of classes with equal scores is not defined.
+    Both are in descending order of the scores, with NaN first. The order of classes with equal scores is not defined.
     """
     # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
     if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():

@@ -105,11 +105,7 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
-    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares.
-
-    Raises:
-        ValueError: If a setting, a shape or a dtype is invalid, or on the CPU also a label.
-    """
+    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares."""
     weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
@@ -178,11 +174,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
 
 
 def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
-    """Convert class weights (C,) to a tensor and check their values; synchronizes an accelerator.
-
-    Raises:
-        ValueError: If the weights are not (C,), finite and >= 0.
-    """
+    """Convert class weights to a tensor; check that they are (C,), finite and >= 0; synchronizes an accelerator."""
     if weight is None:
         return None
     weight = as_tensor(weight, "weight")
