@@ -199,9 +199,7 @@ class HalfTotalErrorRate(_ThresholdCost):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import HalfTotalErrorRate
-        >>> metric = HalfTotalErrorRate(0.5)
-        >>> metric.update(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]))
-        >>> metric.compute()
+        >>> HalfTotalErrorRate(0.5)(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]))
         tensor(0.2500, dtype=torch.float64)
     """
 

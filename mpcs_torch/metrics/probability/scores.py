@@ -79,8 +79,7 @@ class Decisiveness(GeometricAccuracy):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import Decisiveness
-        >>> decisiveness = Decisiveness(num_classes=2, from_logits=False)
-        >>> decisiveness(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
+        >>> Decisiveness(num_classes=2, from_logits=False)(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
         tensor(0.6500, dtype=torch.float64)
     """
 
@@ -95,8 +94,7 @@ class Robustness(GeometricAccuracy):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import Robustness
-        >>> robustness = Robustness(num_classes=2, from_logits=False)
-        >>> robustness(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
+        >>> Robustness(num_classes=2, from_logits=False)(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
         tensor(0.5684, dtype=torch.float64)
     """
 
@@ -112,8 +110,7 @@ class BrierScore(ProbabilityMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import BrierScore
-        >>> score = BrierScore(num_classes=2, from_logits=False)
-        >>> score(torch.tensor([[0.75, 0.25], [0.5, 0.5]]), torch.tensor([0, 1]))
+        >>> BrierScore(num_classes=2, from_logits=False)(torch.tensor([[0.75, 0.25], [0.5, 0.5]]), torch.tensor([0, 1]))
         tensor(0.3125, dtype=torch.float64)
     """
 
@@ -161,8 +158,7 @@ class CrossEntropy(ProbabilityMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import CrossEntropy
-        >>> entropy = CrossEntropy(num_classes=2, from_logits=False)
-        >>> entropy(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))
+        >>> CrossEntropy(num_classes=2, from_logits=False)(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))
         tensor(0.4581, dtype=torch.float64)
     """
 
