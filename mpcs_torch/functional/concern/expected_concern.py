@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs, without_diagonal
+from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import (
     check_choice,
@@ -163,27 +163,21 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions for each true class, without synchronizing an accelerator."""
+    """Sum the costs of decisions for each true class by a `cost_matrix`, without synchronizing an accelerator."""
     predicted, labels, *_ = decided
     target = labels.target
     cost = concern.flatten().take(target * concern.shape[1] + predicted)
-    cost = torch.where(predicted == target, 0, cost)  # the diagonal is not read
     return CostSums(labels.sum_by(target, len(concern), cost), labels.sum_by(target, len(concern)))
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
     """Return the value of `expected_concern` with the settings ``priors`` and ``normalize``, from sums of costs."""
-    costs = constant_classes(concern).to(sums.cost)
+    costs = concern[:, : len(concern)].to(sums.cost)  # of constant classes, not of coarse answers and the referral
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
     shares = priors.to(sums.cost)
     cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
     return cost / (shares @ costs).amin() if normalize else cost
-
-
-def constant_classes(concern: Tensor) -> Tensor:
-    """Return the costs (C, C) of always deciding for one class (column), without coarse answers and referral."""
-    return without_diagonal(concern)[:, : len(concern)]
 
 
 class RowCostSums(NamedTuple):

@@ -8,9 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MAX_SHOWN = 100
-"""The maximum number of characters with which an error message quotes a value."""
-
 
 class ConcernLike(Protocol):
     """The interface of `mpcs_torch.ConcernSpec` that the functions use."""
@@ -67,7 +64,7 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 def no_concern(value: object) -> str:
     """Return the end of an error message for a ``value`` that is not a spec: its text and, for a path, the loader."""
     text = repr(str(value) if isinstance(value, Path) else value)
-    short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    short = text if len(text) <= 100 else f"{text[:97]}..."  # a message quotes at most 100 characters
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 

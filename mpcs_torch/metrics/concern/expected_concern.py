@@ -88,7 +88,7 @@ class ExpectedConcern(AdditiveMetric):
         """Return the cost (C,) of the best constant decision for each true class; 1 without ``normalize``."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
-        costs = kernel.constant_classes(self.concern).to(whole.samples)
+        costs = self.concern[:, : self.num_classes].to(whole.samples)
         return costs[:, (whole.samples @ costs).argmin()]
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be relative to a constant decision
