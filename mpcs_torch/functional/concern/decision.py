@@ -70,7 +70,7 @@ def prior_ratio(
 ) -> Tensor | None:
     """Check the priors, and return ``priors / training_priors`` (C,), or None without ``training_priors``.
 
-    With ``needs_both``, ``priors`` without ``training_priors`` are an error.
+    If ``needs_both`` is set, passing ``priors`` without ``training_priors`` is an error.
     """
     if priors is not None:
         check_priors(priors, num_classes, name="priors")

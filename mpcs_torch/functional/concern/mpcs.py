@@ -195,8 +195,8 @@ def pattern_scores(
 ) -> Tensor:
     """Compute `meta_pattern_concern_score` of each sample, without synchronizing an accelerator.
 
-    The scores are (M,), float64 (float32 on MPS); NaN for invalid logits. ``concern`` (C, C) has this dtype; if it is
-    sparse, it must be coalesced.
+    The scores are (M,), float64 (float32 on MPS), and NaN for invalid logits. ``concern`` (C, C) must have the same
+    dtype; a sparse ``concern`` must be coalesced.
     """
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
     confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)

@@ -174,7 +174,7 @@ def _stacked(
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
     """Compute the minimum cost and its threshold, by the rules for ties of `mpcs_torch.metrics.MinDetectionCost`.
 
-    One of the ``vertices``, the indices of those of the convex hull, attains the minimum cost.
+    ``vertices`` are the indices of the vertices of the convex hull; one of them has the minimum cost.
     """
     tied = argmin_cost(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more

@@ -42,7 +42,7 @@ ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
 
 
 def row_weights(values: Any, number: int) -> Tensor:
-    """Validate the weight of each row by `ROW_RULES`: (n,), float64, on the CPU."""
+    """Validate the weights of the rows, and return them as float64 (n,) on the CPU."""
     return _row_values("weights", "weight", values, (number,)).double()
 
 
@@ -51,7 +51,7 @@ MAX_REPEATED = 10**8
 
 
 def row_frequencies(values: Any, number: int) -> Tensor:
-    """Validate the number of repetitions of each row by `ROW_RULES`, and their sum: (n,), int64, on the CPU."""
+    """Validate the numbers of repetitions of the rows, and return them as int64 (n,) on the CPU."""
     counts = _row_values("frequencies", "frequency", values, (number,))
     if counts.double().sum() > MAX_REPEATED:
         rule = f"frequencies must sum to at most {MAX_REPEATED}"
@@ -60,7 +60,7 @@ def row_frequencies(values: Any, number: int) -> Tensor:
 
 
 def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Validate the cost of each decision for each row by `ROW_RULES`: (n, C), float64, on the CPU."""
+    """Validate the cost of each decision for each row, and return the costs as float64 (n, C) on the CPU."""
     return _row_values("costs", "cost", values, (number, classes)).double()
 
 

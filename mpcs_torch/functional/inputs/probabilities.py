@@ -50,7 +50,8 @@ class Samples(NamedTuple):
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
         """Return a `Fault` for each rule of `sample_rules`, in that order.
 
-        Numbers ``computed`` (M,) from the softmax of logits are NaN for invalid logits, which are then not read again.
+        ``computed`` (M,) are numbers from the softmax of the logits: NaN shows which logits are invalid, without a
+        second look at them.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
