@@ -104,14 +104,14 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "RowCost": [C, {**C, "regret": True}],
-    "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0}],
+    "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0, "t_norm": "product"}],
     "SoftFBeta": [
         {**C, "beta": 2.0},
-        {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0},
+        {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0, "t_norm": "lukasiewicz"},
     ],
     "SoftKLDivergence": [{}, {"epsilon": 0.1}],
-    "SoftPrecision": [C, {**C, "average": "weighted", "zero_division": 1.0}],
-    "SoftRecall": [C, {**C, "average": "macro", "zero_division": 1.0}],
+    "SoftPrecision": [C, {**C, "average": "weighted", "zero_division": 1.0, "t_norm": "product"}],
+    "SoftRecall": [C, {**C, "average": "macro", "zero_division": 1.0, "t_norm": "product"}],
 }
 """Default settings of each Metric, and others that leave no setting out."""
 

@@ -11,13 +11,15 @@ from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
+TNorm = Literal["minimum", "product", "lukasiewicz"]
+"""A fuzzy "and": the degree of truth of a conjunction."""
 
 
 class SoftSums(NamedTuple):
     """Weighted sums over samples, for each class: (..., C) each."""
 
     shared: Tensor
-    """The sum of min(p, y)."""
+    """The sum of T(p, y), by default min(p, y)."""
     predicted: Tensor
     """The sum of the predictions p."""
     actual: Tensor
@@ -27,30 +29,32 @@ class SoftSums(NamedTuple):
 
 
 def checked_sums(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    ignore: Tensor | None,
-    num_classes: int,
-    average: SoftAverage = "none",
-    zero_division: float = 0.0,
+    preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:
-    """Validate settings and a batch, and return the `SoftSums` of the batch."""
-    check_soft_settings(num_classes, average, zero_division)
+    """Validate a batch, and return its `SoftSums`."""
+    check_choice("t_norm", t_norm, TNorm)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
-    return soft_sums(samples, widest_float(samples.preds.device))
+    return soft_sums(samples, widest_float(samples.preds.device), t_norm)
 
 
-def soft_sums(samples: SoftSamples, dtype: torch.dtype) -> SoftSums:
+def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
     """Return the `SoftSums` of the samples in a wide dtype, without synchronizing an accelerator."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
         predicted, actual = chunk.predicted, chunk.actual
-        return torch.minimum(predicted, actual), predicted, actual
+        return _intersection(predicted, actual, t_norm, dtype), predicted, actual
 
     shared, predicted, actual = samples.sums(degrees, dtype)
     return SoftSums(shared, predicted, actual, samples.elements(dtype))
+
+
+def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
+    """Return the T-norm T(p, y) of each element."""
+    if t_norm == "minimum":
+        return torch.minimum(p, y)
+    p, y = p.to(dtype), y.to(dtype)  # p + 1 loses digits of a small p in float32
+    return p * y if t_norm == "product" else (p + y - 1).clamp(min=0)
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
@@ -97,13 +101,15 @@ def soft_stat_scores(
     ignore: Tensor | None = None,
     *,
     num_classes: int,
+    t_norm: TNorm = "minimum",
 ) -> SoftStatScores:
     r"""Compute the soft counts of true and false positives and negatives of each class.
 
     .. math::
-        TP = \sum \min(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum \min(1 - p, 1 - y)
+        TP = \sum T(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum T(1 - p, 1 - y)
 
-    For labels and predictions of 0 and 1, these are the usual counts. Arguments, errors and references are those of
+    With the minimum as T, FP is the sum of max(p - y, 0), and FN the sum of max(y - p, 0). For labels and
+    predictions of 0 and 1, these are the usual counts for any T. Arguments, errors and references are those of
     `soft_fbeta`.
 
     Returns:
@@ -115,8 +121,9 @@ def soft_stat_scores(
         >>> print(*(f"{name} {value.item():.1f}" for name, value in scores._asdict().items()))
         tp 1.1 fp 0.3 fn 0.1 tn 0.5
     """
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes)
-    # min(1 - p, 1 - y) = 1 - p - y + min(p, y)
+    check_soft_settings(num_classes, "none", 0.0)
+    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, t_norm)
+    # T(1 - p, 1 - y) = 1 - p - y + T(p, y) holds for all three T-norms.
     negatives = sums.elements - sums.predicted - sums.actual + sums.shared
     return SoftStatScores(sums.shared, sums.predicted - sums.shared, sums.actual - sums.shared, negatives)
 
@@ -226,8 +233,9 @@ def soft_precision(
     num_classes: int,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
-    r"""Compute the soft precision :math:`\sum \min(p, y) / \sum p`; in [0, 1], higher is better.
+    r"""Compute the soft precision :math:`\sum T(p, y) / \sum p`; in [0, 1], higher is better.
 
     It is the share of the predicted truth that the labels confirm. For arguments, result and errors, see `soft_fbeta`.
 
@@ -236,8 +244,7 @@ def soft_precision(
         >>> soft_precision(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.7857, dtype=torch.float64)
     """
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, average, zero_division)
-    return score_of(sums, beta=0.0, average=average, zero_division=zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, 0.0, average, zero_division, t_norm)
 
 
 def soft_recall(
@@ -249,8 +256,9 @@ def soft_recall(
     num_classes: int,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
-    r"""Compute the soft recall :math:`\sum \min(p, y) / \sum y`; in [0, 1], higher is better.
+    r"""Compute the soft recall :math:`\sum T(p, y) / \sum y`; in [0, 1], higher is better.
 
     It is the share of the truth in the labels that was predicted. For arguments, result and errors, see `soft_fbeta`.
 
@@ -259,8 +267,7 @@ def soft_recall(
         >>> soft_recall(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.9167, dtype=torch.float64)
     """
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, average, zero_division)
-    return score_of(sums, beta=float("inf"), average=average, zero_division=zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, float("inf"), average, zero_division, t_norm)
 
 
 def soft_f1(
@@ -272,6 +279,7 @@ def soft_f1(
     num_classes: int,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
     r"""Compute the harmonic mean of soft precision and recall; in [0, 1], higher is better.
 
@@ -282,8 +290,7 @@ def soft_f1(
         >>> soft_f1(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.8462, dtype=torch.float64)
     """
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, average, zero_division)
-    return score_of(sums, beta=1.0, average=average, zero_division=zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, 1.0, average, zero_division, t_norm)
 
 
 def soft_fbeta(
@@ -296,13 +303,15 @@ def soft_fbeta(
     beta: float,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
     r"""Compute the F score of soft precision and recall; in [0, 1], higher is better.
 
-    .. math:: F_\beta = \frac{(1 + \beta^2) \sum \min(p, y)}{\beta^2 \sum y + \sum p}
+    .. math:: F_\beta = \frac{(1 + \beta^2) \sum T(p, y)}{\beta^2 \sum y + \sum p}, \quad T(p, y) = \min(p, y)
 
     The value is differentiable except where a prediction equals its label. For labels and predictions of 0 and 1 it is
-    the usual F. It is 1 exactly if predictions equal labels.
+    the usual F. With the minimum, it is 1 exactly if predictions equal labels. Other T-norms (intersections of fuzzy
+    sets) do not ensure this, because only the minimum is idempotent: T(x, x) = x.
 
     Args:
         preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]: probabilities of
@@ -316,6 +325,8 @@ def soft_fbeta(
         average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
             sum of the labels of each class, ``"none"`` for one value per class.
         zero_division: The value of 0 / 0: 0, 1 or NaN.
+        t_norm: T(p, y), from the largest to the smallest: ``"minimum"``, ``"product"``, or ``"lukasiewicz"``, which is
+            max(p + y - 1, 0).
 
     Returns:
         A float64 scalar (float32 on MPS), or ``(C,)`` with ``average="none"``.
@@ -333,8 +344,7 @@ def soft_fbeta(
         tensor(0.8871, dtype=torch.float64)
     """
     check_beta(beta)
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, average, zero_division)
-    return score_of(sums, beta=beta, average=average, zero_division=zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, beta, average, zero_division, t_norm)
 
 
 def hard_f1(
@@ -370,6 +380,22 @@ def hard_f1(
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
     return score_of(hard_sums(samples, threshold), beta=1.0, average=average, zero_division=zero_division)
+
+
+def _score(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None,
+    ignore: Tensor | None,
+    num_classes: int,
+    beta: float,
+    average: SoftAverage,
+    zero_division: float,
+    t_norm: TNorm,
+) -> Tensor:
+    check_soft_settings(num_classes, average, zero_division)
+    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, t_norm)
+    return score_of(sums, beta=beta, average=average, zero_division=zero_division)
 
 
 def soft_kl_divergence(

@@ -6,12 +6,13 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_beta, widest_float
+from mpcs_torch.functional.inputs.checks import check_beta, check_choice, widest_float
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
 from mpcs_torch.functional.soft.scores import (
     SoftAverage,
     SoftSums,
+    TNorm,
     check_epsilon,
     check_soft_settings,
     check_threshold,
@@ -59,6 +60,7 @@ class SoftScore(SoftMetric):
 
     def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
         check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
+        check_choice("t_norm", arguments.get("t_norm", "minimum"), TNorm)
         shape = (arguments["num_classes"],)
         super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
 
@@ -98,15 +100,16 @@ class SoftFBeta(SoftScore):
         beta: float,
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
+        t_norm: TNorm = "minimum",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_beta(beta)
-        super().__init__(locals(), ("num_classes",))
+        super().__init__(locals(), ("num_classes", "t_norm"))
 
     def sums_of(self, samples: SoftSamples) -> SoftSums:
         """Return the sums of a batch, by class."""
-        return soft_sums(samples, widest_float(samples.preds.device))
+        return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
 
 
 class _FixedBeta(SoftFBeta):
@@ -118,10 +121,11 @@ class _FixedBeta(SoftFBeta):
         *,
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
+        t_norm: TNorm = "minimum",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        SoftScore.__init__(self, locals(), ("num_classes",))
+        SoftScore.__init__(self, locals(), ("num_classes", "t_norm"))
 
 
 class SoftF1(_FixedBeta):

@@ -1,0 +1,93 @@
+"""The intersections of fuzzy sets: the laws of T-norms, and those that hold for the scores made of them."""
+
+import re
+from typing import Any, get_args
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mpcs_torch.functional import soft_f1, soft_precision, soft_recall, soft_stat_scores
+from mpcs_torch.functional.soft.scores import TNorm
+from mpcs_torch.metrics import SoftF1
+
+T_NORMS: tuple[TNorm, ...] = get_args(TNorm)
+DEGREES = st.floats(0, 1)
+FORMULAS = {"minimum": min, "product": lambda p, y: p * y, "lukasiewicz": lambda p, y: max(p + y - 1, 0.0)}
+EXACT = 1e-12
+
+
+def shared(t_norm: TNorm, p: float, y: float) -> float:
+    values = (torch.tensor([x], dtype=torch.float64) for x in (p, y))
+    return soft_stat_scores(*values, num_classes=1, t_norm=t_norm).tp.item()
+
+
+def drawn(seed: int) -> tuple[Tensor, Tensor]:
+    preds, target = torch.rand(2, 30, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return preds, target
+
+
+@pytest.mark.parametrize("t_norm", T_NORMS)
+@given(p=DEGREES, y=DEGREES, other=DEGREES)
+def test_each_is_a_t_norm_that_changes_no_faster_than_its_arguments(
+    t_norm: TNorm, p: float, y: float, other: float
+) -> None:
+    both = shared(t_norm, p, y)
+    assert both == pytest.approx(FORMULAS[t_norm](p, y), abs=EXACT)
+    assert both == pytest.approx(shared(t_norm, y, p), abs=EXACT)
+    assert shared(t_norm, p, 1.0) == pytest.approx(p, abs=EXACT)
+    nested = shared(t_norm, both, other), shared(t_norm, p, shared(t_norm, y, other))
+    assert nested[0] == pytest.approx(nested[1], abs=EXACT)
+    assert abs(both - shared(t_norm, other, y)) <= abs(p - other) + EXACT
+    assert shared(t_norm, min(p, other), y) <= shared(t_norm, max(p, other), y)
+
+
+@given(p=DEGREES, y=DEGREES)
+def test_they_are_ordered_and_only_the_minimum_is_idempotent(p: float, y: float) -> None:
+    assert shared("lukasiewicz", p, y) <= shared("product", p, y) + EXACT
+    assert shared("product", p, y) <= shared("minimum", p, y) + EXACT
+    assert shared("minimum", p, p) == p
+    if 0.001 < p < 0.999:
+        assert max(shared("product", p, p), shared("lukasiewicz", p, p)) < p
+
+
+@pytest.mark.parametrize("t_norm", T_NORMS)
+@given(seed=st.integers(0, 10**6))
+def test_counts_add_up_and_true_negatives_are_those_of_the_complements(t_norm: TNorm, seed: int) -> None:
+    preds, target = drawn(seed)
+    counts = soft_stat_scores(preds, target, num_classes=3, t_norm=t_norm)
+    swapped = soft_stat_scores(1 - preds, 1 - target, num_classes=3, t_norm=t_norm)
+    for ours, theirs in zip(counts, (swapped.tn, swapped.fn, swapped.fp, swapped.tp), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-9)
+    assert all((count >= -EXACT).all() for count in counts)
+    settings: dict[str, Any] = {"num_classes": 3, "average": "none", "t_norm": t_norm}
+    assert torch.allclose(soft_precision(preds, target, **settings), counts.tp / preds.sum(dim=0))
+    assert torch.allclose(soft_recall(preds, target, **settings), counts.tp / target.sum(dim=0))
+    f = 2 * counts.tp / (2 * counts.tp + counts.fp + counts.fn)
+    assert torch.allclose(soft_f1(preds, target, **settings), f)
+
+
+def test_they_are_equal_if_either_side_is_hard() -> None:
+    preds, target = drawn(0)
+    for hard in ((preds.round(), target), (preds, target.round()), (preds.round().float(), target.round().float())):
+        of_minimum, *others = (soft_stat_scores(*hard, num_classes=3, t_norm=t_norm) for t_norm in T_NORMS)
+        for other in others:
+            for ours, theirs in zip(of_minimum, other, strict=True):
+                assert torch.allclose(ours, theirs, atol=1e-9)
+
+
+def test_small_degrees_keep_their_digits_in_float32() -> None:
+    preds = torch.full((1000,), 1e-9)
+    counts = soft_stat_scores(preds, torch.ones(1000), num_classes=1, t_norm="lukasiewicz")
+    assert counts.tp.item() == pytest.approx(1e-6, rel=1e-5)
+
+
+def test_an_unknown_intersection_is_refused() -> None:
+    message = re.escape("t_norm must be 'minimum', 'product' or 'lukasiewicz', but got 'drastic'.")
+    wrong: Any = "drastic"
+    with pytest.raises(ValueError, match=message):
+        SoftF1(3, t_norm=wrong)
+    with pytest.raises(ValueError, match=message):
+        soft_f1(torch.zeros(2), torch.zeros(2), num_classes=1, t_norm=wrong)
