@@ -7,8 +7,8 @@ from torch import nn
 
 from mpcs_torch import ProbabilityAccuracy
 from mpcs_torch.functional import calibration_slope, generalized_mean, generalized_mean_curve
-from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
 from mpcs_torch.functional.probability.probability_accuracy import MeanCurve
+from mpcs_torch.functional.probability.scores import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
 from mpcs_torch.plots import reliability
 
 # Decisiveness and robustness, reported and measured, from Table 1 of George, Barrera and Nelson, arXiv:2006.00058.

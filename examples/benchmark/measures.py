@@ -14,7 +14,7 @@ from torch import Tensor
 from examples.benchmark.runs import Outcome
 from mpcs_torch.calibration.scaling import make_scaling
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
+from mpcs_torch.functional.concern.limits import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.choice import calibration_for

@@ -17,8 +17,8 @@ from mpcs_torch.calibration.scaling import (
     upcast_half,
 )
 from mpcs_torch.errors import require
+from mpcs_torch.functional.detection.cost import OperatingPoint, check_point
 from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
 
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:

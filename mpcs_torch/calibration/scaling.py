@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.detection.binary_trials import flatten_trials
-from mpcs_torch.functional.detection.errors import check_both_occur
+from mpcs_torch.functional.detection.errors import check_both_occur, flatten_trials
 from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples

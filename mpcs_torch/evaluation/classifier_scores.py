@@ -25,8 +25,8 @@ from mpcs_torch.evaluation.outcomes import (
 from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefined_reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
+from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import

@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import row_names
 
 Classified = Result[ClassifierScores]

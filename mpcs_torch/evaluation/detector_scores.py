@@ -23,11 +23,11 @@ from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.detection.area import h_measure_of, partial_auc_of
 from mpcs_torch.functional.detection.cost import cost_at
+from mpcs_torch.functional.detection.curve import summary_of
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
 from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, middle_of, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
-from mpcs_torch.functional.detection.summary import summary_of
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)

@@ -19,10 +19,10 @@ from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.detection.area import check_max_p_fa
+from mpcs_torch.functional.detection.cost import as_points
 from mpcs_torch.functional.detection.errors import check_both_occur, checked_scores, missing_kind, warn_if_reversed
-from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
@@ -57,7 +57,7 @@ def evaluate_detectors(
 
     The equal error rate and the area under the ROC have intervals. So have error rates and costs at thresholds that
     were not chosen on these trials. Each of these combines the intervals of a mean over targets and a mean over
-    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`), as `cost_interval` does.
+    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
     `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
     to the difference of two detectors in each trial. With clusters, the independent units are clusters.
 

@@ -3,8 +3,8 @@
 The cost at a threshold is a mean over targets plus a mean over non-targets. To first order, this is also true of the
 equal error rate and of the area under the ROC. Each mean has Gaffke's interval (`bounded_mean_interval`), which for an
 error rate equals the Clopper-Pearson interval; the units are trials, or their clusters. The two intervals are combined
-as in `cost_interval`. Metrics without bounds, areas with many effective trials, and differences of detectors have the
-jackknife to first order instead, which for areas is the method of DeLong, DeLong and Clarke-Pearson.
+by square-and-add (MOVER: Zou and Donner, 2008). Metrics without bounds, areas with many effective trials, and
+differences of detectors have the jackknife to first order, which for areas is DeLong, DeLong and Clarke-Pearson's.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_d
 from mpcs_torch.functional import PairedDifference, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, mean_of_clusters
 from mpcs_torch.functional.detection.errors import ErrorCounts
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.checks import CONFIDENCE
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale

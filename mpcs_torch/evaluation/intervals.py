@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import Comparison, PairedDifference, bounded_mean_interval, bounded_mean_test
-from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson_ends
+from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson_ends
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-from mpcs_torch.functional.quality.confusion import ClassCounts
+from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.quality.scores import ClassCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale

@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange
 from mpcs_torch.functional import mean_cost_range
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.tables import Table, in_digits
 
 LEAST_COST = "least cost"

@@ -5,9 +5,9 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional.concern.coverage import risks_of
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
-from mpcs_torch.functional.concern.risk_coverage_area import risks_of
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.decisions import highest_class
 
 MAX_CLASSES = 1000
 """The maximum number of classes for which risks are kept, because pairs of classes take memory."""

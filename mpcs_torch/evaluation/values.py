@@ -31,7 +31,7 @@ from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
-from mpcs_torch.functional.concern.expected_concern import constant_classes, cost_matrix
+from mpcs_torch.functional.concern.expected_concern import cost_matrix
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.metrics.one_class import ClassRate
 
@@ -101,7 +101,7 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
     if not any(entry.undefined == "constant" for entry in chosen.entries):
         return None
     shares = confusion.sum(1).double() / confusion.sum()
-    costs = shares @ constant_classes(cost_matrix(chosen.concern, len(confusion)))
+    costs = shares @ cost_matrix(chosen.concern, len(confusion))[:, : len(confusion)]
     return class_names[int(costs.argmin())], costs.min().item()
 
 

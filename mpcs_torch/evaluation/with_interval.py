@@ -16,10 +16,10 @@ from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
 from mpcs_torch.evaluation.intervals import Units, metric_interval, total_sums
 from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, merges, state_joins, states_of_rows, takes_weights
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
-from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.base import SumMetric, fingerprint
 

@@ -26,8 +26,8 @@ from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import mean_of
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.concern.limits import UnattainableLimitError
+from mpcs_torch.functional.inputs.checks import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule

@@ -11,9 +11,9 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import (
     check_margin,
-    checked_concern_loss,
-    checked_softmax_margin_loss,
+    concern_loss,
     penalties_of,
+    softmax_margin_loss,
 )
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_costs, check_target
@@ -30,8 +30,8 @@ from mpcs_torch.functional.inputs.logits import (
     loss_batch,
 )
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.functional.probability.generalized import checked_mean_loss
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, score_of, soft_sums
+from mpcs_torch.functional.probability.scores import generalized_mean_loss
+from mpcs_torch.functional.soft.scores import SoftAverage, SoftSums, score_of, soft_sums
 
 
 class _LossOfLogits(nn.CrossEntropyLoss):
@@ -50,11 +50,19 @@ class _LossOfLogits(nn.CrossEntropyLoss):
 
 
 class ConcernLoss(_LossOfLogits):
-    """Compute `functional.concern_loss`, the differentiable limit of MPCS, as a module; lower is better.
+    r"""Compute cross entropy plus a concern-weighted penalty on wrong classes; in nats, lower is better, 0 is perfect.
+
+    For one sample with true class :math:`y` and probabilities :math:`p`:
+
+    .. math::
+        L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
+
+    With the share :math:`s = 1/2` it is the limit of MPCS over all classes (k = C) as the number of intervals t goes to
+    infinity; with s = 0 it is cross entropy.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors have the same weight.
-        concern_share: The share of the loss that penalizes wrong classes, from 0 (cross entropy) to 1; 1/2 is MPCS.
+        concern_share: s, the share of the loss that penalizes wrong classes, from 0 to 1.
         weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
         ignore_index: The label of ignored samples.
         label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
@@ -62,6 +70,9 @@ class ConcernLoss(_LossOfLogits):
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
+
+    References:
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 4 to 9, for k = C and t to infinity.
 
     Example:
         >>> import torch
@@ -85,40 +96,57 @@ class ConcernLoss(_LossOfLogits):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        matrix = None if concern is None else _matrix(concern)
+        matrix = None if concern is None else weights_of(concern).float()  # some devices do not support float64
         if matrix is not None:
             check_concern(matrix, len(matrix))
             matrix = penalties_of(matrix)
+        classes = None if matrix is None else len(matrix)
         super().__init__(
-            None if matrix is None else len(matrix),
-            weight,
-            ignore_index=ignore_index,
-            label_smoothing=label_smoothing,
-            reduction=reduction,
+            classes, weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
         )
         self.register_buffer("penalties", matrix, persistent=False)
         self.concern_share = concern_share
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of ``logits``, (N, C, ...) or (C,), for class indices ``target`` (or class shares)."""
+        """Return the loss of a batch: float32, or float64 for float64 logits.
+
+        The mean is that of `torch.nn.functional.cross_entropy`; if every sample is ignored, its gradient is 0.
+
+        Args:
+            logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast.
+                The logit of an impossible class may be -inf.
+            target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the
+                share of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
+            sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. Default: 1.
+        """
         batch = self._batch(logits, target, sample_weight, self.penalties)
-        return checked_concern_loss(batch, self.penalties, self.concern_share)
+        return concern_loss(batch, self.penalties, self.concern_share)
 
 
 class SoftmaxMarginLoss(_LossOfLogits):
-    """Compute `functional.softmax_margin_loss`, cross entropy with margins by concern, as a module; lower is better.
+    r"""Compute the cross entropy of logits to which the cost of each error is added; in nats, lower is better.
 
-    The more an error matters, the larger the margin by which the true class must win.
+    For one sample with true class :math:`y` and logits :math:`z`:
+
+    .. math::
+        L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
+
+    The true class must win by a larger margin over classes that are costlier to confuse with it. The costs are added in
+    training only: at inference, probabilities are the softmax of the logits. If the target holds class shares, the
+    costs D are averaged with these as weights.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
-        margin: The margin in nats for a weight of 1, >= 0; with 0, the loss is cross entropy. It is stored as
+        margin: m, the margin in nats for a weight of 1, >= 0; with 0, the loss is cross entropy. It is stored as
             ``full_margin``, and `MarginRamp` sets ``margin_share``. The attribute ``margin`` is the product of the two;
             assigning to ``margin`` sets ``full_margin``.
         weight: As in `ConcernLoss`, like ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
+
+    References:
+        Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
 
     Example:
         >>> import torch
@@ -145,7 +173,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        matrix = _matrix(concern)
+        matrix = weights_of(concern).float()  # some devices do not support float64
         check_costs(matrix, len(matrix))
         super().__init__(
             len(matrix), weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
@@ -168,9 +196,9 @@ class SoftmaxMarginLoss(_LossOfLogits):
         return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of ``logits``, (N, C, ...) or (C,), for class indices ``target`` (or class shares)."""
+        """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`."""
         batch = self._batch(logits, target, sample_weight, self.costs)
-        return checked_softmax_margin_loss(batch, self.costs, self.margin)
+        return softmax_margin_loss(batch, self.costs, self.margin)
 
 
 class MarginRamp:
@@ -221,10 +249,6 @@ class MarginRamp:
         self._loss.margin_share = min(max(share, 0.0), 1.0)
 
 
-def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
-    return weights_of(concern).float()  # some devices do not support float64
-
-
 class ConcernLossScale:
     """Multiply the loss of each batch by a score. In the paper, this score is the MPCS of the training set.
 
@@ -267,15 +291,27 @@ class ConcernLossScale:
 
 
 class GeneralizedMeanLoss(_LossOfLogits):
-    """Compute `functional.generalized_mean_loss`, -log of a mean probability, as a module; in nats, lower is better.
+    r"""Compute -log of the generalized mean of the probability of the true class; in nats, lower is better.
+
+    .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
+
+    The weight w of a sample is the product of its sample weight and its class weight. If the target holds
+    class shares, each class has the weight share times class weight: :math:`p_{n y_n}` is the geometric mean with these
+    weights, w is their sum, and L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
+
+    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
+    focus on hard samples, and powers above 0 down-weight them, which helps with label noise. The mean is over the
+    batch, so powers far from 0 give noisy losses on small batches.
 
     Args:
-        power: The power of the mean: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness.
-        weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
-        ignore_index: The label of ignored samples.
+        power: r: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness; there is no floor.
+        weight: As in `ConcernLoss`, like ``ignore_index``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
+
+    References:
+        George, Barrera, Nelson, arXiv:2006.00058, Eq. 2; Section 6 proposes such losses without an equation.
 
     Example:
         >>> import torch
@@ -291,8 +327,8 @@ class GeneralizedMeanLoss(_LossOfLogits):
         self.power = power
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of ``logits``, (N, C, ...) or (C,), for class indices ``target`` (or class shares)."""
-        return checked_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
+        """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`."""
+        return generalized_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
 
 
 class SoftF1Loss(nn.Module):

@@ -53,12 +53,11 @@ class SumMetric(Metric):
     ) -> None:
         """Store the settings of a metric as attributes; subclasses list them only in the constructor's signature.
 
-        Args:
-            arguments: The ``locals()`` of the constructor: the settings, values derived from them, ``validate_args``,
-                and in ``kwargs`` the arguments of `torchmetrics.Metric`. Tensors move with the metric to other devices,
-                but they are not buffers, because DistributedDataParallel would broadcast these at each step.
-            value_rules: The beginnings of the error messages about invalid values of a batch, one for each rule.
-            state_settings: The names of the attributes that the states depend on. Default: all settings.
+        ``arguments`` are the ``locals()`` of the constructor: the settings, values derived from them,
+        ``validate_args``, and in ``kwargs`` the arguments of `torchmetrics.Metric`. Tensors move with the metric to
+        other devices. They are not buffers, because DistributedDataParallel would broadcast these at each step.
+        ``value_rules`` begin the error messages about invalid values. The states depend on ``state_settings``, by
+        default on all settings.
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]

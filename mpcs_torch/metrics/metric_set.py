@@ -46,13 +46,8 @@ class MetricSet:
         self.entries = tuple(entries)
         self._settings, self._device = {"num_classes": num_classes, "validate_args": False, **settings}, device
         groups: dict[Hashable, Group] = {}
-        keyed: list[tuple[MetricEntry, Metric]] = []
         for entry in entries:
-            # Entries that differ only by key read different values of the same metric.
-            twins = (made for other, made in keyed if (entry.metric, entry.settings) == (other.metric, other.settings))
-            twin = None if entry.key is None else next(twins, None)
-            metric = self._create(entry) if twin is None else twin
-            keyed += [] if entry.key is None else [(entry, metric)]
+            metric = self._create(entry)
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
             if group.metrics:  # share states, which take much memory if there are many classes
                 metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})

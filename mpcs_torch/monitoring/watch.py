@@ -14,8 +14,8 @@ from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import NO_LABEL
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.tables import text_of
-from mpcs_torch.functional.comparison.audit import is_beyond_chance
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.comparison.means import is_beyond_chance
+from mpcs_torch.functional.inputs.checks import CONFIDENCE
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.locks import locked
 from mpcs_torch.learning.checkpoint_files import StateError as StateError

@@ -10,13 +10,12 @@ from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
-from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson
-from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
+from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson
+from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of, hull_vertices, middle_of
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
+from mpcs_torch.functional.inputs.checks import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities, calibration_slope
+from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, legend_below
 

@@ -19,8 +19,8 @@ from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.plots.trends import metric_trend

@@ -14,7 +14,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_interval, risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import checked_counts
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning import DecisionRule, Limit, recommended
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.processes.pool import run_in_processes

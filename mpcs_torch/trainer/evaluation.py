@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import log_softmax
-from mpcs_torch.functional.quality.confusion import confusion_matrix
+from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.metrics.register import Takes
 from mpcs_torch.processes.world import ALONE, World

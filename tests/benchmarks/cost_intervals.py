@@ -1,4 +1,4 @@
-"""Show how often intervals of `cost_interval` hold the true cost: python -m tests.benchmarks.cost_intervals."""
+"""Show how often intervals of detection costs hold the true cost: python -m tests.benchmarks.cost_intervals."""
 
 from collections.abc import Callable
 from math import log
@@ -17,7 +17,7 @@ TAIL = 1e-9
 def coverage_of(
     targets: int, nontargets: int, p_miss: float, p_fa: float, point: OperatingPoint
 ) -> tuple[float, float, float]:
-    """Return the probability that `cost_interval` holds the true cost, its mean width, and that after Bonferroni."""
+    """Return the probability that the interval holds the true cost, its mean width, and that after Bonferroni."""
     truth = point.weights[0] * p_miss + point.weights[1] * p_fa
     low, high, bonferroni = ends_of(_likely(targets, p_miss), targets, _likely(nontargets, p_fa), nontargets, point)
     probability = np.outer(
@@ -30,7 +30,7 @@ def coverage_of(
 def ends_of(
     misses: range, targets: int, false_alarms: range, nontargets: int, point: OperatingPoint
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the ends of `cost_interval`, not normalised, and widths after Bonferroni, for all pairs of errors."""
+    """Return the ends by square-and-add, not normalised, and widths after Bonferroni, for all pairs of errors."""
     cost, below, above, bonferroni = [], [], [], []
     for errors, number, weight in ((misses, targets, point.weights[0]), (false_alarms, nontargets, point.weights[1])):
         low, high = np.array([clopper_pearson(each, number) for each in errors]).T
@@ -45,7 +45,7 @@ def ends_of(
 
 
 def exact_coverage(settings: int, advance: Callable[[], None], seed: int = 0) -> str:
-    """Return the lowest probability over random settings that `cost_interval` holds the true cost, in sentences."""
+    """Return the lowest probability over random settings that the interval holds the true cost, in sentences."""
     generator = np.random.default_rng(seed)
     found, few = [], []
     for _ in range(settings):
@@ -59,7 +59,7 @@ def exact_coverage(settings: int, advance: Callable[[], None], seed: int = 0) ->
     held, width, bonferroni = np.array(found).T
     rare = np.array(few)
     return (
-        f"cost_interval holds the true cost with a probability of at least {held[~rare].min():.4f} in {(~rare).sum()} "
+        f"the interval holds the true cost with a probability of at least {held[~rare].min():.4f} in {(~rare).sum()} "
         f"random settings, and {held[rare].min():.4f} in {rare.sum()} settings that lead to less than one error of "
         f"each kind (mean {held.mean():.4f}). Bonferroni's is {np.median(bonferroni / width):.2f} times as wide."
     )
@@ -71,7 +71,7 @@ def _likely(trials: int, rate: float) -> range:
 
 
 def main() -> None:
-    """Print how often `cost_interval` holds the true cost."""
+    """Print how often the interval holds the true cost."""
     with counting_bar("settings", SETTINGS) as advance:
         told = exact_coverage(SETTINGS, lambda: advance(1))
     print(told)

@@ -31,7 +31,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limited_rate import LimitedRate
+from mpcs_torch.functional.concern.limits import LimitedRate
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.benchmarks.held_out import HeldOut, digits, mnist
 

@@ -18,7 +18,8 @@ from torch import Tensor
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds, point_key
-from mpcs_torch.functional import OperatingPoint, bounded_mean_interval, clopper_pearson, cost_interval, mcnemar_test
+from mpcs_torch.functional import OperatingPoint, bounded_mean_interval, clopper_pearson, mcnemar_test
+from tests.oracles import naive_detection
 
 EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
@@ -77,10 +78,12 @@ def test_rates_and_costs_at_thresholds_have_exact_intervals() -> None:
     exact = clopper_pearson(misses, 100), clopper_pearson(alarms, 200)
     for point in POINTS:
         name = f"cost[threshold=0.7,{point_key(point)}]"
-        assert found.intervals[name] == pytest.approx(cost_interval(misses, 100, alarms, 200, point=point))
+        weights = [weight / min(point.weights) for weight in point.weights]
+        expected = naive_detection.cost_interval((misses, 100), (alarms, 200), weights)
+        assert found.intervals[name] == pytest.approx(expected)
         assert (found.errors[name].miss_rate, found.errors[name].false_alarm_rate) == tuple(map(pytest.approx, exact))
     assert [found.intervals[each.name] for each in rates] == list(map(pytest.approx, exact))
-    half = cost_interval(misses, 100, alarms, 200, point=OperatingPoint(0.5), normalize=False)
+    half = naive_detection.cost_interval((misses, 100), (alarms, 200), (0.5, 0.5))
     assert found.intervals["half_total_error_rate[threshold=0.7]"] == pytest.approx(half)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import ProbabilitiesWarning, concern_loss, soft_f1
+from mpcs_torch.functional import ProbabilitiesWarning, soft_f1
 from mpcs_torch.functional.concern import losses as kernels
 from mpcs_torch.learning import (
     ConcernLoss,
@@ -27,6 +27,7 @@ from mpcs_torch.learning import (
     SoftmaxMarginLoss,
     recommended,
 )
+from tests.learning.losses_in_float64 import concern_loss
 
 CONCERN = 0.1 + torch.rand(5, 5, generator=torch.Generator().manual_seed(0))
 WEIGHT = torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0])

@@ -14,7 +14,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import make_scaling
 from mpcs_torch.evaluation import EvaluationWarning
-from mpcs_torch.functional.concern.limited_rate import UnattainableLimitError
+from mpcs_torch.functional.concern.limits import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended, with_averages
 from mpcs_torch.learning.choice import calibration_for, choose_referring, harm_of

@@ -13,7 +13,7 @@ from scipy.stats import betabinom, binom
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limited_rate import LimitedRate
+from mpcs_torch.functional.concern.limits import LimitedRate
 from mpcs_torch.learning import DecisionRule, Limit, plan_like, plan_limit
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from tests.benchmarks import planned_limits

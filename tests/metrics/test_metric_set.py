@@ -20,16 +20,6 @@ def make() -> MetricSet:
     return MetricSet([BY_NAME[name] for name in NAMES], 4, torch.device("cpu"))
 
 
-def test_values_of_one_metric_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics, calls = make(), []
-    compute = ProbabilityAccuracy.bins
-    monkeypatch.setattr(ProbabilityAccuracy, "bins", lambda self: calls.append(0) or compute(self))
-    logits, target = random_batch(40, seed=5)
-    metrics.update(inputs_of(logits.double().softmax(1), metrics.takes), target)
-    assert len(metrics.values()) == 6
-    assert len(calls) == 1
-
-
 WEIGHTS = 0.5 + torch.arange(16.0).reshape(4, 4) / 8
 VARIANTS: dict[type[Metric], list[dict[str, Any]]] = {
     ProbabilityAccuracy: [

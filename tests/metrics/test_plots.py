@@ -111,9 +111,6 @@ def marked(axes: Any) -> list[tuple[float, float]]:
     [
         (metrics.HalfTotalErrorRate(0.35), (0.5, 0.25)),
         (metrics.ActualDetectionCost(POINTS[0], threshold=0.35), (0.5, 0.25)),
-        (metrics.MissAtFalseAlarm(0.6), (0.5, 0.02)),  # rates of 0 are drawn on the edge
-        (metrics.FalseAlarmAtMiss(0.3), (0.02, 0.25)),
-        (metrics.PrecisionRecallBreakEven(), (0.25, 0.125)),
     ],
     ids=lambda each: type(each).__name__,
 )
@@ -126,13 +123,11 @@ def test_the_rates_of_a_metric_are_marked(metric: SumMetric, rates: tuple[float,
 
 def test_references_are_the_values_of_such_predictions() -> None:
     probs, target = torch.full((6, 3), 1 / 3, dtype=torch.float64), torch.arange(6) % 3
-    concern = ConcernSpec(3, releases=[[0, 1]])
     kinds = [
         metrics.BrierScore(3, from_logits=False),
         metrics.BrierScore(3, over_classes="mean", from_logits=False),
         metrics.CrossEntropy(3, from_logits=False),
         metrics.Robustness(3, from_logits=False),
-        metrics.MetaPatternConcernScore(3, concern=concern, from_logits=False),
     ]
     for metric in kinds:
         guess, perfect = metric(probs, target).item(), metric(torch.eye(3).double()[target], target).item()

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import combinations, groupby, pairwise
 
 from scipy.integrate import quad
-from scipy.stats import beta
+from scipy.stats import beta, binomtest
 from sklearn.metrics import roc_auc_score
 
 Point = tuple[float, float, float]
@@ -21,6 +21,17 @@ def curve(scores: list[float], labels: list[bool]) -> list[tuple[float, float, f
         (sum(s < t for s in targets) / len(targets), sum(s >= t for s in nontargets) / len(nontargets), t)
         for t in [*sorted(set(scores)), math.inf]
     ]
+
+
+def cost_interval(misses: tuple[int, int], alarms: tuple[int, int], weights: Sequence[float]) -> tuple[float, float]:
+    """Return the interval of a cost by square-and-add (Zou and Donner, 2008), from errors and trials of each kind."""
+    cost, below, above = 0.0, 0.0, 0.0
+    for (errors, trials), weight in zip((misses, alarms), weights, strict=True):
+        ends = binomtest(errors, trials).proportion_ci(method="exact")
+        cost += weight * errors / trials
+        below += (weight * (errors / trials - ends.low)) ** 2
+        above += (weight * (ends.high - errors / trials)) ** 2
+    return cost - math.sqrt(below), cost + math.sqrt(above)
 
 
 def equal_error_rate(scores: list[float], labels: list[bool]) -> float:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from mpcs_torch.functional import concern_loss
+from mpcs_torch.learning import ConcernLoss
 from mpcs_torch.paper.figures import pick
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
@@ -76,9 +76,8 @@ def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
     logits = run.state.model(inputs)
     concern = run.config.score.concern.spec(toy_data().class_names).matrix()
-    assert torch.allclose(
-        run.state.loss(logits, labels), concern_loss(logits, labels, concern=concern, concern_share=share)
-    )
+    expected = ConcernLoss(concern, concern_share=share)(logits, labels)
+    assert torch.allclose(run.state.loss(logits, labels), expected)
 
 
 def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:

@@ -118,7 +118,7 @@ def _points_of(texts: Sequence[str]) -> "list[OperatingPoint]":
             numbers = [float(part) for part in text.split(",")]
 
             from mpcs_torch.functional import OperatingPoint  # imported late, because it imports torch
-            from mpcs_torch.functional.detection.operating_point import check_point
+            from mpcs_torch.functional.detection.cost import check_point
 
             points.append(check_point(OperatingPoint(*numbers)))
     return points

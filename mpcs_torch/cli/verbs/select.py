@@ -38,7 +38,7 @@ def select(
     limits = {name: named_numbers(each, option_name(name), "COLUMN=VALUE") for name, each in entries.items()}
     records = run / "records.csv"
 
-    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
+    from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT, LEVEL
     from mpcs_torch.learning.selection import Epoch, count_interval, count_metrics, explain, indistinguishable
     from mpcs_torch.trainer.config.metrics import TEST
     from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.score_columns import assign_scores, by_class
 from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
 from mpcs_torch.evaluation.files.tables import FileTable, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.decisions import highest_class
 
 
 def assign_roles(

@@ -13,7 +13,7 @@ from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsErro
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, Kind, choices, kind_of, listed, number_of, numbers_in, text_of
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
-from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.checks import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """The form of scores: a column per class, a column of lists, a column for the positive class, or predicted labels."""

@@ -17,10 +17,10 @@ from mpcs_torch.evaluation.files.label_files import with_labels
 from mpcs_torch.evaluation.files.open_columns import label_numbers, nominal_sum, span
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
+from mpcs_torch.functional.inputs.checks import sum_tolerance
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.functional.inputs.soft_labels import shares_of
-from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""

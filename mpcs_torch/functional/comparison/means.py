@@ -1,13 +1,19 @@
-"""A mean over independent samples or clusters, with its interval."""
+"""Means over independent samples or clusters with their intervals, also of partly labelled samples."""
 
 from collections.abc import Sequence
+from math import log
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_bound
-from mpcs_torch.functional.comparison.clopper_pearson import clopper_pearson
+from mpcs_torch.functional.comparison.confidence_intervals import (
+    bounded_mean_bound,
+    bounded_mean_interval,
+    clopper_pearson,
+)
+from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.groups import group_codes
 
 CELLS = 128
 """The number of bins in which values of samples are merged, because Gaffke's interval is slow for many values."""
@@ -103,3 +109,112 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     merged = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
     summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, distinct * counted.unsqueeze(1))
     return summed / merged.unsqueeze(1), merged
+
+
+BINS = 2048
+"""The number of bins of equal width in which values are replaced by their mean."""
+
+
+class AuditedMean(NamedTuple):
+    """A mean loss, estimated from an audit."""
+
+    value: float
+    low: float
+    """The lower end of the interval."""
+    high: float
+
+
+def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
+    """Return whether ``deviation``, a sum of zero-mean terms of at most ``largest``, exceeds Bernstein's bound.
+
+    References:
+        Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
+    """
+    rarity = log(2 / 1e-4)  # valid labels are refused with probability 1e-4 at most
+    offset = largest * rarity / 3
+    return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
+
+
+def audited_mean(
+    loss: Tensor,
+    predicted: Tensor,
+    chance: Tensor,
+    *,
+    clusters: Sequence[object] | Tensor | None = None,
+    confidence: float = CONFIDENCE,
+) -> AuditedMean:
+    r"""Estimate the mean loss of all samples from predictions for all and labels of a random subset.
+
+    .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
+
+    with :math:`l_i` = 1 for labelled samples, else 0, and the :math:`\lambda` that minimizes the variance. The estimate
+    is unbiased for any predictions; better predictions give a shorter interval. The interval is Gaffke's
+    (`bounded_mean_interval`). It allows for errors among the unlabelled samples, each with the weight that its label
+    would have, so it is wide if few of the seemingly easy samples are audited. It is valid for one look at the data, if
+    samples or clusters are independent; for repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
+
+    Only ``chance`` may decide which samples are labelled. Leave out labels from complaints, which concern errors only.
+
+    Args:
+        loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the maximum. NaN for samples without a label.
+        predicted: f, ``(N,)``, from 0 to 1: predicted losses, e.g. the estimated risk of a `DecisionRule`.
+        chance: a, ``(N,)``: the probability that each sample was selected for labelling, in (0, 1].
+        clusters: ``(N,)`` names of clusters of samples whose errors or selection depend on each other, e.g. all
+            of a patient, or all of one day of a scanner. Default: each sample is independent.
+        confidence: The probability that the interval contains the mean.
+
+    Raises:
+        ValueError: If an argument breaks its rule, or if the number of labels, overall or weighted by predicted loss,
+            contradicts the chances.
+
+    References:
+        Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> risk = torch.rand(20_000, generator=generator) ** 4
+        >>> wrong = (torch.rand(20_000, generator=generator) < risk).double()
+        >>> labelled = torch.rand(20_000, generator=generator) < 0.1
+        >>> audit = audited_mean(wrong.where(labelled, torch.nan), risk, torch.full((20_000,), 0.1))
+        >>> print(f"{wrong.mean():.3f}: {audit.value:.3f} [{audit.low:.3f}, {audit.high:.3f}]")
+        0.198: 0.192 [0.178, 0.205]
+    """
+    loss, predicted, chance = (torch.as_tensor(values).double().cpu() for values in (loss, predicted, chance))
+    if loss.ndim != 1 or not loss.shape == predicted.shape == chance.shape or not len(loss):
+        shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
+        raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 1, but got {shapes}.")
+    known = ~loss.isnan()
+    for name, is_valid, rule in (
+        ("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label"),
+        ("loss", known | (chance < 1), "known where the chance is 1"),
+        ("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1"),
+        ("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1"),
+    ):
+        if not is_valid.all():
+            raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_valid).int().argmax())}.")
+    codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
+    sizes = codes.bincount()
+    for name, factor in (("labels", torch.ones_like(predicted)), ("labels of a high predicted loss", predicted)):
+        surplus = sizes.new_zeros(len(sizes)).double().index_add_(0, codes, (known.double() - chance) * factor)
+        if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
+            rule = "chance must be the probability with which each sample was chosen, whatever its error"
+            excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}: {int(known.sum())} are known"
+            why = "labels of complaints must be left out, and samples that are chosen together need clusters"
+            raise ValueError(f"{rule}, but {excess} in all, where {chance.sum():.6g} are expected; {why}.")
+    weight = torch.where(known, 1 / chance, 0.0)
+    weighted, control = weight * loss.nan_to_num(0.0), predicted * (weight - 1)
+    spread = control - control.mean()
+    share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1) if spread.any() else torch.zeros(()).double()
+    rows = weighted - share * control
+    lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
+    if clusters is not None:
+        sums, largest = rows.new_zeros(len(sizes)).index_add_(0, codes, rows), sizes.max()
+        values, per = torch.cat([sums, torch.stack([lowest, highest]) * largest]), torch.cat([sizes, largest.repeat(2)])
+        counts = (torch.arange(len(values)) < len(sizes)).long()
+        return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
+    bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
+    counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
+    means = torch.where(counts > 0, sums / counts, rows.mean())
+    values = torch.cat([means, torch.stack([lowest, highest])])  # the extremes, which need not occur
+    ends = bounded_mean_interval(values, torch.cat([counts, counts.new_zeros(2)]), confidence=confidence)
+    return AuditedMean(rows.mean().item(), *ends)

@@ -209,12 +209,7 @@ class Comparison(NamedTuple):
 
 
 def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
-    """Return a comparison for each row, with a p-value that is adjusted for the number of rows.
-
-    Args:
-        rows: For each comparison: the names of the two systems, the metric, and their difference.
-        confidence: In (0, 1).
-    """
+    """Return a comparison for each of the ``rows``, with a p-value that is adjusted for their number."""
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
     return [Comparison(*row, p_value, len(rows), 1 - confidence) for row, p_value in zip(rows, adjusted, strict=True)]
 

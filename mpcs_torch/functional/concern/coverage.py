@@ -1,9 +1,16 @@
-"""Coverage and selective accuracy of decisions with referrals."""
+"""Coverage and selective accuracy of decisions with referrals, and the risk-coverage curve of dangerous errors."""
 
+from typing import NamedTuple
+
+import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.dangerous import checked_counts
+from mpcs_torch.functional.concern.dangerous import checked_counts, dangerous_pairs_of
 from mpcs_torch.functional.inputs.arrays import ConcernLike
+from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.decisions import highest_class
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
 
 
 def coverage(
@@ -17,20 +24,11 @@ def coverage(
 ) -> Tensor:
     """Compute the share of samples that are decided instead of referred; higher is better, 1 if none is referred.
 
-    Args:
-        preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred and C, C + 1, ... for the
-            coarse answers of the spec, or ``(N, C, ...)`` floating point scores, which decide every sample.
-        target: ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`; needed only if it has coarse answers.
-        ignore_index: Label of samples to leave out.
+    Arguments and errors are those of `dangerous_errors`, without ``normalize``. A ``concern`` is needed only for coarse
+    answers. Scores decide every sample.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         El-Yaniv, Wiener: On the Foundations of Noise-free Selective Classification, JMLR 11, 2010, Definition 1.
@@ -71,3 +69,97 @@ def selective_accuracy(
     """
     counts = checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index)
     return (counts.decided - counts.errors) / counts.decided
+
+
+class RiskCoverage(NamedTuple):
+    """The risk-coverage curve, with 1 to N decided samples: (N,) each, float64 (float32 on MPS)."""
+
+    coverage: Tensor
+    """The share of samples that are decided, in (0, 1]; the rest is referred."""
+    risk: Tensor
+    """The mean loss of the decided samples; lower is better."""
+
+
+def risk_coverage_area(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    concern: Tensor | ConcernLike | None = None,
+    from_logits: bool = True,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
+
+    The decision for each sample is its most probable class :math:`\hat{y}`, and its estimated risk is the probability
+    of a dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. The area is the mean over n = 1 to
+    N of the share of dangerous errors among the n samples with the lowest estimated risk. It is small if the
+    estimated risk ranks dangerous errors last.
+
+    ``preds`` are ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. The
+    other arguments and the errors are those of `dangerous_errors`, without ``normalize``.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    References:
+        Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).
+        Deviations: dangerous errors instead of all errors; dangerous errors are averaged over ties of the estimated
+        risk, so the order of samples does not matter.
+
+    Example:
+        >>> import torch
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+        >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
+        tensor(0.0625, dtype=torch.float64)
+    """
+    samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index)
+    raise_first(samples.find_faults())
+    risk, loss = estimated_risks(samples, dangerous_pairs_of(concern, num_classes).to(samples.scores.device))
+    counted = samples.labels.counted
+    return risk_coverage_curve(risk[counted], loss[counted]).risk.mean()
+
+
+def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:
+    """Compute the mean loss of decided samples at each coverage, for any estimate of the risk.
+
+    Args:
+        risk: ``(N,)``, floating point without NaN: estimates of the losses, of which only the order matters.
+        loss: ``(N,)`` losses >= 0 of the decisions, e.g. bools for dangerous errors.
+        weight: ``(N,)`` sample weights above 0, used in the mean loss and in the coverage. Default: 1.
+
+    Example:
+        >>> import torch
+        >>> risk_coverage_curve(torch.tensor([0.1, 0.4, 0.2]), torch.tensor([0, 1, 0])).risk
+        tensor([0.0000, 0.0000, 0.3333], dtype=torch.float64)
+    """
+    if loss.shape != risk.shape or risk.ndim != 1:
+        raise ValueError(
+            f"risk and loss must have the same shape (N,), but got {tuple(risk.shape)} and {tuple(loss.shape)}."
+        )
+    if risk.isnan().any():
+        raise ValueError("risk must hold no NaN.")
+    ordered = risk.sort()
+    losses = loss[ordered.indices].to(widest_float(risk.device))
+    weights = torch.ones_like(losses) if weight is None else weight[ordered.indices].to(losses.dtype)
+    values, group = torch.unique_consecutive(ordered.values, return_inverse=True)
+    tied_loss, tied_weight = losses.new_zeros(2, len(values)).index_add(
+        1, group, torch.stack([weights * losses, weights])
+    )
+    count = weights.cumsum(0)
+    return RiskCoverage(count / count[-1:], ((tied_loss / tied_weight)[group] * weights).cumsum(0) / count)
+
+
+def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,)."""
+    probs = samples.probs()
+    _, decided = highest_class(probs)
+    risk = risks_of(probs, decided, dangerous)
+    pair = samples.labels.target * len(dangerous) + decided
+    return risk, dangerous.flatten().index_select(0, pair)
+
+
+def risks_of(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
+    """Return the probability (M,) that each decision (M,) is a dangerous error, from class probabilities (M, C)."""
+    # The summation order varies between rows; rounded to float32, equal rows have equal risks.
+    return (probs * dangerous.t()[decided]).sum(dim=1, dtype=widest_float(probs.device)).float()

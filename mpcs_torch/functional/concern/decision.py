@@ -65,14 +65,20 @@ def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
     return torch.where(total > 0, weights / total, (ratio / ratio.sum()).to(weights))
 
 
-def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Check both priors, and return ``priors / training_priors`` (C,); None if both are None."""
-    if training_priors is None and priors is None:
+def prior_ratio(
+    training_priors: Tensor | None, priors: Tensor | None, num_classes: int, *, needs_both: bool = True
+) -> Tensor | None:
+    """Check the priors, and return ``priors / training_priors`` (C,), or None without ``training_priors``.
+
+    If ``needs_both`` is set, passing ``priors`` without ``training_priors`` is an error.
+    """
+    if priors is not None:
+        check_priors(priors, num_classes, name="priors")
+    if training_priors is None and (priors is None or not needs_both):
         return None
     if training_priors is None or priors is None:
         missing, present = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
         raise ValueError(f"{missing} must be given together with {present}, but got None.")
-    check_priors(priors, num_classes, name="priors")
     check_priors(training_priors, num_classes, name="training_priors", above_0=True)
     return priors / training_priors
 
@@ -156,9 +162,7 @@ class Choices(NamedTuple):
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
     """Rank the answers by their expected cost for class probabilities ``rows`` (..., C), as `in_order_of` does.
 
-    Args:
-        rows: ``(..., C)``, float32 or float64.
-        costs: ``(C, C)``, or ``(C, C + A + 1)`` with A coarse answers and a referral; at most 1, 0 on the diagonal.
+    ``costs`` are (C, C), or (C, C + A + 1) with A coarse answers and a referral; at most 1, and 0 on the diagonal.
     """
     with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
         return in_order_of(rows @ costs.to(rows), rows)

@@ -1,22 +1,27 @@
-"""Expected concern: the mean cost of decisions, relative to the best constant class."""
+"""Mean costs of decisions: by class (expected concern), by row, and for ranges of costs."""
 
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs, without_diagonal
+from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
     check_matrix_fits,
-    check_priors,
     widest_float,
 )
-from mpcs_torch.functional.inputs.decisions import Decisions, decision_range, flatten_decisions
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.most_probable import highest_class
+from mpcs_torch.functional.inputs.decisions import (
+    Decisions,
+    decision_range,
+    decision_rules,
+    flatten_decisions,
+    highest_class,
+)
+from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
+from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import (
     RowTerms,
     Samples,
@@ -99,7 +104,7 @@ def expected_concern(
     check_choice("decision", decision, DecideBy)
     preds = as_tensor(preds, "preds")
     matrix = cost_matrix(concern, num_classes).to(preds.device, widest_float(preds.device))
-    ratio = checked_ratio(training_priors, priors, num_classes)
+    ratio = prior_ratio(training_priors, priors, num_classes, needs_both=False)
     decided = decide(preds, target, sample_weight, matrix, decision, from_logits, ratio, ignore_index)
     raise_first(decided.find_faults())
     return mean_cost(sum_costs(decided, matrix), matrix, priors=priors, normalize=normalize)
@@ -150,15 +155,6 @@ def decide(
     return flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
 
 
-def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Check the priors, and return ``priors / training_priors`` (C,); None without ``training_priors``."""
-    if training_priors is None:
-        if priors is not None:
-            check_priors(priors, num_classes, name="priors")
-        return None
-    return prior_ratio(training_priors, priors, num_classes)
-
-
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
     """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
     num_classes = concern.shape[0]
@@ -167,17 +163,16 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions for each true class, without synchronizing an accelerator."""
+    """Sum the costs of decisions for each true class by a `cost_matrix`, without synchronizing an accelerator."""
     predicted, labels, *_ = decided
     target = labels.target
     cost = concern.flatten().take(target * concern.shape[1] + predicted)
-    cost = torch.where(predicted == target, 0, cost)  # the diagonal is not read
     return CostSums(labels.sum_by(target, len(concern), cost), labels.sum_by(target, len(concern)))
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
     """Return the value of `expected_concern` with the settings ``priors`` and ``normalize``, from sums of costs."""
-    costs = constant_classes(concern).to(sums.cost)
+    costs = concern[:, : len(concern)].to(sums.cost)  # of constant classes, not of coarse answers and the referral
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
     shares = priors.to(sums.cost)
@@ -185,6 +180,146 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
     return cost / (shares @ costs).amin() if normalize else cost
 
 
-def constant_classes(concern: Tensor) -> Tensor:
-    """Return the costs (C, C) of always deciding for one class (column), without coarse answers and referral."""
-    return without_diagonal(concern)[:, : len(concern)]
+class RowCostSums(NamedTuple):
+    """Weighted sums over the samples: (...) each, float64 (float32 on MPS)."""
+
+    cost: Tensor
+    """The sum of the costs of the decisions."""
+    least: Tensor
+    """The sum of the costs of the cheapest decision for each sample."""
+    most: Tensor
+    """The sum of the costs of the most expensive decision for each sample."""
+    samples: Tensor
+    """The sum of the weights."""
+
+
+def row_cost(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    regret: bool = False,
+) -> Tensor:
+    r"""Compute the mean cost of decisions, if each sample (row) has separate costs; lower is better.
+
+    .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{regret} \quad
+        \frac{1}{N} \sum_n (c_{n \hat{y}_n} - \min_j c_{nj})
+
+    Args:
+        preds: ``(N, ...)`` integer decisions, or ``(N, C, ...)`` floating point scores of any kind, whose highest is
+            the decision (ties go to the lower class index).
+        target: ``(N, C, ...)`` the cost of each decision for each sample, e.g. in euros: finite, negative for a gain.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        regret: Whether to subtract the cost of the cheapest decision for each sample: 0 is perfect.
+
+    Returns:
+        A float64 scalar (float32 on MPS), NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Example:
+        >>> costs = torch.tensor([[0.0, 5.0], [300.0, 5.0], [20.0, 5.0]])  # to pay, or to look into, three claims
+        >>> row_cost(torch.tensor([0, 1, 0]), costs, num_classes=2)
+        tensor(8.3333, dtype=torch.float64)
+        >>> row_cost(torch.tensor([0, 1, 0]), costs, num_classes=2, regret=True)
+        tensor(5., dtype=torch.float64)
+    """
+    samples = flatten_costs(preds, target, num_classes=num_classes, sample_weight=sample_weight)
+    raise_first(samples.find_faults())
+    sums = sum_row_costs(samples)
+    return (sums.cost - sums.least if regret else sums.cost) / sums.samples
+
+
+class CostedDecisions(NamedTuple):
+    """The decisions for M samples, and the cost of every possible decision."""
+
+    decisions: Decisions
+    costs: Tensor
+    """The costs: (M, C), floating point."""
+    labels: Labels
+    """Labels of 0 that only carry the weights and the bins of the samples."""
+
+    def find_faults(self) -> tuple[Fault, ...]:
+        """Return one fault for each rule of `row_cost_rules`, in that order."""
+        spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
+        rule, *_ = row_cost_rules(self.labels.num_classes)
+        return (Fault(rule, self.costs, spans), *self.decisions.find_faults()[1:])
+
+
+def row_cost_rules(num_classes: int) -> tuple[str, ...]:
+    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
+    return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
+
+
+def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_weight: Tensor | None) -> CostedDecisions:
+    """Check shapes and dtypes, decide for the highest score, and flatten, without synchronizing an accelerator."""
+    costs = as_tensor(target, "target").detach()
+    if costs.ndim < 2 or costs.shape[1] != num_classes or costs.is_complex() or costs.dtype == torch.bool:
+        rule = f"target must be costs (N, {num_classes}, ...), one for each decision"
+        raise ValueError(f"{rule}, but got {costs.dtype} of shape {tuple(costs.shape)}.")
+    unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
+    decisions = flatten_decisions(preds, unlabelled, num_classes, None, sample_weight)
+    costs = (costs if costs.is_floating_point() else costs.double()).movedim(1, -1).reshape(-1, num_classes)
+    return CostedDecisions(decisions, costs, decisions.labels)
+
+
+def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
+    """Return the `RowCostSums` of a batch: scalars, or (B,) with bins."""
+    costs, labels = samples.costs, samples.labels
+    cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
+    total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
+    return RowCostSums(total, least, most, labels.sum())
+
+
+def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    r"""Compute the lowest and the highest total cost of decisions over a set of possible costs.
+
+    The set is the convex hull of V boxes, one for each person. A box has one range for each cost. The total is linear
+    in the costs, so its minimum and its maximum are at corners of boxes:
+
+    .. math::
+        \min_v \sum_{ij} \bigl(n^+_{ij} D^{low,v}_{ij} - n^-_{ij} D^{high,v}_{ij}\bigr), \qquad
+        \max_v \sum_{ij} \bigl(n^+_{ij} D^{high,v}_{ij} - n^-_{ij} D^{low,v}_{ij}\bigr)
+
+    where :math:`n^+` and :math:`n^-` are the positive and the negative part of n.
+
+    Args:
+        counts: n, ``(..., C, K)``: the number or share of samples of each true class (row) with each decision (column).
+            To get the range of the difference between two models, pass the difference of their counts: their separate
+            ranges may overlap even if one model is better at all costs.
+        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: the lowest costs, finite and >= 0, in one unit. K is C, or
+            more as in `least_concern_decision`. The diagonal is not read. `ConcernRange.bounds` returns low and high.
+        high: The highest costs, in the shape of ``low`` and >= ``low`` everywhere.
+
+    Returns:
+        ``(..., 2)``, float64: the lowest and the highest total.
+
+    Raises:
+        ValueError: If a shape or a value breaks its rule above.
+
+    Example:
+        >>> low, high = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [40.0, 0.0]])
+        >>> mean_cost_range(torch.tensor([[50, 4], [1, 45]]) / 100, low, high)
+        tensor([0.0500, 0.4400], dtype=torch.float64)
+    """
+    bounds = [as_tensor(bound, name).to(counts.device).double() for bound, name in ((low, "low"), (high, "high"))]
+    if bounds[0].shape != bounds[1].shape or bounds[0].ndim not in (2, 3) or not bounds[0].numel():
+        shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
+        raise ValueError(f"low and high must have one shape, (C, K) or (V, C, K), but got {shapes}.")
+    low, high = (bound.clone().reshape(-1, *bound.shape[-2:]) for bound in bounds)
+    for box in (*low, *high):
+        check_costs(box, len(box), referral=True)
+        box.fill_diagonal_(0)
+    if (low > high).any():
+        raise ValueError("low must nowhere be above high, but is.")
+    if counts.shape[-2:] != low.shape[1:]:
+        raise ValueError(
+            f"counts must have shape (..., {low.shape[1]}, {low.shape[2]}), but got {tuple(counts.shape)}."
+        )
+    counts = counts.double().unsqueeze(-3)
+    positive, negative = counts.clamp(min=0), counts.clamp(max=0)
+    lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)
+    return torch.stack([lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1)

@@ -10,78 +10,10 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.functional.inputs.arrays import ConcernLike, weights_of
-from mpcs_torch.functional.inputs.checks import check_concern, check_costs
 from mpcs_torch.functional.inputs.logits import (
     LossBatch,
-    LossReduction,
-    LossSettings,
-    check_class_weight,
-    loss_batch,
     sum_by_shares,
 )
-
-
-def concern_loss(
-    logits: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    *,
-    concern: Tensor | ConcernLike | None = None,
-    concern_share: float = 0.5,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    reduction: LossReduction = "mean",
-) -> Tensor:
-    r"""Compute cross entropy plus a concern-weighted penalty on wrong classes; in nats, lower is better, 0 is perfect.
-
-    For one sample with true class :math:`y` and probabilities :math:`p`:
-
-    .. math::
-        L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
-
-    With the share :math:`s = 1/2` it is the limit of MPCS over all classes (k = C) as the number of intervals t goes to
-    infinity; with s = 0 it is cross entropy.
-
-    Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast. The
-            logit of an impossible class may be -inf.
-        target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
-            of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
-        sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. A weight of 2 counts a
-            sample twice. Default: 1.
-        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
-            diagonal is not read. Default: 1 everywhere.
-        concern_share: s, the weight of the penalty, from 0 to 1.
-        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: the mean divides
-            by the sum of the samples' weights or, if the target holds class shares, by the number of samples.
-        ignore_index: Label of samples to leave out.
-        label_smoothing: The share of each label, from 0 to 1, that is spread uniformly over all classes.
-        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
-
-    Returns:
-        A scalar, or one loss for each sample, ``(N,)``, ``(N, ...)`` or ``()``, with ``reduction="none"``; float32, or
-        float64 for float64 logits. If every sample is ignored, the mean is NaN and its gradient 0, as in torch.
-
-    Raises:
-        ValueError: If a setting, a shape or a dtype breaks its rule above.
-
-    References:
-        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 4 to 9, for k = C and t to infinity.
-
-    Example:
-        >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
-        >>> concern_loss(logits, torch.tensor([0]))
-        tensor(0.1761)
-    """
-    settings = LossSettings(check_class_weight(weight), ignore_index, label_smoothing, reduction)
-    batch = loss_batch(logits, target, settings, sample_weight)
-    weights = None if concern is None else weights_of(concern).to(logits.device)
-    if weights is not None:
-        check_concern(weights, batch.scores.shape[1])  # a module checks these values once, when it is made
-        weights = penalties_of(weights)
-    return checked_concern_loss(batch, weights, concern_share)
 
 
 def penalties_of(concern: Tensor) -> Tensor:
@@ -91,18 +23,14 @@ def penalties_of(concern: Tensor) -> Tensor:
     return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
 
 
-def checked_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
-    """Compute `concern_loss` with validated ``penalties``; None means equal penalties."""
+def concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
+    """Compute the loss of `mpcs_torch.learning.ConcernLoss` from ``penalties`` (C, C); None means equal penalties."""
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     if concern_share == 0:
         return batch.mean_cross_entropy()
     penalties = None if penalties is None else penalties.detach().to(batch.scores)
-    try:
-        total = _fused_concern_loss(batch, penalties, concern_share)
-    except (IndexError, RuntimeError):  # a lookup raises one of these if a label is out of range
-        batch.check_labels()
-        raise
+    total = _fused_concern_loss(batch, penalties, concern_share)
     return _reference_concern_loss(batch, penalties, concern_share) if total is None else total
 
 
@@ -269,62 +197,16 @@ def log_complement(scores: Tensor) -> Tensor:
     return torch.log1p(-(others - total).exp()).scatter(1, top, top_complement)
 
 
-def softmax_margin_loss(
-    logits: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    *,
-    concern: Tensor | ConcernLike,
-    margin: float = 1.0,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    reduction: LossReduction = "mean",
-) -> Tensor:
-    r"""Compute the cross entropy of logits to which the cost of each error is added; in nats, lower is better.
-
-    For one sample with true class :math:`y` and logits :math:`z`:
-
-    .. math::
-        L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
-
-    The true class must win by a larger margin over classes that are costlier to confuse with it. The costs are added in
-    training only: at inference, probabilities are the softmax of the logits.
-
-    The ``margin`` m >= 0 is in nats for a concern of 1; with 0 the loss is cross entropy. Weights of ``concern`` may be
-    0. The other arguments, the result and the errors are those of `concern_loss`. If the target holds class
-    shares, the costs D are averaged with these as weights.
-
-    References:
-        Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
-
-    Example:
-        >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
-        >>> softmax_margin_loss(logits, torch.tensor([0]), concern=torch.ones(3, 3))
-        tensor(0.5514)
-    """
-    check_margin(margin)
-    settings = LossSettings(check_class_weight(weight), ignore_index, label_smoothing, reduction)
-    batch = loss_batch(logits, target, settings, sample_weight)
-    weights = weights_of(concern).to(logits.device)
-    check_costs(weights, batch.scores.shape[1])  # a module checks these values once, when it is made
-    return checked_softmax_margin_loss(batch, without_diagonal(weights), margin)
-
-
 def check_margin(margin: float) -> None:
     """Check that a margin is finite and >= 0."""
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
 
 
-def checked_softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:
-    """Compute `softmax_margin_loss` with validated ``costs``, which are 0 on the diagonal."""
+def softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:
+    """Compute the loss of `mpcs_torch.learning.SoftmaxMarginLoss` from ``costs`` (C, C) with 0 on the diagonal."""
     if margin == 0:
         return batch.mean_cross_entropy()
     costs = costs.to(batch.scores)
-    try:
-        added = mixed(batch.target, costs) if batch.is_soft else costs.index_select(0, batch.labels)
-    except IndexError:
-        batch.check_labels()
-        raise
+    added = mixed(batch.target, costs) if batch.is_soft else costs.index_select(0, batch.labels)
     return batch._replace(scores=torch.add(batch.scores, added, alpha=margin)).mean_cross_entropy()

@@ -7,11 +7,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concat_chunks, is_spec, weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.chunks import concat_chunks
+from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.most_probable import highest_classes
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
 CorrectConcern = Literal["sum", "count"]
@@ -59,11 +58,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t, with defaults for None; ``concession``, or else that of ``concern``, sets the default of t.
-
-    Raises:
-        ValueError: If t and concession are both given, or a setting breaks its rule.
-    """
+    """Return k and t, with defaults for None; ``concession``, or else that of ``concern``, sets the default of t."""
     check_num_classes(num_classes)
     if t is not None and concession is not None:
         raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
@@ -198,20 +193,10 @@ def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
 def pattern_scores(
     samples: Samples, *, k: int, t: int, concern: Tensor | None, correct_concern: CorrectConcern = "sum"
 ) -> Tensor:
-    """Score the prediction pattern of each sample: its k most probable classes, with confidences in t intervals.
+    """Compute `meta_pattern_concern_score` of each sample, without synchronizing an accelerator.
 
-    An accelerator is not synchronized.
-
-    Args:
-        samples: M samples; the score of invalid logits is NaN.
-        k: The length of the pattern, from 1 to C.
-        t: The number of intervals.
-        concern: (C, C), float64 (float32 on MPS): the weight of mistaking the true class (row) for another. A sparse
-            tensor must be coalesced, and stores the weights other than 1. Default: 1 everywhere.
-        correct_concern: The concern of the true class: the ``"sum"`` over the other classes, or their ``"count"``.
-
-    Returns:
-        (M,), float64 (float32 on MPS).
+    The scores are (M,), float64 (float32 on MPS), and NaN for invalid logits. ``concern`` (C, C) must have the same
+    dtype; a sparse ``concern`` must be coalesced.
     """
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
     confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)

@@ -3,9 +3,16 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, first_threshold, hull_of
+from mpcs_torch.functional.detection.errors import (
+    BinaryTrials,
+    ClassAverage,
+    ErrorCounts,
+    ErrorRates,
+    area_under_roc,
+    hull_of,
+    value_of_batch,
+)
 
 
 def partial_auc(
@@ -135,18 +142,14 @@ def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
     """Return the first and last index of the thresholds with the fewest misses under a false-alarm rate of ``p_fa``."""
-    nontargets = int(counts.nontargets)
-    first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
-    fewest = int(counts.misses[first])
-    return first, first_threshold(counts, lambda misses, _: misses > fewest) - 1
+    first = int((counts.false_alarms.double() / counts.nontargets <= p_fa).int().argmax())
+    return first, int((counts.misses <= counts.misses[first]).sum()) - 1
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
     """Return the first and last index of the thresholds with miss rates up to ``p_miss`` and fewest false alarms."""
-    targets = int(counts.targets)
-    last = first_threshold(counts, lambda misses, _: misses / targets > p_miss) - 1
-    fewest = int(counts.false_alarms[last])
-    return first_threshold(counts, lambda _, false_alarms: false_alarms <= fewest), last
+    last = int((counts.misses.double() / counts.targets <= p_miss).sum()) - 1
+    return int((counts.false_alarms <= counts.false_alarms[last]).int().argmax()), last
 
 
 def break_even_of_trials(trials: BinaryTrials) -> Tensor:

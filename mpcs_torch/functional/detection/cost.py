@@ -1,21 +1,96 @@
-"""The detection cost function (DCF): its minimum, and its value at a given threshold."""
+"""Operating points, and the detection cost (DCF): its minimum, and its value at a given threshold."""
 
 from collections.abc import Callable, Sequence
-from math import inf
-from typing import NamedTuple
+from math import inf, log
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import (
+from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
+    ErrorCounts,
     average_classes,
+    hull_vertices,
+    middle_of,
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, hull_vertices, middle_of
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
+
+MIN_WEIGHT = 1e-300
+"""The smallest valid product of a cost and a prior; smaller ones could underflow."""
+
+
+class OperatingPoint(NamedTuple):
+    """The target prior and the costs of errors in an application of a detector.
+
+    References:
+        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.
+
+    Example:
+        >>> round(OperatingPoint(0.01, c_miss=10).effective_prior, 4), round(OperatingPoint(0.01).bayes_threshold, 4)
+        (0.0917, 4.5951)
+    """
+
+    p_target: float
+    """The prior probability of a target, in (0, 1)."""
+    c_miss: float = 1.0
+    """The cost of rejecting a target, above 0."""
+    c_fa: float = 1.0
+    """The cost of accepting a non-target, above 0."""
+
+    def label(self) -> str:
+        """Return a label for figures and tables: the prior, and the costs unless both are 1."""
+        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
+        return f"p = {self.p_target:.15g}{costs}"
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """The cost of a miss times the target prior, and the cost of a false alarm times the non-target prior."""
+        return self.c_miss * self.p_target, self.c_fa * (1 - self.p_target)
+
+    @property
+    def effective_prior(self) -> float:
+        r"""The prior with which costs of 1 lead to the same decisions: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        miss, false_alarm = self.weights
+        return miss / (miss + false_alarm)
+
+    @property
+    def bayes_threshold(self) -> float:
+        """The log-likelihood ratio above which it costs less to accept: -logit of the effective prior."""
+        miss, false_alarm = self.weights
+        return log(false_alarm) - log(miss)
+
+
+def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
+    """Validate one operating point or a sequence of them, and return a tuple."""
+    several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
+    sequence: Sequence[Any] = points if several else [points]
+    return tuple(check_point(point) for point in sequence)
+
+
+def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
+    """Validate one operating point or a nonempty sequence of them, and return a tuple."""
+    checked = as_points(points)
+    if not checked:
+        raise ValueError(f"points must hold at least one OperatingPoint, but got {points!r}.")
+    return checked
+
+
+def check_point(point: OperatingPoint) -> OperatingPoint:
+    """Check that the prior is in (0, 1), costs are above 0, and costs times priors do not underflow."""
+    if not isinstance(point, OperatingPoint):
+        raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
+    if not 0 < point.p_target < 1:
+        raise ValueError(f"p_target must be between 0 and 1, but got {point.p_target}.")
+    for name in ("c_miss", "c_fa"):
+        if not 0 < getattr(point, name) < inf:
+            raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
+    if min(point.weights) < MIN_WEIGHT:
+        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {MIN_WEIGHT:g}"
+        raise ValueError(f"{rule}, but got {point}.")
+    return point
 
 
 class DetectionCost(NamedTuple):
@@ -52,25 +127,12 @@ def min_detection_cost(
     `mpcs_torch.metrics.MinDetectionCost` also returns the error rates and the threshold of the minimum. There is no
     ``sample_weight``: errors are counted in whole numbers, so that equal costs can be recognized.
 
-    Args:
-        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
-        points: An `OperatingPoint`, or several: p_target in (0, 1), and costs above 0.
-        num_classes: None, or C to evaluate each class against the rest.
-        normalize: Whether to return the normalised cost instead of the raw cost.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one cost per class.
-        ignore_index: Label of trials to ignore.
+    ``points`` are an `OperatingPoint`, or several: p_target in (0, 1), and costs above 0. ``normalize`` is whether to
+    return the normalised cost instead of the raw cost. The other arguments, errors and warnings are those of
+    `equal_error_rate`, without its method.
 
     Returns:
         Float64: a scalar, or ``(P,)`` for P > 1 points; with ``average="none"`` the classes are a last dimension.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The
@@ -112,10 +174,7 @@ def _stacked(
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
     """Compute the minimum cost and its threshold, by the rules for ties of `mpcs_torch.metrics.MinDetectionCost`.
 
-    Args:
-        counts: The errors at all thresholds.
-        vertices: Indices of the vertices of the convex hull; one of them attains the minimum cost.
-        point: A validated operating point.
+    ``vertices`` are the indices of the vertices of the convex hull; one of them has the minimum cost.
     """
     tied = argmin_cost(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more

@@ -7,14 +7,16 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import (
+from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
+    ErrorCounts,
+    ErrorRates,
     average_classes,
+    hull_of,
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, first_threshold, hull_of
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
@@ -96,8 +98,7 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate from error counts."""
     if method == "rocch":
         return crossing_of(hull_of(counts).rates())
-    targets, nontargets = int(counts.targets), int(counts.nontargets)
-    after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
+    after = int((counts.misses * counts.nontargets >= counts.false_alarms * counts.targets).int().argmax())
     if method == "nearest":
         return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
     # Keep both ends of the curve: rates are divided by the counts at the ends.

@@ -6,8 +6,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
-from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of, observed_errors
+from mpcs_torch.functional.detection.errors import (
+    BinaryTrials,
+    ClassAverage,
+    ErrorCounts,
+    hull_of,
+    observed_errors,
+    value_of_batch,
+)
 from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
 from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
 

@@ -1,14 +1,12 @@
-"""Conversion of NumPy arrays and concern specs to tensors."""
+"""Conversion of NumPy arrays and concern specs to tensors, and computation over chunks of rows."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
-
-MAX_SHOWN = 100
-"""The maximum number of characters with which an error message quotes a value."""
 
 
 class ConcernLike(Protocol):
@@ -35,11 +33,7 @@ class ConcernLike(Protocol):
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
-    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor.
-
-    Raises:
-        ValueError: If the values have no numeric dtype that torch supports.
-    """
+    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor."""
     if isinstance(values, Tensor):
         return values
     try:
@@ -70,7 +64,7 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 def no_concern(value: object) -> str:
     """Return the end of an error message for a ``value`` that is not a spec: its text and, for a path, the loader."""
     text = repr(str(value) if isinstance(value, Path) else value)
-    short = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    short = text if len(text) <= 100 else f"{text[:97]}..."  # a message quotes at most 100 characters
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 
@@ -95,3 +89,35 @@ def _concern_tensor(concern: Any) -> Tensor:
     if not isinstance(concern, Tensor) and not hasattr(concern, "__array__") and not isinstance(concern, list):
         raise ValueError(f"concern must be a ConcernSpec or a tensor, but got {no_concern(concern)}")
     return as_tensor(concern, "concern")
+
+
+T = TypeVar("T")
+
+CHUNK = 2**18
+"""The number of scores per chunk on the CPU."""
+EVERY_ROW = slice(None)
+"""The slice of all rows, used if rows are not split into chunks."""
+
+
+def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
+    """Apply ``work`` to consecutive chunks of the rows of ``values`` (M, ...), and return the list of results.
+
+    A chunk has ``size`` elements on the CPU, by default `CHUNK`. There is only one chunk in compiled code, and if
+    ``values`` or one of the ``inputs`` of ``work`` requires gradients: autograd keeps all results anyway.
+    """
+    size = 2**26 if not values.is_cpu else size or CHUNK  # small chunks underuse an accelerator
+    if torch.compiler.is_compiling() or values.numel() <= size:
+        return [work(EVERY_ROW)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *inputs)):
+        return [work(EVERY_ROW)]
+    rows = len(values)
+    step = max(1, size * rows // values.numel())
+    return [work(slice(start, min(start + step, rows))) for start in range(0, rows, step)]
+
+
+def concat_chunks(
+    work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
+) -> list[Tensor]:
+    """Apply ``work`` to chunks as in `map_chunks`, and concatenate each of the tensors that it returns."""
+    chunks = map_chunks(work, values, size=size)
+    return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

@@ -6,7 +6,29 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
+CONFIDENCE, LEVEL = 0.95, 0.05
+"""The confidence of intervals, and the level of tests, 1 - CONFIDENCE: higher p-values show no difference."""
+CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
+
+
+def check_confidence(value: float, name: str = "confidence") -> None:
+    """Check that a confidence, a level or a chance is in (0, 1)."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")
+
+
+SUM_TOLERANCE = 1.001e-3
+"""The largest allowed distance from 1: three printed decimals may sum to 0.999, and float32 adds rounding."""
+
+
+def sum_tolerance(dtype: torch.dtype) -> float:
+    """Return the tolerance for the sum of probabilities that have the given dtype."""
+    return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
+
+
+def sums_to_1(probs: Tensor) -> bool:
+    """Return whether each row of probabilities (..., C) sums to 1, within the tolerance."""
+    return bool(((probs.sum(-1) - 1).abs() <= sum_tolerance(probs.dtype)).all())
 
 
 def widest_float(device: torch.device) -> torch.dtype:

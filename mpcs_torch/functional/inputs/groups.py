@@ -20,11 +20,7 @@ class Groups(NamedTuple):
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
-    """Return the group name of each row.
-
-    Raises:
-        ValueError: If the number of names is not the number of rows, or a name is missing.
-    """
+    """Return the group name of each row; raise a ValueError for a missing name or another number of rows."""
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
     if any(isinstance(name, list) for name in names):
@@ -46,11 +42,7 @@ ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
 
 
 def row_weights(values: Any, number: int) -> Tensor:
-    """Return the weight of each row: (n,), float64, on the CPU.
-
-    Raises:
-        ValueError: If the shape is not (n,), or a weight is negative or not finite.
-    """
+    """Validate the weights of the rows, and return them as float64 (n,) on the CPU."""
     return _row_values("weights", "weight", values, (number,)).double()
 
 
@@ -59,12 +51,7 @@ MAX_REPEATED = 10**8
 
 
 def row_frequencies(values: Any, number: int) -> Tensor:
-    """Return the number of repetitions of each row: (n,), int64, on the CPU.
-
-    Raises:
-        ValueError: If the shape is not (n,), a frequency is not a whole number >= 1, or their sum exceeds
-            `MAX_REPEATED`.
-    """
+    """Validate the numbers of repetitions of the rows, and return them as int64 (n,) on the CPU."""
     counts = _row_values("frequencies", "frequency", values, (number,))
     if counts.double().sum() > MAX_REPEATED:
         rule = f"frequencies must sum to at most {MAX_REPEATED}"
@@ -73,11 +60,7 @@ def row_frequencies(values: Any, number: int) -> Tensor:
 
 
 def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Return the cost of each decision for each row: (n, C), float64, on the CPU.
-
-    Raises:
-        ValueError: If the shape is not (n, C), or a cost is not finite.
-    """
+    """Validate the cost of each decision for each row, and return the costs as float64 (n, C) on the CPU."""
     return _row_values("costs", "cost", values, (number, classes)).double()
 
 
@@ -95,11 +78,7 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:
-    """Return the group of each row as a code; return `Groups` unchanged.
-
-    Raises:
-        ValueError: If names are not valid for `row_names`, or `Groups` have another number of rows.
-    """
+    """Return the group of each row as a code, from names that `row_names` validates; return `Groups` unchanged."""
     if isinstance(values, Groups):
         if len(values.codes) != number:
             raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
@@ -110,11 +89,7 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
 
 
 def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
-    """Return the groups of the rows for each grouping column, by column name; an empty dict for None.
-
-    Raises:
-        ValueError: If ``groups`` is not a mapping of columns, or names are not valid for `group_codes`.
-    """
+    """Return the `group_codes` of each grouping column, by column name; an empty dict for None."""
     if groups is None:
         return {}
     if not isinstance(groups, Mapping):

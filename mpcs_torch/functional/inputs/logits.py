@@ -78,18 +78,14 @@ class LossBatch(NamedTuple):
 
     def _torch_cross_entropy(self, reduction: LossReduction) -> Tensor:
         weight, ignore_index, smoothing, _ = self.settings
-        try:
-            return cross_entropy(
-                self.scores,
-                self.target,
-                weight,
-                ignore_index=ignore_index,
-                reduction=reduction,
-                label_smoothing=smoothing,
-            )
-        except IndexError:
-            self.check_labels()
-            raise
+        return cross_entropy(
+            self.scores,
+            self.target,
+            weight,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            label_smoothing=smoothing,
+        )
 
     def reduced(self, losses: Tensor) -> Tensor:
         """Reduce the losses of samples, (M,), which are 0 for ignored samples and include the class weights."""
@@ -102,10 +98,6 @@ class LossBatch(NamedTuple):
             return total
         return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0
 
-    def check_labels(self) -> None:
-        """Check that every label is a class or ignored; only on the CPU, because an accelerator would wait."""
-        check_labels(self.target, self.scores.shape[1], self.settings.ignore_index)
-
 
 def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
     """Sum ``logs`` (M, C) over the classes, each weighted by its share; a share of 0 gives 0 even for -inf."""
@@ -113,13 +105,7 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
-    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares.
-
-    Labels out of range are not detected here but by `LossBatch.check_labels`, when a lookup on the CPU fails.
-
-    Raises:
-        ValueError: If a setting, a shape or a dtype is invalid.
-    """
+    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares."""
     weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
@@ -140,6 +126,7 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
     else:
         check_target(target, shape)
         flat_target = target.reshape(-1).long()
+        check_labels(flat_target, classes, ignore_index)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
     if weight is not None:
@@ -187,11 +174,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
 
 
 def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
-    """Convert class weights (C,) to a tensor and check their values; synchronizes an accelerator.
-
-    Raises:
-        ValueError: If the weights are not (C,), finite and >= 0.
-    """
+    """Convert class weights to a tensor; check that they are (C,), finite and >= 0; synchronizes an accelerator."""
     if weight is None:
         return None
     weight = as_tensor(weight, "weight")

@@ -6,12 +6,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.functional.inputs.arrays import as_tensors
-from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
-from mpcs_torch.functional.inputs.chunks import EVERY_ROW, concat_chunks
+from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, concat_chunks
+from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, sum_tolerance
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, WeightedSum, flatten_labels, label_rule
-from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
 
@@ -50,11 +48,10 @@ class Samples(NamedTuple):
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
-        """Return a `Fault` for each rule of `sample_rules`, in that order; it may have no invalid samples.
+        """Return a `Fault` for each rule of `sample_rules`, in that order.
 
-        Args:
-            computed: (M,): a number for each sample that was computed from the softmax of its logits, so it is NaN if
-                the logits are invalid. The logits are then not read again.
+        ``computed`` (M,) are numbers from the softmax of the logits: NaN shows which logits are invalid, without a
+        second look at them.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
@@ -150,8 +147,7 @@ def scale_of(from_logits: bool) -> Scale:
 def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
     """Expand binary scores (N, ...) of class 1 to both classes, (N, 2, ...); return other scores unchanged.
 
-    Raises:
-        ValueError: If scores are binary and ``scale`` is None: the threshold, 0 or 1/2, is then unknown.
+    If ``scale`` is None, binary scores are refused: their threshold, 0 or 1/2, is unknown.
     """
     if num_classes != 2 or preds.shape != target.shape or not preds.is_floating_point() or scale == "log_probs":
         return preds
@@ -182,11 +178,7 @@ def flatten_samples(
 
 
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
-    """Validate scores (N, C, ...) and return them as samples with dummy labels.
-
-    Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule.
-    """
+    """Validate scores (N, C, ...) and return them as samples with dummy labels."""
     labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
     samples = flatten_samples(preds, labels, num_classes, scale_of(from_logits))
     raise_first(samples.find_faults())

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
-from mpcs_torch.functional.inputs.chunks import concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, concat_chunks, map_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
@@ -82,14 +81,9 @@ class SoftSamples(NamedTuple):
         return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in concat_chunks(extremes, values.detach())]
 
     def sums(self, element_values: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
-        """Compute sums over the samples, each with the weights of the samples.
+        """Compute weighted sums over the samples in ``dtype``: (C,) each, or (B, C) with bins.
 
-        Args:
-            element_values: A function of some of the samples that returns a list of summands (M, C), one for each sum.
-            dtype: The accumulation dtype.
-
-        Returns:
-            The sums: (C,) each, or (B, C) with bins.
+        ``element_values`` returns the summands (M, C) of some of the samples, one tensor for each sum.
         """
 
         def chunk_sums(rows: slice) -> list[Tensor]:

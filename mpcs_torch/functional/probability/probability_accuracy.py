@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.chunks import map_chunks
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
-from mpcs_torch.functional.probability.generalized import (
+from mpcs_torch.functional.probability.scores import (
     ProbabilityMeans,
     check_floor,
     log_generalized_mean,

@@ -1,11 +1,16 @@
-"""Coverage and SelectiveAccuracy: the Metrics of `functional.coverage` and `functional.selective_accuracy`."""
+"""Coverage, SelectiveAccuracy and RiskCoverageArea: the Metrics of the functions of the same names."""
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts
+from mpcs_torch.functional.concern.coverage import RiskCoverage, estimated_risks, risk_coverage_curve
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_pairs_of
+from mpcs_torch.functional.inputs.arrays import detached
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 
 
@@ -54,3 +59,77 @@ class SelectiveAccuracy(Coverage):
     def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of correct decisions and of decided samples."""
         return sums.decided - sums.errors, sums.decided
+
+
+IGNORED = -1
+"""The value of ``loss`` for ignored samples."""
+
+
+class RiskCoverageArea(SumMetric):
+    """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
+
+    Arguments are those of `mpcs_torch.functional.risk_coverage_area`; for ``validate_args`` and errors see `Accuracy`.
+    The states keep the estimated risk and one more byte for each sample.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import RiskCoverageArea
+        >>> area = RiskCoverageArea(num_classes=2, from_logits=False)
+        >>> area.update(torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 0]))
+        >>> area.update(torch.tensor([[0.6, 0.4], [0.3, 0.7]]), torch.tensor([1, 1]))
+        >>> area.compute()
+        tensor(0.0625, dtype=torch.float64)
+    """
+
+    plot_upper_bound = 1.0
+
+    risk: list[Tensor]
+    """A tensor (M,) for each batch: the estimated risk of each decision."""
+    loss: list[Tensor]
+    """A tensor (M,) for each batch, int8: 1 for a dangerous error, 0 for another decision, -1 for an ignored sample."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        concern: ConcernSpec | Tensor | None = None,
+        from_logits: bool = True,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        dangerous = dangerous_pairs_of(concern, num_classes)
+        scale = scale_of(from_logits)
+        super().__init__(
+            locals(),
+            value_rules=sample_rules(num_classes, scale=scale),
+            state_settings=("num_classes", "dangerous", "from_logits", "ignore_index"),
+        )
+        self.add_samples("risk")
+        self.add_samples("loss", dtype=torch.int8)
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
+        samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
+        self.admit(samples.find_faults)
+        risk, loss = estimated_risks(samples, self.dangerous)
+        self.add(risk=risk, loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
+
+    def compute(self) -> Tensor:
+        """Return the area: a float64 scalar; NaN if all samples are ignored."""
+        return self.details().risk.mean()
+
+    def details(self) -> RiskCoverage:
+        """Return the curve: dangerous errors per decided sample at each coverage, over the samples of all processes."""
+        with self.gathered():
+            self.check_computable()
+            risk, loss = self.kept_samples("risk"), self.kept_samples("loss")
+        counted = loss != IGNORED
+        return risk_coverage_curve(risk[counted], loss[counted])
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:
+        if value.isnan():  # all samples are ignored, so there is no curve
+            return super()._draw(title, value, on)
+        from mpcs_torch.plots.decisions import risk_coverage_figure
+
+        return risk_coverage_figure({"lowest estimated risk decided first": self.details()}, title=title, on=on)

@@ -13,7 +13,7 @@ from mpcs_torch.functional.concern.mpcs import LOWEST_LEVEL, CorrectConcern, Sco
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples
 from mpcs_torch.metrics.additive import ProbabilityMetric
 
 
@@ -80,14 +80,6 @@ class MetaPatternConcernScore(ProbabilityMetric):
 
         mean = (self.total.sum() / self.weight.sum()).item()
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
-
-    def _references(self) -> dict[str, float]:
-        if self.num_classes > 1000:  # the reference of uniform guesses needs a (C, C) matrix
-            return super()._references()
-        classes = torch.arange(self.num_classes, device=self.device)
-        uniform = self.total.new_full((self.num_classes, self.num_classes), 1 / self.num_classes)
-        guess = self.term_of(flatten_samples(uniform, classes, self.num_classes, "probs"))
-        return {**super()._references(), "uniform guess, balanced classes": guess.mean().item()}
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:

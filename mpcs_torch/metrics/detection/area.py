@@ -5,10 +5,8 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection import area as kernel
-from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
-from mpcs_torch.metrics.detection.base import PlainDetectionMetric, Rates, ScalarDetectionMetric
+from mpcs_torch.functional.detection.errors import BinaryTrials, ClassAverage, ErrorRates
+from mpcs_torch.metrics.detection.base import PlainDetectionMetric, ScalarDetectionMetric
 
 
 def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
@@ -26,9 +24,7 @@ class PartialAUC(ScalarDetectionMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import PartialAUC
-        >>> metric = PartialAUC()
-        >>> metric.update(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
-        >>> metric.compute()
+        >>> PartialAUC()(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(1., dtype=torch.float64)
     """
 
@@ -63,9 +59,7 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import MissAtFalseAlarm
-        >>> metric = MissAtFalseAlarm(0.0)
-        >>> metric.update(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]))
-        >>> metric.compute()
+        >>> MissAtFalseAlarm(0.0)(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]))
         tensor(0., dtype=torch.float64)
     """
 
@@ -88,10 +82,6 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
         """Return the miss rate of one detector."""
         return kernel.miss_of(trials, self.p_fa)
 
-    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
-        places = [(curve, (curve.p_fa <= self.p_fa).int().argmax()) for curve in curves.values()]
-        return {f"false-alarm rate up to {100 * self.p_fa:.4g} %": [_rates_at(*place) for place in places]}
-
 
 class FalseAlarmAtMiss(ScalarDetectionMetric):
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
@@ -102,9 +92,7 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import FalseAlarmAtMiss
-        >>> metric = FalseAlarmAtMiss(0.1)
-        >>> metric.update(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]))
-        >>> metric.compute()
+        >>> FalseAlarmAtMiss(0.1)(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]))
         tensor(1., dtype=torch.float64)
     """
 
@@ -127,10 +115,6 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
         """Return the false-alarm rate of one detector."""
         return kernel.false_alarm_of(trials, self.p_miss)
 
-    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
-        places = [(curve, (curve.p_miss <= self.p_miss).sum() - 1) for curve in curves.values()]
-        return {f"miss rate up to {100 * self.p_miss:.4g} %": [_rates_at(*place) for place in places]}
-
 
 class PrecisionRecallBreakEven(PlainDetectionMetric):
     """Compute the number of misses at the threshold with as many false alarms; lower is better.
@@ -141,22 +125,11 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import PrecisionRecallBreakEven
-        >>> metric = PrecisionRecallBreakEven()
-        >>> metric.update(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
-        >>> metric.compute()
+        >>> PrecisionRecallBreakEven()(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
 
     statistic = staticmethod(kernel.break_even_of_trials)
-
-    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
-        errors = [(crossing_of(hull_of(curve.counts())).rate, curve) for curve in curves.values()]
-        rates = [((number / curve.nontargets).item(), (number / curve.targets).item()) for number, curve in errors]
-        return {"as many misses as false alarms": rates}
-
-
-def _rates_at(curve: ErrorRates, place: Tensor) -> Rates:
-    return curve.p_fa[place].item(), curve.p_miss[place].item()
 
 
 class HMeasure(PlainDetectionMetric):
@@ -168,9 +141,7 @@ class HMeasure(PlainDetectionMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import HMeasure
-        >>> metric = HMeasure()
-        >>> metric.update(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1]))
-        >>> metric.compute()
+        >>> HMeasure()(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
 

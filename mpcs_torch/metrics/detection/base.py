@@ -11,19 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import (
+from mpcs_torch.functional.detection.curve import curve_of_trials
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
+    ErrorRates,
     average_classes,
     check_split,
     class_values,
     flatten_trials,
+    hull_of,
     split_trials,
     trial_rules,
 )
-from mpcs_torch.functional.detection.curve import curve_of_trials
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.metrics.base import SumMetric

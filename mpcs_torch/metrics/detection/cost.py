@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from mpcs_torch.functional.detection import cost as kernel
-from mpcs_torch.functional.detection.binary_trials import ClassAverage
-from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
+from mpcs_torch.functional.detection.cost import OperatingPoint, at_least_one_point
+from mpcs_torch.functional.detection.errors import ClassAverage, ErrorRates
 from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
@@ -200,9 +199,7 @@ class HalfTotalErrorRate(_ThresholdCost):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import HalfTotalErrorRate
-        >>> metric = HalfTotalErrorRate(0.5)
-        >>> metric.update(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]))
-        >>> metric.compute()
+        >>> HalfTotalErrorRate(0.5)(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]))
         tensor(0.2500, dtype=torch.float64)
     """
 

@@ -25,9 +25,7 @@ class DetectionCurve(DetectionMetric):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import DetectionCurve
-        >>> metric = DetectionCurve()
-        >>> metric.update(torch.tensor([0.1, 0.4, 0.4, 0.9]), torch.tensor([0, 1, 0, 1]))
-        >>> curve = metric.compute()
+        >>> curve = DetectionCurve()(torch.tensor([0.1, 0.4, 0.4, 0.9]), torch.tensor([0, 1, 0, 1]))
         >>> curve.p_miss.tolist(), curve.p_fa.tolist()
         ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
     """

@@ -4,9 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import ClassAverage
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod, equal_error_of_trials
-from mpcs_torch.functional.detection.errors import middle_of
+from mpcs_torch.functional.detection.errors import ClassAverage, middle_of
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.metrics.detection.base import DetectionMetric
 

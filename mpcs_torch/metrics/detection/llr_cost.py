@@ -25,9 +25,7 @@ class Cllr(_LikelihoodRatioCost):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import Cllr
-        >>> metric = Cllr()
-        >>> metric.update(torch.tensor([2.0, -2.0, 800.0]), torch.tensor([1, 0, 1]))
-        >>> metric.compute()
+        >>> Cllr()(torch.tensor([2.0, -2.0, 800.0]), torch.tensor([1, 0, 1]))
         tensor(0.1373, dtype=torch.float64)
     """
 
@@ -43,9 +41,7 @@ class MinCllr(_LikelihoodRatioCost):
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import MinCllr
-        >>> metric = MinCllr()
-        >>> metric.update(torch.tensor([20.0, 10.0, 15.0, 30.0]), torch.tensor([1, 0, 0, 1]))
-        >>> metric.compute()
+        >>> MinCllr()(torch.tensor([20.0, 10.0, 15.0, 30.0]), torch.tensor([1, 0, 0, 1]))
         tensor(0., dtype=torch.float64)
     """
 

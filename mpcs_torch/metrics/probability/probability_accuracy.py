@@ -9,14 +9,14 @@ from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, row_terms, sample_rules, scale_of
 from mpcs_torch.functional.probability import probability_accuracy as kernel
-from mpcs_torch.functional.probability.generalized import (
+from mpcs_torch.functional.probability.probability_accuracy import BinSpan
+from mpcs_torch.functional.probability.scores import (
     POWERS,
     ProbabilityMeans,
     means_of_sums,
     power_sums,
     prob_of_true_class,
 )
-from mpcs_torch.functional.probability.probability_accuracy import BinSpan
 from mpcs_torch.metrics.base import SumMetric
 
 

@@ -1,4 +1,4 @@
-"""Soft precision, recall and F, and HardF1: the Metrics of the functions of the same names."""
+"""Soft precision, recall, F and divergence, and HardF1: the Metrics of the functions of the same names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,13 +7,17 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_beta, check_choice, widest_float
+from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.hard import check_threshold, hard_sums
-from mpcs_torch.functional.soft.sums import (
+from mpcs_torch.functional.soft.scores import (
     SoftAverage,
     SoftSums,
     TNorm,
+    check_epsilon,
     check_soft_settings,
+    check_threshold,
+    divergence_sums,
+    hard_sums,
     score_of,
     soft_sums,
 )
@@ -200,3 +204,29 @@ class HardF1(SoftScore):
     def sums_of(self, samples: SoftSamples) -> SoftSums:
         """Return the sums of a batch, by class."""
         return hard_sums(samples, self.threshold)
+
+
+class SoftKLDivergence(SoftMetric):
+    """Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
+
+    Arguments are those of `mpcs_torch.functional.soft_kl_divergence`; for ``validate_args`` and errors see `Accuracy`.
+    The mean is over the elements of all classes together.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import SoftKLDivergence
+        >>> SoftKLDivergence()(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]))
+        tensor(0.1491, dtype=torch.float64)
+    """
+
+    sums_type = WeightedSum
+    interval_rule = "mean"
+    interval_scale = "log"
+
+    def __init__(self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any) -> None:
+        check_epsilon(epsilon)
+        super().__init__(locals(), value_rules=SOFT_RULES)
+
+    def sums_of(self, samples: SoftSamples) -> WeightedSum:
+        """Return the sum of divergences and the sum of weights."""
+        return divergence_sums(samples, self.epsilon)

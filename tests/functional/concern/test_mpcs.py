@@ -10,12 +10,10 @@ from torch._dynamo.testing import CompileCounter
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.functional import (
-    concern_loss,
     dangerous_errors,
     expected_concern,
     least_concern_decision,
     meta_pattern_concern_score,
-    softmax_margin_loss,
 )
 from mpcs_torch.functional.concern.mpcs import pattern_scores
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
@@ -96,8 +94,6 @@ def test_functions_take_a_spec() -> None:
     )
     decided = least_concern_decision(logits, concern=spec)
     assert torch.equal(decided, least_concern_decision(logits, concern=costs))
-    for loss in (concern_loss, softmax_margin_loss):
-        assert loss(logits, target, concern=spec) == loss(logits, target, concern=spec.matrix())
 
 
 def test_functions_take_a_spec_of_many_classes() -> None:

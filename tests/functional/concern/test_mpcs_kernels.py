@@ -11,8 +11,8 @@ from torch import Tensor
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
-from mpcs_torch.functional.inputs import chunks
-from mpcs_torch.functional.inputs.most_probable import highest_class, highest_classes
+from mpcs_torch.functional.inputs import arrays
+from mpcs_torch.functional.inputs.decisions import highest_class, highest_classes
 from tests.oracles import algorithm_1
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -112,13 +112,13 @@ def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.
         batches = zip(preds.split(size), target.split(size), strict=True)
         of_batches = [meta_pattern_concern_score(*batch, **settings) for batch in batches]
         torch.testing.assert_close(torch.cat(of_batches), whole, rtol=1e-15, atol=0)
-    monkeypatch.setattr(chunks, "CHUNK", 1000 * classes)
+    monkeypatch.setattr(arrays, "CHUNK", 1000 * classes)
     torch.testing.assert_close(meta_pattern_concern_score(preds, target, **settings), whole, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_samples_are_ignored_in_every_part(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 10_000)
+    monkeypatch.setattr(arrays, "CHUNK", 10_000)
     preds, target = drawn_batch(10, 3001)
     preds, kept = preds.to(dtype), torch.arange(3001) % 3 > 0
     expected = meta_pattern_concern_score(preds[kept], target[kept], num_classes=10, reduction="none")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from mpcs_torch.functional import OperatingPoint, cost_interval
+from mpcs_torch.functional import OperatingPoint
 from tests.benchmarks import cost_intervals
+from tests.oracles import naive_detection
 
 
 def test_the_cost_interval_holds_the_cost_with_its_confidence() -> None:
@@ -12,7 +13,7 @@ def test_the_cost_interval_holds_the_cost_with_its_confidence() -> None:
     assert width < bonferroni
 
 
-def test_the_simulated_cost_intervals_are_those_of_the_function() -> None:
+def test_the_simulated_cost_intervals_are_those_of_the_oracle() -> None:
     point = OperatingPoint(0.1)
     low, high, _ = cost_intervals.ends_of(range(3, 5), 30, range(7, 9), 100, point)
-    assert (low[1, 1], high[1, 1]) == pytest.approx(cost_interval(4, 30, 8, 100, point=point, normalize=False))
+    assert (low[1, 1], high[1, 1]) == pytest.approx(naive_detection.cost_interval((4, 30), (8, 100), (0.1, 0.9)))

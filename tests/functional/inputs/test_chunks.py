@@ -6,13 +6,13 @@ import sys
 import pytest
 import torch
 
-from mpcs_torch.functional.inputs import chunks
-from mpcs_torch.functional.inputs.chunks import EVERY_ROW, map_chunks
+from mpcs_torch.functional.inputs import arrays
+from mpcs_torch.functional.inputs.arrays import EVERY_ROW, map_chunks
 
 
 @pytest.mark.parametrize("size", [1, 7, 70, 999])
 def test_all_rows_come_in_order(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 3 * size)
+    monkeypatch.setattr(arrays, "CHUNK", 3 * size)
     values = torch.arange(210.0).view(70, 3)
     found = map_chunks(lambda rows: 2 * values[rows], values)
     assert torch.equal(torch.cat(found), 2 * values)
@@ -24,7 +24,7 @@ def test_no_rows_are_one_chunk() -> None:
 
 
 def test_gradients_need_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 1)
+    monkeypatch.setattr(arrays, "CHUNK", 1)
     values, other = torch.zeros(5, 1), torch.zeros(5, 1, requires_grad=True)
     assert map_chunks(lambda rows: rows, values, other) == [EVERY_ROW]
     with torch.no_grad():

@@ -17,8 +17,8 @@ from mpcs_torch.functional import (
     probability_accuracy,
     robustness,
 )
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
+from mpcs_torch.functional.probability.scores import ProbabilityMeans, means_of
 from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.conftest import load_oracle
 

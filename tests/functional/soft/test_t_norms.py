@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch.functional import soft_f1, soft_precision, soft_recall, soft_stat_scores
-from mpcs_torch.functional.soft.sums import TNorm
+from mpcs_torch.functional.soft.scores import TNorm
 from mpcs_torch.metrics import SoftF1
 
 T_NORMS: tuple[TNorm, ...] = get_args(TNorm)

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
+from mpcs_torch.functional.concern.coverage import estimated_risks
 from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_of
-from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
+from mpcs_torch.functional.concern.expected_concern import decide, flatten_costs, sum_costs, sum_row_costs
 from mpcs_torch.functional.concern.mpcs import pattern_scores
-from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
-from mpcs_torch.functional.concern.row_cost import flatten_costs, sum_row_costs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SelectiveAccuracy, SoftKLDivergence
 from mpcs_torch.metrics.base import SumMetric

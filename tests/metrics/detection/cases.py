@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from mpcs_torch import OperatingPoint, metrics
-from mpcs_torch.functional.detection.binary_trials import flatten_trials
+from mpcs_torch.functional.detection.errors import flatten_trials
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, Fed, MetricCase
 from tests.oracles import naive_detection as naive

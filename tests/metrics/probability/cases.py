@@ -7,9 +7,8 @@ from typing import Any
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.probability.generalized import power_of_true_class
 from mpcs_torch.functional.probability.probability_accuracy import count_probabilities
-from mpcs_torch.functional.probability.scoring_rules import log_loss, squared_error
+from mpcs_torch.functional.probability.scores import log_loss, power_of_true_class, squared_error
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
     CERTAIN,

@@ -5,7 +5,7 @@ from collections import Counter
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.quality.confusion import count_classes, count_pairs
+from mpcs_torch.functional.quality.scores import count_classes, count_pairs
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, HARD, decided
 from tests.metrics.case import Batch, MetricCase

@@ -6,9 +6,7 @@ from typing import Any
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.soft.divergence import divergence_sums
-from mpcs_torch.functional.soft.hard import hard_sums
-from mpcs_torch.functional.soft.sums import soft_sums
+from mpcs_torch.functional.soft.scores import divergence_sums, hard_sums, soft_sums
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, SOFT, flat_soft, soft_batch
 from tests.metrics.case import Batch, MetricCase

@@ -1,0 +1,185 @@
+"""Intervals of rates, of bounded means and by the jackknife, against oracles, scipy, and simulated truths."""
+
+import re
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest, ttest_1samp
+
+from mpcs_torch.functional import bounded_mean_interval, clopper_pearson, jackknife_interval, meets_rule_of_30, soft_f1
+from tests.conftest import load_oracle
+
+ROWS = load_oracle("detection_cases")["meta"]
+
+
+@pytest.mark.parametrize("row", ROWS["clopper_pearson"]["rows"], ids=lambda row: f"{row['errors']} of {row['trials']}")
+def test_clopper_pearson_equals_the_oracle(row: dict[str, Any]) -> None:
+    ours = clopper_pearson(row["errors"], row["trials"], confidence=1 - row["alpha"])
+    assert ours == pytest.approx(row["interval"], abs=1e-9)
+
+
+def test_thirty_errors_are_enough() -> None:
+    assert [meets_rule_of_30(errors) for errors in (0, 29, 30, 31)] == [False, False, True, True]
+
+
+@given(st.data(), st.floats(0.01, 0.99))
+def test_clopper_pearson_equals_that_of_scipy(data: st.DataObject, confidence: float) -> None:
+    trials = data.draw(st.integers(1, 10**7))
+    errors = data.draw(st.one_of(st.integers(0, trials), st.sampled_from([0, trials])))
+    expected = binomtest(errors, trials).proportion_ci(confidence, method="exact")
+    found = clopper_pearson(errors, trials, confidence=confidence)
+    assert found == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-11)  # theirs is a root to 2e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: clopper_pearson(0, 0), "trials must be at least 1, but got 0."),
+        (lambda: clopper_pearson(4, 3), "errors must be from 0 to trials (3), but got 4."),
+        (lambda: clopper_pearson(-1, 3), "errors must be from 0 to trials (3), but got -1."),
+        (lambda: clopper_pearson(1, 3, confidence=95), "confidence must be above 0 and below 1, but got 95."),
+    ],
+)
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+COSTS = torch.tensor([0.0, 1.0, 100.0])
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 10**5), st.floats(0, 1), st.sampled_from([0.8, 0.95, 0.99]))
+@example(200, 0.0, 0.95)
+@example(10**6, 0.0, 0.95)
+@example(10**6, 3e-6, 0.95)
+@example(1, 1.0, 0.95)
+def test_rates_have_the_interval_of_clopper_and_pearson(trials: int, share: float, confidence: float) -> None:
+    errors = round(share * trials)
+    found = bounded_mean_interval(torch.tensor([0, 1]), torch.tensor([trials - errors, errors]), confidence=confidence)
+    exact = clopper_pearson(errors, trials, confidence=confidence)
+    assert found == pytest.approx(exact, abs=2e-3 * (exact[1] - exact[0]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_are_quantiles_of_means_with_uniform_weights(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    values = np.concatenate([[-1.0, 9.0], 8 * generator.random(5) ** 3])
+    counts = np.concatenate([[0, 0], generator.integers(1, 2 + 4**seed, 5)])
+    per = generator.random(7) if seed % 2 else np.ones(7)
+    low, high = bounded_mean_interval(*(torch.from_numpy(each) for each in (values, counts)), per=torch.from_numpy(per))
+    for end, sign in ((low, -1), (high, 1)):
+        surplus = sign * (values - end * per)
+        weights = generator.gamma(np.append(counts, 1), size=(200_000, 8))
+        beyond = (weights @ np.append(surplus, surplus.max()) > 0).mean()
+        assert beyond == pytest.approx(0.025, abs=4 * (0.025 / 200_000) ** 0.5)
+
+
+def test_the_interval_moves_with_the_values() -> None:
+    counts = torch.tensor([180, 17, 3])
+    low, high = bounded_mean_interval(COSTS, counts)
+    assert bounded_mean_interval(5 + 2 * COSTS, counts) == pytest.approx((5 + 2 * low, 5 + 2 * high))
+    assert bounded_mean_interval(-COSTS, counts) == pytest.approx((-high, -low))
+    assert bounded_mean_interval(COSTS, counts, per=torch.full((3,), 4.0)) == pytest.approx((low / 4, high / 4))
+    assert low < (COSTS @ counts.float()).item() / 200 < high
+
+
+@pytest.mark.parametrize(("rows", "dear"), [(200, 0.4), (1000, 1.0), (500, 2.5)])
+def test_errors_that_are_too_rare_to_be_seen_are_within_the_interval(rows: int, dear: float) -> None:
+    """A resample of rows never holds an error that the rows do not hold."""
+    shares = np.array([0.9 - dear / rows, 0.1, dear / rows])
+    drawn = np.random.default_rng(0).multinomial(rows, shares, size=60)
+    ends = [bounded_mean_interval(COSTS, torch.from_numpy(counts)) for counts in drawn]
+    mean = (shares * COSTS.numpy()).sum()
+    assert sum(low <= mean <= high for low, high in ends) >= 55, "57 or more of 60 are expected"
+
+
+def test_a_ratio_of_nothing_is_unknown() -> None:
+    found = bounded_mean_interval(torch.tensor([0.0, 1.0]), torch.tensor([3, 0]), per=torch.tensor([0.0, 1.0]))
+    assert found == (-torch.inf, torch.inf)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"values": torch.tensor([0.0, torch.nan, 2.0])}, "values must be finite numbers (K,)"),
+        ({"counts": torch.tensor([1, 2])}, "counts must be finite numbers (K,), as many as values"),
+        ({"counts": torch.tensor([1.5, 2.0, 0.0])}, "counts must be whole numbers from 0 on"),
+        ({"counts": torch.tensor([-1, 2, 0])}, "counts must be whole numbers from 0 on"),
+        ({"counts": torch.zeros(3)}, "counts must be whole numbers from 0 on, of which one is above 0."),
+        ({"per": torch.tensor([1.0, 1.0, -2.0])}, "per must be at least 0, but got -2."),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1, but got 1.0."),
+    ],
+)
+def test_wrong_arguments_of_a_bounded_mean_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        bounded_mean_interval(**{"values": COSTS, "counts": torch.tensor([1, 1, 0]), **changed})
+
+
+def test_a_ratio_by_hand() -> None:
+    """The F1 of three recordings is 3/4, and 1/2, 6/7 and 4/5 without one of them."""
+    preds = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0]).double()
+    target = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]).double()
+    recording = torch.tensor([7, 7, 3, 3, 5, 5])
+    found = jackknife_interval(lambda kept: soft_f1(preds[kept], target[kept], num_classes=1), recording)
+    whole, without = 3 / 4, [1 / 2, 6 / 7, 4 / 5]
+    mean = sum(without) / 3
+    error = (2 / 3 * sum((value - mean) ** 2 for value in without)) ** 0.5
+    estimate = 3 * whole - 2 * mean
+    expected = (estimate, estimate - 4.302652729911275 * error, estimate + 4.302652729911275 * error)
+    assert [value.item() for value in found] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_interval_of_a_mean_is_the_t_interval_whatever_its_shape() -> None:
+    values = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)).double()
+    found = jackknife_interval(lambda kept: values[kept].mean(dim=0), torch.arange(12), confidence=0.9)
+    theirs = ttest_1samp(values.numpy(), 0).confidence_interval(0.9)
+    assert found.estimate.tolist() == pytest.approx(values.mean(dim=0).tolist())
+    assert found.low.tolist() == pytest.approx(theirs.low.tolist())
+    assert found.high.tolist() == pytest.approx(theirs.high.tolist())
+
+
+def f_of(preds: torch.Tensor, target: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    return soft_f1(preds[kept], target[kept], num_classes=1)
+
+
+def test_intervals_of_soft_f_over_recordings_hold_the_truth_about_as_often_as_they_say() -> None:
+    """Frames of one recording share an offset: intervals of single frames would be far too narrow."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(recordings: int) -> tuple[torch.Tensor, torch.Tensor]:
+        target = torch.rand(recordings, 20, generator=generator)
+        offset = torch.randn(recordings, 1, generator=generator) / 4
+        return (target + offset).clamp(0, 1).flatten(), target.flatten()
+
+    truth = soft_f1(*draw(20_000), num_classes=1).item()
+
+    def hits(groups: torch.Tensor, times: int) -> int:
+        """Count the intervals that hold the truth."""
+        number = 0
+        for _ in range(times):
+            preds, target = draw(15)
+            found = jackknife_interval(partial(f_of, preds, target), groups)
+            number += found.low.item() <= truth <= found.high.item()
+        return number
+
+    assert hits(torch.arange(15).repeat_interleave(20), times=100) >= 88
+    assert hits(torch.arange(300), times=15) <= 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"groups": torch.zeros(3)}, "groups must be integers of shape (N,), but got torch.float32 of (3,)."),
+        ({"groups": torch.zeros(3).long()}, "groups must hold at least 2 groups, but hold 1."),
+        ({"confidence": 95.0}, "confidence must be above 0 and below 1, but got 95.0."),
+    ],
+)
+def test_errors_name_the_wrong_argument(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        jackknife_interval(torch.sum, **{"groups": torch.arange(3), **arguments})
