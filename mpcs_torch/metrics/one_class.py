@@ -62,7 +62,7 @@ class ClassRate(DecisionMetric):
 
 
 class ClassAUROC(Metric):
-    """Compute the area under the ROC of a group of classes against the rest; higher is better, 1/2 is chance.
+    """Compute the area under the ROC of a group of classes against the rest; higher is better, 0.5 is chance.
 
     The score of a sample is the sum of its probabilities for the classes of the group. The area equals
     that of torchmetrics' ``BinaryAUROC`` or, with weights, of scikit-learn's ``roc_auc_score``. It is NaN if no samples

@@ -38,7 +38,7 @@ def dangerous_errors(
     normalize: DangerousNormalize = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
+    """Compute the number of dangerous errors, or their rate; lower is better.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred instead of decided (which

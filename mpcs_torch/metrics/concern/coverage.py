@@ -15,7 +15,7 @@ from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 
 
 class Coverage(SeverityMetric):
-    """Compute the share of samples that are decided instead of referred; higher is better, 1 refers none.
+    """Compute the share of samples that are decided, not referred; in [0, 1], higher is better.
 
     Arguments are those of `mpcs_torch.functional.coverage`; for ``validate_args`` and errors see `Accuracy`.
 
@@ -45,7 +45,7 @@ class Coverage(SeverityMetric):
 
 
 class SelectiveAccuracy(Coverage):
-    """Compute the accuracy of the decided samples, leaving out those that are referred; higher is better.
+    """Compute the accuracy of the samples that are decided, not referred; higher is better.
 
     Arguments are those of `mpcs_torch.functional.selective_accuracy`; for ``validate_args`` and errors see `Accuracy`.
 

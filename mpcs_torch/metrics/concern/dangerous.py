@@ -34,7 +34,7 @@ class SeverityMetric(DecisionMetric):
 
 
 class DangerousErrors(SeverityMetric):
-    """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
+    """Compute the number of dangerous errors, or their rate; lower is better.
 
     Arguments are those of `mpcs_torch.functional.dangerous_errors`; for ``validate_args`` and errors see `Accuracy`.
 

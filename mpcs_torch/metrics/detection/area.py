@@ -17,7 +17,7 @@ def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: A
 
 
 class PartialAUC(ScalarDetectionMetric):
-    """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
+    """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 0.5 is chance.
 
     Arguments are those of `mpcs_torch.functional.partial_auc`; for ``validate_args`` and errors see `EqualErrorRate`.
 
@@ -117,7 +117,7 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
 
 
 class PrecisionRecallBreakEven(PlainDetectionMetric):
-    """Compute the number of misses at the threshold with as many false alarms; lower is better.
+    """Compute the number of misses at the threshold that gives as many false alarms; lower is better.
 
     References are those of `mpcs_torch.functional.precision_recall_break_even`. Arguments and errors are those of
     `EqualErrorRate`, without ``method``.
@@ -133,7 +133,7 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
 
 
 class HMeasure(PlainDetectionMetric):
-    """Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
+    """Compute the H-measure, in [0, 1]; higher is better: 1 is perfect, 0 is as bad as ignoring the scores.
 
     The equation and references are those of `mpcs_torch.functional.h_measure`. Arguments and errors are those of
     `EqualErrorRate`, without ``method``.

@@ -55,7 +55,7 @@ def _flat(values: Tensor) -> Tensor:
 
 
 class MinDetectionCost(CostMetric):
-    """Compute the minimum detection cost over all thresholds, at each operating point; lower is better.
+    """Compute the minimum detection cost over all thresholds, for each operating point; lower is better.
 
     The threshold is the middle of the interval of optimal thresholds. If several intervals tie, the widest bounded one
     counts (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
@@ -152,7 +152,7 @@ def _classes_of(metric: DetectionMetric) -> str:
 
 
 class ActualDetectionCost(_ThresholdCost):
-    """Compute the detection cost of decisions at a threshold, at each operating point; lower is better.
+    """Compute the detection cost at a given threshold, for each operating point; lower is better.
 
     By default, the threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios.
     For scores of any range, pass a ``threshold``, or use the one that another metric chose on development data

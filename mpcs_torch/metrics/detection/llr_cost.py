@@ -17,7 +17,7 @@ class _LikelihoodRatioCost(PlainDetectionMetric):
 
 
 class Cllr(_LikelihoodRatioCost):
-    """Compute the cost of natural-log likelihood ratios in bits; lower is better, 0 is perfect, 1 is uninformative.
+    """Compute the cost of natural-log likelihood ratios, in bits; lower is better: 0 is perfect, 1 is uninformative.
 
     The equation and references are those of `mpcs_torch.functional.cllr`. Arguments and errors are those of
     `EqualErrorRate`, without ``method``.
@@ -33,7 +33,7 @@ class Cllr(_LikelihoodRatioCost):
 
 
 class MinCllr(_LikelihoodRatioCost):
-    """Compute the minimum `Cllr` over all rising transforms of the scores, in bits; lower is better, in [0, 1].
+    """Compute the minimum `Cllr`, in bits, over all increasing transforms of the scores; in [0, 1], lower is better.
 
     `Cllr` minus this value is the loss due to calibration. References are those of `mpcs_torch.functional.min_cllr`.
     Arguments and errors are those of `EqualErrorRate`, without ``method``.

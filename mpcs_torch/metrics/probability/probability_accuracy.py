@@ -21,7 +21,7 @@ from mpcs_torch.metrics.base import SumMetric
 
 
 class ProbabilityAccuracy(SumMetric):
-    """Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
+    """Compute geometric accuracy, decisiveness and robustness, as reported and as measured, and the slope between them.
 
     `compute` returns a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
     ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``. With a slope above 1, the

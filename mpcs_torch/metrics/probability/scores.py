@@ -87,7 +87,7 @@ class Decisiveness(GeometricAccuracy):
 
 
 class Robustness(GeometricAccuracy):
-    """Compute the mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
+    """Compute the power mean, with power -2/3, of the probability of the true class; in [0, 1], higher is better.
 
     Arguments and errors are those of `GeometricAccuracy`; for the equation see `mpcs_torch.functional.robustness`.
 

@@ -243,7 +243,7 @@ class _OfAccuracy(_OneQuality):
 
 
 class AverageAccuracy(_OfAccuracy):
-    """Compute 1 minus the Hamming loss of the one-hot labels; in [0, 1], higher is better.
+    """Compute the accuracy of each class against the rest, averaged over classes; in [0, 1], higher is better.
 
     This value is far above the share of right decisions (`Accuracy`). It is not the mean recall of all classes, which
     torchmetrics calls macro accuracy.
@@ -258,7 +258,7 @@ class AverageAccuracy(_OfAccuracy):
 
 
 class ErrorRate(_OfAccuracy):
-    """Compute 1 minus `AverageAccuracy`, 2 / C times the share of wrong decisions; lower is better.
+    """Compute the error rate averaged over classes, 2 / C times the share of wrong decisions; lower is better.
 
     Example:
         >>> import torch
@@ -270,7 +270,7 @@ class ErrorRate(_OfAccuracy):
 
 
 class MicroPrecision(_OfAccuracy):
-    """Compute the precision of all classes together, the share of right decisions; higher is better.
+    """Compute the precision over all classes together, which is the share of right decisions; higher is better.
 
     Example:
         >>> import torch
@@ -282,7 +282,7 @@ class MicroPrecision(_OfAccuracy):
 
 
 class MicroRecall(_OfAccuracy):
-    """Compute the recall of all classes together, the share of right decisions; higher is better.
+    """Compute the recall over all classes together, which is the share of right decisions; higher is better.
 
     Example:
         >>> import torch
@@ -294,7 +294,7 @@ class MicroRecall(_OfAccuracy):
 
 
 class MicroFScore(_OfAccuracy):
-    """Compute the F of micro precision and micro recall; higher is better.
+    """Compute the F-score of micro precision and micro recall; higher is better.
 
     It is the same as in torchmetrics, but NaN if all decisions are wrong (0 with another ``zero_division``).
 
@@ -336,7 +336,7 @@ class MacroRecall(_OneQuality):
 
 
 class MacroFScore(_OneQuality):
-    """Compute the F of macro precision and macro recall; higher is better.
+    """Compute the F-score of macro precision and macro recall; higher is better.
 
     It is not the mean F of all classes, which torchmetrics and scikit-learn call macro F (`MacroF1`).
 
@@ -362,7 +362,7 @@ class WeightedErrorRate(_OfAccuracy):
 
 
 class BalancedErrorRate(_OneQuality):
-    """Compute the mean of the classes' error rates, 1 minus `MacroRecall`; lower is better.
+    """Compute the balanced error rate, the mean of the classes' error rates; lower is better.
 
     Example:
         >>> import torch

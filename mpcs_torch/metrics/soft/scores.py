@@ -145,7 +145,7 @@ class SoftF1(_FixedBeta):
 
 
 class SoftPrecision(_FixedBeta):
-    """Compute the soft precision, the share of what was predicted that is true; in [0, 1], higher is better.
+    """Compute the soft precision, the true share of the predicted degrees; in [0, 1], higher is better.
 
     Arguments and errors are those of `SoftFBeta` without ``beta``.
 
@@ -160,7 +160,7 @@ class SoftPrecision(_FixedBeta):
 
 
 class SoftRecall(_FixedBeta):
-    """Compute the soft recall, the share of what is true that was predicted; in [0, 1], higher is better.
+    """Compute the soft recall, the predicted share of the true degrees; in [0, 1], higher is better.
 
     Arguments and errors are those of `SoftFBeta` without ``beta``.
 
