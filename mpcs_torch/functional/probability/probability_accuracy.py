@@ -287,7 +287,7 @@ def probability_accuracy(
     cells: int | None = None,
     ignore_index: int | None = None,
 ) -> dict[str, Tensor]:
-    r"""Compute geometric accuracy, decisiveness and robustness, as reported and as measured, and the slope between them.
+    r"""Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
 
     Reported means are those of `geometric_accuracy`, `decisiveness` and `robustness`; the slope is `calibration_slope`.
     For measured means, the probabilities of the true classes are divided into bins of equal population. A cell of width
