@@ -9,7 +9,7 @@ import pytest
 import torch
 from torchmetrics.functional.classification import multiclass_accuracy
 
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.cli.test_cli import IRIS, run
 
 MODULE = '''

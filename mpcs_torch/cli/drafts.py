@@ -13,8 +13,8 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.cli.options import refused_values
-from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.suggest import (

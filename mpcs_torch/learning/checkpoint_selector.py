@@ -17,8 +17,7 @@ import torch
 from torch import distributed, nn
 
 from mpcs_torch.errors import quoted, require, shown
-from mpcs_torch.io.atomic_files import rename
-from mpcs_torch.io.locks import FolderInUseError, acquire, release
+from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number

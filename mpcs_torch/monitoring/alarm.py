@@ -13,7 +13,7 @@ from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.metrics.base import SumMetric
 
 if TYPE_CHECKING:  # figures need matplotlib
-    from mpcs_torch.plots.monitoring import MonitoredMean
+    from mpcs_torch.plots.forest import MonitoredMean
 
 STEP = 2.0**-24
 """Values are rounded to multiples of this step, so that sums are exact and do not depend on the order of samples."""
@@ -180,7 +180,7 @@ class Monitor(SumMetric):
 
     def shown_means(self, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
         """Return the K means so far, with the alarms ``is_alarm``, for figures and tables."""
-        from mpcs_torch.plots.monitoring import MonitoredMean
+        from mpcs_torch.plots.forest import MonitoredMean
 
         reading, limits = self.reading(), torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
         columns = [values.tolist() for values in (*reading[:4], *limits, self.samples, self.scales)]
@@ -192,7 +192,7 @@ class Monitor(SumMetric):
         return super()._plot(rates, ax)
 
     def _draw(self, title: str, value: Reading, on: Any) -> Any:
-        from mpcs_torch.plots.monitoring import watched_means
+        from mpcs_torch.plots.forest import watched_means
 
         return watched_means(self.shown_means(value.is_alarm.reshape(-1).tolist()), title, on=on)
 

@@ -1,4 +1,4 @@
-"""The report of finished training runs."""
+"""The reports of finished training runs, and of the paper's experiments."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -22,14 +22,16 @@ from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
+from mpcs_torch.paper.experiments import Reproduction, evaluation_tables, measured_costs
+from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns, more_expensive_than_printed
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
-from mpcs_torch.plots.trends import metric_trend
+from mpcs_torch.plots.trends import figure_4, metric_trend
 from mpcs_torch.report.figures import ClassifierSections, kind_of
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, write_page
+from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, render, write_page
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config
-from mpcs_torch.trainer.config.metrics import TEST
+from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"
@@ -325,3 +327,31 @@ def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, in
         figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
         drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
     return part("section", "Trends over epochs", part("figures", drawings))
+
+
+FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "report.html")
+
+
+def write_evaluation(
+    folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
+) -> None:
+    """Write the tables, the figure and the page of the evaluation to ``folder``; `FILES` has their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = list(evaluation_tables(finished, seeds))
+    for name, _, table in tables:
+        (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
+    runs = {name: finished[name].run for name in TABLE_2 if name in finished}
+    figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
+    figure.savefig(folder / "figure4.png", dpi=110)
+    figure.savefig(folder / "figure4.svg", metadata={"Date": None})
+    render(
+        "evaluation",
+        folder / "report.html",
+        tables=[(title, table) for _, title, table in tables],
+        more_expensive=more_expensive_than_printed(measured_costs(finished)),
+        figure=draw(
+            figure,
+            f"Metrics over the epochs, from 0 at the lowest to 1 at the highest, in a panel for each of {len(runs)} "
+            "experiments. Accuracy, F1 and MCC rise as the others fall.",
+        ),
+    )

@@ -6,19 +6,16 @@ from functools import partial
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.io.atomic_files import flush_paths, replace_text
-from mpcs_torch.io.locks import locked
+from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
 from mpcs_torch.learning import CheckpointSelector, manifest
-from mpcs_torch.processes.pool import run_in_processes
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes import ALONE, World, run_in_processes
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run, resolved_config
-from mpcs_torch.trainer.records import Record, RecordWriter, read_records
 from mpcs_torch.trainer.result import FILE as RESULT
-from mpcs_torch.trainer.result import RunResult, measure_result, read_result
+from mpcs_torch.trainer.result import Record, RecordWriter, RunResult, measure_result, read_records, read_result
 from mpcs_torch.trainer.resume import FILE as SAVED
 from mpcs_torch.trainer.resume import (
     FOLDER,

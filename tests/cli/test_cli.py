@@ -11,7 +11,7 @@ import pytest
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process
 from tests.report.page import Page
@@ -218,7 +218,7 @@ def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.trainer.demonstration.SEEDS", range(2))
+    monkeypatch.setattr("mpcs_torch.trainer.recommended.SEEDS", range(2))
     assert run("demo", "--out", tmp_path) == 0
     printed = capsys.readouterr().out
     assert re.search(r"\| plain +\| 100\.0 % ", printed)

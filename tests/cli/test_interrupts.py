@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
-from mpcs_torch.trainer.records import RecordWriter
+from mpcs_torch.trainer.result import RecordWriter
 from tests.cli.test_cli import IRIS, run
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]

@@ -31,8 +31,8 @@ from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.manifest import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
-from mpcs_torch.trainer.data.sources import load_add, load_mnist, load_ucr
-from mpcs_torch.trainer.records import read_records, recorded_directions
+from mpcs_torch.trainer.data import load_add, load_mnist, load_ucr
+from mpcs_torch.trainer.result import read_records, recorded_directions
 from tests.fuzz.mutations import mutated
 
 Damage = Callable[[bytes, random.Random], bytes]

@@ -17,8 +17,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import Limit
-from mpcs_torch.monitoring.logs import LogRows, names_of_groups, read_log
-from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
+from mpcs_torch.monitoring.watch import RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 SITES = {"site": ["north", "south"]}

@@ -7,12 +7,11 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.experiments import reproduce_one
-from mpcs_torch.paper.experiments import FinishedRun, Reproduction, experiment_config, finish_run
-from mpcs_torch.paper.figures import picks
+from mpcs_torch.paper.experiments import FinishedRun, Reproduction, experiment_config, finish_run, picks
 from mpcs_torch.paper.published_values import RECORD_FILES, Agreement, compare
-from mpcs_torch.trainer.data.sources import load_mnist
+from mpcs_torch.trainer.data import load_mnist
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from mpcs_torch.trainer.resume import open_selector
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import spearmanr
 
-from mpcs_torch.paper.experiments import FinishedRun, finish_run
-from mpcs_torch.paper.figures import picks, picks_table
+from mpcs_torch.paper.experiments import FinishedRun, finish_run, picks, picks_table
 from mpcs_torch.paper.published_values import BENCHMARKS, table_2_row
 from tests.conftest import load_oracle
 from tests.trainer.toy import toy_config, toy_data

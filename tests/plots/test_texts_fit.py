@@ -26,9 +26,7 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
-from mpcs_torch.plots.forest import forest_figure
-from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
-from mpcs_torch.plots.results import Panel, result_figure
+from mpcs_torch.plots.forest import MonitoredMean, Panel, forest_figure, result_figure, watched_means
 from mpcs_torch.plots.samples import embedding_figure, sample_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
 from tests.plots.texts import text_faults

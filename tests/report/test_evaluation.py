@@ -6,7 +6,7 @@ from pathlib import Path
 from mpcs_torch.paper.experiments import Reproduction
 from mpcs_torch.paper.published_values import Agreement, mean_interval
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4
-from mpcs_torch.report.paper import FILES, write_evaluation
+from mpcs_torch.report.run import FILES, write_evaluation
 from tests.paper.test_run_tables import toy_run
 
 

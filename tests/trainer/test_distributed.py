@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes import ALONE, World
 
 
 @pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)])

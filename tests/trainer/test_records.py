@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.figures import pick
+from mpcs_torch.paper.experiments import pick
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.records import RecordsError, read_records, recorded_directions
+from mpcs_torch.trainer.result import RecordsError, read_records, recorded_directions
 from tests.cli.test_cli import run
 from tests.trainer.toy import toy_config, toy_data
 

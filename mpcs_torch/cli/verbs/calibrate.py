@@ -8,9 +8,8 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import note, print_reading, print_result
+from mpcs_torch.cli.console import note, print_reading, print_result, row_counter
 from mpcs_torch.cli.options import OF_ALL, OF_CLASSES, OF_TRIALS
-from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 

@@ -9,8 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores
-from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 

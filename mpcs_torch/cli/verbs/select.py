@@ -40,9 +40,9 @@ def select(
 
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
     from mpcs_torch.learning.selection import Epoch, count_interval, count_metrics, explain, indistinguishable
-    from mpcs_torch.trainer.config.metrics import TEST
+    from mpcs_torch.trainer.config.parts import TEST
     from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems
-    from mpcs_torch.trainer.records import read_records, recorded_directions
+    from mpcs_torch.trainer.result import read_records, recorded_directions
 
     with refused_values():
         config = SelectorConfig.model_validate({"by": by, "ties": ties, "top_k": top_k, **limits})
