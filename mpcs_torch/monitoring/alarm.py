@@ -82,26 +82,12 @@ class Monitor(SumMetric):
     scales: Tensor
     """(K,), float64: the loss that a value of 1 stands for."""
 
-    def __init__(
-        self,
-        arguments: Mapping[str, Any],
-        *,
-        watched: Sequence[Mean],
-        value_rules: Sequence[str],
-        state_settings: Sequence[str],
-    ) -> None:
-        """Initialize from the ``locals()`` of the constructor of a subclass, as `SumMetric` does.
-
-        Args:
-            arguments: These ``locals()``, which must have ``confidence`` and ``reference``.
-            watched: The K means.
-            value_rules: As in `SumMetric`.
-            state_settings: As in `SumMetric`.
-        """
+    def __init__(self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Sequence[str]) -> None:
+        """Initialize as `SumMetric`; ``arguments`` has ``confidence`` and ``reference``, ``watched`` the K means."""
         confidence, reference = arguments["confidence"], arguments["reference"]
         check_confidence(confidence)
         settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
-        super().__init__(settings, value_rules=value_rules, state_settings=state_settings)
+        super().__init__(settings, **rules)
         self.names, highest, scales, self.is_counted = (list(column) for column in zip(*watched, strict=True))
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
@@ -172,7 +158,7 @@ class Monitor(SumMetric):
         return self.reading()
 
     def reading(self) -> Reading:
-        """Return the same reading as `compute`, but raise no error if there are no samples."""
+        """Return the value of `compute`, also if there was no batch."""
         ends = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
         rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, *ends))

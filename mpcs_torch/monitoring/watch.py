@@ -26,15 +26,36 @@ from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.state_files import StateError as StateError
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 
+KIND = "mpcs_torch monitor 7"
+MAX_AT_ONCE = 5000
+"""The maximum number of rows whose evidence is in memory at once."""
+RISK, CHANGE = "risk", "change"
 CHANCE, TIME = "chance", "time"
+STATES = ("loss", "samples", "starts", "block")
+"""The states of monitors; a `RiskMonitor` has the first two."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a watch. They never change once the file of its state exists."""
+
+    rule: str
+    """The SHA-256 of the file of the decision rule."""
+    limits: Sequence[str]
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    confidence: float = CONFIDENCE
+    run_length: float | None = None
+    """The run length of the `ChangeMonitor`; None if there is no such monitor."""
+    least_chance: float = 1.0
+    cluster_size: float = 1.0
+    """The largest number of rows that are wrong together."""
 
 
 class Position(NamedTuple):
-    """The position up to which a log was read."""
+    """The number of rows of a log that were read, and the hash of their decisions, labels, chances and groups."""
 
     rows: int = 0
     sha256: str = ""
-    """The hash of the decisions, labels, chances and groups of these rows."""
 
 
 class LogRows(NamedTuple):
@@ -62,22 +83,16 @@ class LogRows(NamedTuple):
 
 
 def read_log(
-    path: Path,
-    concern: ConcernSpec,
-    groups: Mapping[str, Sequence[str]],
-    least_chance: float,
-    reading: ReadOptions,
-    tell: Callable[[str], object],
+    path: Path, concern: ConcernSpec, settings: Settings, reading: ReadOptions, tell: Callable[[str], object]
 ) -> LogRows | None:
     """Read a log; return None if there is no complete row yet. A last line without a line break is incomplete.
 
-    ``groups`` has the names of the monitored groups by column. A row with a label must have a chance from
-    ``least_chance`` to 1. ``tell`` is called with sentences on how the log was read.
+    ``tell`` is called with sentences on how the log was read.
 
     Raises:
         PredictionsError: If a value breaks a rule.
     """
-    classes, answers = concern.classes, concern.answers
+    classes, groups, least_chance = concern.classes, settings.groups, settings.least_chance
     try:
         predictions = Predictions(
             path,
@@ -86,7 +101,7 @@ def read_log(
             needs_labels=False,
             texts=[*groups, TIME],
             numbers=[CHANCE],
-            decisions=decision_numbers(classes, answers),
+            decisions=decision_numbers(classes, concern.answers),
             table=open_table(path, is_whole=False),
         )
     except NoRowsError:
@@ -96,13 +111,11 @@ def read_log(
     if predictions.roles.label is None:
         rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
         raise PredictionsError(path, rule)
-    tell(predictions.how())
     numbers, decisions, target, others = predictions.rows()
-    for note in predictions.notes():
-        tell(note)
-    chance = torch.ones(len(target)).double()
-    if CHANCE in others.columns:
-        chance = torch.from_numpy(others.numbers(CHANCE))
+    for sentence in (predictions.how(), *predictions.notes()):
+        tell(sentence)
+    has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
+    chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
     is_bad = (target != NO_LABEL) & ~((chance >= least_chance) & (chance <= 1))
     if is_bad.any():
         row = int(is_bad.int().argmax())
@@ -115,44 +128,16 @@ def read_log(
     return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()))
 
 
+def _code(names: Mapping[str, int], value: Any) -> int:
+    return names.get(text_of(value) or NO_GROUP, -1)
+
+
 def names_of_groups(path: Path, column: str) -> list[str]:
     """Return the different texts of a column, sorted. Rows without a text form the group "(none)"."""
     table = open_table(path)
     table.check_columns([column], "--limit")
     texts = distinct_texts(table, [column], 10**4, has_gaps=True)
     return sorted({text or NO_GROUP for text in texts})
-
-
-def _code(names: Mapping[str, int], value: Any) -> int:
-    return names.get(text_of(value) or NO_GROUP, -1)
-
-
-KIND = "mpcs_torch monitor 7"
-MAX_AT_ONCE = 5000
-"""The maximum number of rows whose evidence is in memory at once."""
-RISK, CHANGE = "risk", "change"
-STATES = ("loss", "samples", "starts", "block")
-"""The states of monitors; a `RiskMonitor` has the first two."""
-CHANGED = (
-    "has changed since row {} was read. Each row is read once: append a row when its label has had time to come, and "
-    "give a new log a new name"
-)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a watch. They never change once the file of its state exists."""
-
-    rule: str
-    """The SHA-256 of the file of the decision rule."""
-    limits: Sequence[str]
-    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    confidence: float = CONFIDENCE
-    run_length: float | None = None
-    """The run length of the `ChangeMonitor`; None if there is no such monitor."""
-    least_chance: float = 1.0
-    cluster_size: float = 1.0
-    """The largest number of rows that are wrong together."""
 
 
 class Alarm(NamedTuple):
@@ -178,9 +163,8 @@ class Watch:
     def __init__(self, settings: Settings, concern: ConcernSpec) -> None:
         self.settings, self.concern = settings, concern
         limits = [Limit.parse(text) for text in settings.limits]
-        common: dict[str, Any] = {
-            name: getattr(settings, name) for name in ("groups", "confidence", "least_chance", "cluster_size")
-        }
+        names = ("groups", "confidence", "least_chance", "cluster_size")
+        common: dict[str, Any] = {name: getattr(settings, name) for name in names}
         self.monitors = {RISK: RiskMonitor(concern, limits, **common)}
         if settings.run_length is not None:
             self.monitors[CHANGE] = ChangeMonitor(concern, limits, run_length=settings.run_length, **common)
@@ -209,10 +193,11 @@ class Watch:
         """
         place, before = str(path.resolve()), len(self.alarms)
         known = self.places.get(place, Position())
-        rows = read_log(path, self.concern, self.settings.groups, self.settings.least_chance, reading, tell)
+        rows = read_log(path, self.concern, self.settings, reading, tell)
         first = 0 if rows is None else int((rows.numbers <= known.rows).sum())
         if known.rows and (rows is None or not first or rows.position(first) != known):
-            raise PredictionsError(path, CHANGED.format(known.rows))
+            once = "append a row when its label has had time to come, and give a new log a new name"
+            raise PredictionsError(path, f"has changed since row {known.rows} was read. Each row is read once: {once}")
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
@@ -285,14 +270,10 @@ class Watch:
             if plain["kind"] != KIND:
                 raise ValueError(plain["kind"])
             watch = cls(Settings(**plain["settings"]), concern)
-            tensors: list[tuple[Any, str, Any]] = [(watch, "counts", plain["counts"])]
+            watch.counts.copy_(torch.tensor(plain["counts"], dtype=torch.float64))
             for kind, monitor in watch.monitors.items():
-                tensors += [(monitor, name, value) for name, value in plain["monitors"][kind].items()]
-            for holder, name, value in tensors:
-                state = torch.tensor(value, dtype=torch.float64)
-                if state.shape != getattr(holder, name).shape:
-                    raise ValueError(f"{name} has another shape")
-                setattr(holder, name, state)
+                for name, value in plain["monitors"][kind].items():
+                    getattr(monitor, name).copy_(torch.tensor(value, dtype=torch.float64))
             watch.places = {name: Position(**position) for name, position in plain["logs"].items()}
             watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
@@ -310,8 +291,8 @@ def watch_logs(
 ) -> tuple[Watch, list[Alarm]]:
     """Read the new rows of logs in order, and save the state after each log; return the watch and its new alarms.
 
-    ``begin`` returns a new watch, or that in the file ``state``. No other process can use the file while it is called.
-    ``advance`` is called with the number of new rows of each log, after they are saved.
+    ``begin`` returns a new watch, or that in the file ``state``; the state is locked before. ``advance`` is called with
+    the number of new rows of each log, after they are saved.
 
     Raises:
         FolderInUseError: If another process uses the state.

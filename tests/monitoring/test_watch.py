@@ -54,7 +54,7 @@ def go_on(watch: Watch, path: Path, *, state: Path | None = None) -> Watch:
 
 def rows_of(path: Path, reading: ReadOptions | None = None) -> LogRows:
     """Return the rows of a log."""
-    new = read_log(path, CONCERN, {}, 1.0, reading or ReadOptions(), str)
+    new = read_log(path, CONCERN, Settings("0" * 64, []), reading or ReadOptions(), str)
     assert new is not None
     return new
 
