@@ -75,8 +75,6 @@ def write_everything(
     write_evaluation(folder, finished, intervals)
     for _, title, table in experiments.evaluation_tables(finished, intervals):
         show(f"\n{heading(title)}", table)
-    cells = "; ".join(published_values.more_expensive_than_printed(experiments.measured_costs(finished))) or "nothing"
-    show(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
     note(f"\nwrote {folder / 'report.html'}, tables as .md, figure4.png and figure4.svg")
 
 

@@ -5,7 +5,6 @@ Files are flushed to disk to survive a power failure. This takes milliseconds; `
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,13 +105,9 @@ class FolderInUseError(MpcsError, RuntimeError):
     """Another process writes to the folder."""
 
 
-_handles: dict[tuple[int, Path], int] = {}
-"""The file descriptors of locked folders. The folders themselves are locked, so that no lock file is left behind.
-
-The keys contain the process, because a forked child inherits this dictionary, but not the lock.
-"""
-_counts: Counter[tuple[int, Path]] = Counter()
-"""The number of times that this process has acquired each lock without releasing it."""
+_handles: dict[tuple[int, Path], list[int]] = {}
+"""The file descriptor of each locked folder, once for each `acquire` without a `release`. The folders themselves are
+locked, so that no lock file is left behind. The keys contain the process, because a forked child inherits no lock."""
 
 
 @contextmanager
@@ -131,7 +126,7 @@ def acquire(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), folder.resolve())
-    if key not in _handles:
+    if not _handles.setdefault(key, []):
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -141,14 +136,13 @@ def acquire(folder: Path) -> None:
             raise FolderInUseError(message) from None
         except OSError:  # some file systems have no locks: never refuse
             pass
-        _handles[key] = handle
-    _counts[key] += 1
+        _handles[key] = [handle]
+    else:
+        _handles[key].append(_handles[key][0])
 
 
 def release(folder: Path) -> None:
     """Undo one `acquire` of this process."""
-    key = (os.getpid(), folder.resolve())
-    if key in _handles:
-        _counts[key] -= 1
-        if not _counts[key]:
-            os.close(_handles.pop(key))
+    handles = _handles.get((os.getpid(), folder.resolve()))
+    if handles and (handle := handles.pop()) not in handles:
+        os.close(handle)

@@ -26,7 +26,7 @@ from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.state_files import StateError as StateError
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 7"
+KIND = "mpcs_torch monitor 8"
 MAX_AT_ONCE = 5000
 """The maximum number of rows whose evidence is in memory at once."""
 RISK, CHANGE = "risk", "change"
@@ -51,11 +51,8 @@ class Settings:
     """The largest number of rows that are wrong together."""
 
 
-class Position(NamedTuple):
-    """The number of rows of a log that were read, and the hash of their decisions, labels, chances and groups."""
-
-    rows: int = 0
-    sha256: str = ""
+Position = tuple[int, str]
+"""The number of rows of a log that were read, and the SHA-256 of their decisions, labels, chances and groups."""
 
 
 class LogRows(NamedTuple):
@@ -79,7 +76,7 @@ class LogRows(NamedTuple):
         content = hashlib.sha256()
         for part in (self.decisions, self.target, self.chance, *self.groups.values()):
             content.update(part[:rows].double().numpy().data)
-        return Position(int(self.numbers[rows - 1]), content.hexdigest())
+        return int(self.numbers[rows - 1]), content.hexdigest()
 
 
 def read_log(
@@ -192,12 +189,12 @@ class Watch:
             PredictionsError: If a value breaks a rule, or if rows that were read before have changed.
         """
         place, before = str(path.resolve()), len(self.alarms)
-        known = self.places.get(place, Position())
+        known = self.places.get(place, (0, ""))
         rows = read_log(path, self.concern, self.settings, reading, tell)
-        first = 0 if rows is None else int((rows.numbers <= known.rows).sum())
-        if known.rows and (rows is None or not first or rows.position(first) != known):
+        first = 0 if rows is None else int((rows.numbers <= known[0]).sum())
+        if known[0] and (rows is None or not first or rows.position(first) != known):
             once = "append a row when its label has had time to come, and give a new log a new name"
-            raise PredictionsError(path, f"has changed since row {known.rows} was read. Each row is read once: {once}")
+            raise PredictionsError(path, f"has changed since row {known[0]} was read. Each row is read once: {once}")
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
@@ -245,7 +242,7 @@ class Watch:
         return {
             "kind": KIND,
             "settings": asdict(self.settings),
-            "logs": {name: position._asdict() for name, position in self.places.items()},
+            "logs": self.places,
             "counts": self.counts.tolist(),
             "monitors": {
                 kind: {name: getattr(monitor, name).tolist() for name in STATES if hasattr(monitor, name)}
@@ -274,7 +271,7 @@ class Watch:
             for kind, monitor in watch.monitors.items():
                 for name, value in plain["monitors"][kind].items():
                     getattr(monitor, name).copy_(torch.tensor(value, dtype=torch.float64))
-            watch.places = {name: Position(**position) for name, position in plain["logs"].items()}
+            watch.places = {name: (int(rows), str(sha256)) for name, (rows, sha256) in plain["logs"].items()}
             watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
@@ -291,12 +288,9 @@ def watch_logs(
 ) -> tuple[Watch, list[Alarm]]:
     """Read the new rows of logs in order, and save the state after each log; return the watch and its new alarms.
 
-    ``begin`` returns a new watch, or that in the file ``state``; the state is locked before. ``advance`` is called with
-    the number of new rows of each log, after they are saved.
-
-    Raises:
-        FolderInUseError: If another process uses the state.
-        PredictionsError: If a value breaks a rule; the state that was saved before remains.
+    ``begin`` returns a new watch, or the one in the file ``state``, which no other process can use meanwhile.
+    ``advance`` is called with the number of new rows of each log, after they are saved. After an error, the state has
+    the logs before: a `FolderInUseError` if another process uses it, or a `PredictionsError` if a value breaks a rule.
     """
     with locked(state.with_name(f".{state.name}.lock")):
         watch = begin()

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from timeit import timeit
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -137,13 +138,12 @@ MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 
 @torch.no_grad()
 def measure_costs(run: PreparedRun) -> MetricCosts:
-    """Time the forward pass and each metric, in rounds after a warm-up round.
+    """Time the forward pass and each metric on the CPU, in rounds after a warm-up round.
 
     The times of all forward passes are pooled. If passes and metrics were timed together, differences between metrics
     would be hidden in the noise of the passes.
     """
     model, evaluator = run.state.model, run.evaluator
-    device = evaluator.split.labels.device
     logits = evaluator.logits(model)
     metrics = {name: _timed(run, logits, name) for name in TIMED}
     passes: list[float] = []
@@ -151,8 +151,8 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
     start = time.perf_counter()
     for done in range(1 + MAX_ROUNDS):
         for name, metric in metrics.items():
-            passes.append(_seconds(lambda: evaluator.logits(model), device))
-            seconds[name].append(_seconds(metric, device))
+            passes.append(timeit(lambda: evaluator.logits(model), number=1))
+            seconds[name].append(timeit(metric, number=1))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
     alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
@@ -172,29 +172,15 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
     return compute
 
 
-def _seconds(task: Callable[[], object], device: torch.device) -> float:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    start = time.perf_counter()
-    task()
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    return time.perf_counter() - start
-
-
 def evaluation_tables(
     finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> Iterator[tuple[str, str, Table]]:
     """Yield the file name, the title and the content of three tables: the runs, Table II and Table III."""
-    runs = {name: reproduction.run.records for name, reproduction in finished.items()}
+    runs = {name: one.run.records for name, one in finished.items()}
+    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
     yield "runs", "Runs", _runs_table(finished)
     yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)
-    yield "table3", "Table III: what a metric costs", table_3(measured_costs(finished))
-
-
-def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
-    """Return the times of the metrics in each experiment."""
-    return {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+    yield "table3", "Table III: what a metric costs", table_3(costs)
 
 
 def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
@@ -205,19 +191,13 @@ def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
     return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)
 
 
-@dataclass(frozen=True)
-class Pick:
+class Pick(NamedTuple):
     """An epoch and the metrics that rank it first."""
 
     metrics: tuple[str, ...]
     record: Record
     confusion: Tensor
     """The confusion matrix on the training set, int64 (C, C); rows are true classes."""
-
-    @property
-    def epoch(self) -> int:
-        """The number of the epoch, counted from 1."""
-        return int(self.record["epoch"])
 
     @property
     def errors(self) -> int:
@@ -254,7 +234,9 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
     for one in chosen:
         train, test = (f"{100 * one.record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
         counts = [str(one.errors), str(one.dangerous)]
-        rows.append([", ".join(one.metrics), str(one.epoch), train, *counts, f"{one.record['mpcs']:.4f}", test])
+        rows.append(
+            [", ".join(one.metrics), f"{one.record['epoch']:.0f}", train, *counts, f"{one.record['mpcs']:.4f}", test]
+        )
     return Table(header, rows)
 
 

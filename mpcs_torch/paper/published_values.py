@@ -187,16 +187,6 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
     return Table(["ours (paper)", "forward pass", *TIMED], rows)
 
 
-def more_expensive_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
-    """Return the cells of Table III where our time, relative to accuracy, exceeds that of the paper."""
-    return [
-        f"{name} {metric}: {cost.relative(metric):.4f} for {printed:.4f}"
-        for name, cost in costs.items()
-        for metric in TIMED
-        if (printed := _printed_relative(name, metric)) is not None and cost.relative(metric) > printed
-    ]
-
-
 def _milliseconds(value: float) -> str:
     return f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
 

@@ -22,9 +22,8 @@ from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
-from mpcs_torch.paper.experiments import Reproduction, evaluation_tables, measured_costs
-from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns, more_expensive_than_printed
-from mpcs_torch.plots.samples import kind_of_sample, sample_figure
+from mpcs_torch.paper.experiments import Reproduction, evaluation_tables
+from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
 from mpcs_torch.plots.trends import figure_4, metric_trend
 from mpcs_torch.report.figures import ClassifierSections, kind_of
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
@@ -84,28 +83,20 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 
 
-def worst_samples(predicted: EpochPredictions) -> list[dict[str, object]]:
-    """Draw and describe the wrong decisions with the highest product of confidence and cost, if they can be drawn."""
-    kind, labels, concern = kind_of_sample(tuple(predicted.inputs.shape[1:])), predicted.labels, predicted.concern
-    if kind is None:
-        return []
+def worst_samples(predicted: EpochPredictions) -> Table | None:
+    """Return a table of the wrong decisions with the highest product of confidence and cost; None if nothing costs."""
+    labels, concern = predicted.labels, predicted.concern
     confidence, decisions = highest_class(predicted.probs)
     weights = concern.matrix()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
-    names = [printable(name) for name in concern.classes]
-    shown: list[dict[str, object]] = []
-    for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # few enough to look at
-        if not cost[place] > 0:
-            break
+    rows = list[dict[str, str]]()
+    for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][:12].tolist():
         pair = int(labels[place]), int(decisions[place])
-        true, decided = (names[label] for label in pair)
-        percent = f"{100 * confidence[place].item():.1f} %"
-        alt = f"Test sample {place}: {true}, predicted {decided} with confidence {percent}."
-        described = {"true": true, "predicted": decided, "confidence": percent, "number": place}
-        described |= {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
-        drawing = draw(sample_figure(predicted.inputs[place].float()), alt)
-        shown.append({"drawing": drawing, "is_image": kind == "image", **described})
-    return shown
+        true, decided = (printable(concern.classes[label]) for label in pair)
+        shown = {"true": true, "predicted": decided, "confidence": f"{100 * confidence[place].item():.1f} %"}
+        kind = {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
+        rows.append({"test sample": str(place), **shown, **kind})
+    return Table.of_records(rows) if rows else None
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -230,9 +221,8 @@ def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
     if shown is not None and picked is not None:
         sections += shown.sections(BY_CLASS)
-        worst = part("samples", worst_samples(picked))
-        note = part("notes", ["Wrong decisions with the highest confidence times concern."] if worst else [])
-        sections.append(part("section", "Worst test samples", note, worst))
+        worst = part("table", worst_samples(picked), "Wrong decisions with the highest confidence times concern")
+        sections.append(part("section", "Worst test samples", worst))
     picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
     sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
@@ -348,7 +338,6 @@ def write_evaluation(
         "evaluation",
         folder / "report.html",
         tables=[(title, table) for _, title, table in tables],
-        more_expensive=more_expensive_than_printed(measured_costs(finished)),
         figure=draw(
             figure,
             f"Metrics over the epochs, from 0 at the lowest to 1 at the highest, in a panel for each of {len(runs)} "

@@ -31,11 +31,8 @@ Record = dict[str, float]
 """The values of an epoch by column."""
 
 
-class RecordsError(MpcsError, ValueError):
-    """A records file that breaks its rules."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
+class ResultError(MpcsError, ValueError):
+    """A records file or a result file of a run that is missing or invalid."""
 
 
 class RecordWriter:
@@ -62,32 +59,32 @@ def read_records(path: Path) -> list[Record]:
     A last line without a newline, from an interrupted run, is ignored because its last number may be truncated.
 
     Raises:
-        RecordsError: If the file is not UTF-8 text, has no header, or lacks a number in a complete row.
+        ResultError: If the file is not UTF-8 text, has no header, or lacks a number in a complete row.
     """
     try:
         *lines, cut = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise RecordsError(path, f"is not UTF-8 text: {error}") from None
+        raise ResultError(f"{path}: is not UTF-8 text: {error}") from None
     if not lines:
-        raise RecordsError(path, "is empty" if not cut else "has no complete line")
+        raise ResultError(f"{path}: {'has no complete line' if cut else 'is empty'}")
     columns = lines[0].split(",")
     if columns[0] == "turn":  # the name in the published records
         columns[0] = "epoch"
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
-        raise RecordsError(path, f"must begin with epoch and name each column once, but names {quoted(columns)}")
+        raise ResultError(f"{path}: must begin with epoch and name each column once, but names {quoted(columns)}")
     return [_record(path, number, columns, line) for number, line in enumerate(lines[1:], start=2)]
 
 
 def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
     cells = text.split(",")
     if len(cells) != len(columns):
-        raise RecordsError(path, f"line {line} must have {len(columns)} columns, but has {len(cells)}")
+        raise ResultError(f"{path}: line {line} must have {len(columns)} columns, but has {len(cells)}")
     try:
         record = dict(zip(columns, map(float, cells), strict=True))
     except ValueError as error:
-        raise RecordsError(path, f"line {line}: {shown(str(error))}") from None
+        raise ResultError(f"{path}: line {line}: {shown(str(error))}") from None
     if not record["epoch"].is_integer():
-        raise RecordsError(path, f"line {line}, column epoch: must be a whole number, but is {cells[0]}")
+        raise ResultError(f"{path}: line {line}, column epoch: must be a whole number, but is {cells[0]}")
     return record
 
 
@@ -101,7 +98,7 @@ def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Dir
     try:
         tree = read_yaml_file(config).value if config.is_file() else {}
     except YamlError as error:
-        raise RecordsError(config, str(error)) from None
+        raise ResultError(f"{config}: {error}") from None
     listed = tree.get("metrics") if isinstance(tree, dict) else None
     for metric in listed if isinstance(listed, list) else []:
         if isinstance(metric, dict):
@@ -111,10 +108,6 @@ def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Dir
 
 FILE = "result.json"
 """The name of the result file in the run's folder."""
-
-
-class ResultError(MpcsError, ValueError):
-    """A ``result.json`` that is missing or invalid."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +260,7 @@ def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
     config = load_config(folder / "config.yaml")
     records = read_records(folder / "records.csv")
     if not records:
-        raise RecordsError(folder / "records.csv", "has no epoch")
+        raise ResultError(f"{folder / 'records.csv'}: has no epoch")
     prepared = prepare_run(config, data if isinstance(data, DataSplits) else config.data.load(data))
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, prepared.config, records, result, prepared, selector)

@@ -274,7 +274,7 @@ def readers() -> dict[str, Reader]:
         ["red", "yellow", "a green"], [["red", "yellow", "a green"][label] for label in TARGET.tolist()]
     ).encode()
     samples = _saved(
-        lambda path: np.savez(path, inputs=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
+        lambda path: np.savez(path, inputs=PROBS.numpy(), labels=np.array(["a", "b", "c"])[TARGET.numpy()]),
         ".npz",
     )
     tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))

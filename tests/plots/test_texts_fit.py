@@ -26,8 +26,8 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
+from mpcs_torch.plots.confusion import embedding_figure
 from mpcs_torch.plots.forest import MonitoredMean, Panel, forest_figure, result_figure, watched_means
-from mpcs_torch.plots.samples import embedding_figure, sample_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
 from tests.plots.texts import text_faults
 
@@ -158,7 +158,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     risk_coverage_figure: [(SYSTEMS, referral)],
     watched_means: [((1, 3, 30), lambda size, is_long: watched_means(watched(size, is_long=is_long), LONG * is_long))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
-    sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
     det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
     roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
