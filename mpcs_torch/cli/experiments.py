@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.cli.console import COMMAND_LINE, CommandLine, counting_bar, heading, note, progress_bar, show, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, progress_bar, show, text_of
 from mpcs_torch.paper import experiments, published_values
-from mpcs_torch.paper.experiments import Reproduction
+from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published_values import MeanOverRuns
 from mpcs_torch.plots.trends import figure_6
-from mpcs_torch.processes import run_in_child
 from mpcs_torch.report.run import FILES, write_evaluation
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.sections import RunConfig
@@ -36,27 +35,22 @@ def check_before_training(names: Sequence[str], published: Sequence[Path], out: 
         raise RunExistsError(f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite")
 
 
-def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> Reproduction:
-    """Run an experiment in a separate process, so that its peak memory can be measured, and print its results."""
-    finished = run_in_child(_in_child, COMMAND_LINE, name, data_root, out / name, records)
-    run = finished.run
-    parts: list[Table | str] = [f"\n{heading(finished.title)}", published_values.table_2_row(name, run.records)]
+def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> FinishedRun:
+    """Run an experiment, and print its results."""
+    overwrite = COMMAND_LINE.overwrite
+    with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
+        run = experiments.reproduce_experiment(name, data_root, out / name, records, [bar], overwrite=overwrite)
+    parts: list[Table | str] = [f"\n{heading(run.title)}", published_values.table_2_row(name, run.records)]
     parts += [] if run.costs is None else [published_values.table_3({name: run.costs})]
-    if finished.agreement is not None:
-        parts.append(f"{finished.agreement}.")
+    if run.agreement is not None:
+        parts.append(f"{run.agreement}.")
     elif records is not None:
         parts.append("Not compared epoch by epoch: no record was published, or its data were split without a seed.")
     if name == "case-study":
         parts += [experiments.picks_table(experiments.picks(run)), experiments.figure_5_comparison(run, text_of)]
     show(*parts)
     note(f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends")
-    return finished
-
-
-def _in_child(line: CommandLine, name: str, data_root: Path, folder: Path, records: Path | None) -> Reproduction:
-    vars(COMMAND_LINE).update(vars(line))
-    with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
-        return experiments.reproduce_experiment(name, data_root, folder, records, [bar], overwrite=line.overwrite)
+    return run
 
 
 def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverRuns, ...]:
@@ -69,7 +63,7 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverR
 
 
 def write_everything(
-    folder: Path, finished: Mapping[str, Reproduction], intervals: Mapping[str, Sequence[MeanOverRuns]]
+    folder: Path, finished: Mapping[str, FinishedRun], intervals: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
     """Write the evaluation of all experiments, and print its tables."""
     write_evaluation(folder, finished, intervals)

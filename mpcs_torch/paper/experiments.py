@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
 from timeit import timeit
@@ -53,8 +53,29 @@ class FinishedRun:
     confusions: list[Tensor]
     """The confusion matrix of each epoch on the training set, int64 (C, C); rows are true classes."""
     concern: ConcernSpec
-    costs: MetricCosts | None
+    seconds: float
+    """The duration of training and evaluation."""
+    costs: MetricCosts | None = None
     """The times of the metrics; None if they were not measured."""
+    agreement: Agreement | None = None
+    """The agreement with the published record; None if there is no such record."""
+
+    @property
+    def title(self) -> str:
+        """The model, the data, the epochs and the time in one line."""
+        config = self.config
+        return f"{config.name}: {config.model} on {config.data}, {len(self.records)} epochs, {self.seconds:.0f} s"
+
+    def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
+        """Return times, agreement and correlations for JSON, with intervals over seeds, if any."""
+        return {
+            "seconds": self.seconds,
+            "epochs": len(self.records),
+            "agreement": None if self.agreement is None else asdict(self.agreement),
+            "spearman": dict(zip(BENCHMARKS, correlations(self.records), strict=True)),
+            "over_seeds": dict(zip(BENCHMARKS, map(asdict, intervals), strict=False)),
+            "milliseconds": None if self.costs is None else asdict(self.costs),
+        }
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -79,7 +100,7 @@ def finish_run(
     time_metrics: bool = False,
 ) -> FinishedRun:
     """Train in a folder, collect records and confusion matrices, and optionally time the metrics at the end."""
-    epochs: list[MeasuredEpoch] = []
+    epochs, start = list[MeasuredEpoch](), time.perf_counter()
 
     def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
         epochs.append(epoch)
@@ -88,49 +109,19 @@ def finish_run(
     with run.running():
         costs = measure_costs(run) if time_metrics else None
     records, confusions = [epoch.record for epoch in epochs], [epoch.confusion for epoch in epochs]
-    return FinishedRun(run.config, records, confusions, config.score.concern.spec(data.class_names), costs)
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """A run of an experiment and its agreement with the published record."""
-
-    run: FinishedRun
-    agreement: Agreement | None
-    """The agreement with the published record; None if there is no such record."""
-    seconds: float
-    """The duration of training and evaluation."""
-
-    @property
-    def title(self) -> str:
-        """The model, the data, the epochs and the time in one line."""
-        config, epochs = self.run.config, len(self.run.records)
-        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s"
-
-    def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
-        """Return times, agreement and correlations for JSON, with intervals over seeds, if any."""
-        return {
-            "seconds": self.seconds,
-            "epochs": len(self.run.records),
-            "agreement": None if self.agreement is None else asdict(self.agreement),
-            "spearman": dict(zip(BENCHMARKS, correlations(self.run.records), strict=True)),
-            "over_seeds": dict(zip(BENCHMARKS, map(asdict, intervals), strict=False)),
-            "milliseconds": None if self.run.costs is None else asdict(self.run.costs),
-        }
+    concern, seconds = config.score.concern.spec(data.class_names), time.perf_counter() - start
+    return FinishedRun(run.config, records, confusions, concern, seconds, costs)
 
 
 def reproduce_experiment(
     name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
-) -> Reproduction:
+) -> FinishedRun:
     """Run an experiment in ``folder``, and compare it with its published record in ``records``, if there is one."""
     config = experiment_config(name)
-    data = config.data.load(data_root)
-    start = time.perf_counter()
-    run = finish_run(config, data, folder, hooks, overwrite=overwrite, time_metrics=True)
-    seconds = time.perf_counter() - start
-    published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
-    agreement = None if published is None else compare(run.records, published)
-    return Reproduction(run, agreement, seconds)
+    run = finish_run(config, config.data.load(data_root), folder, hooks, overwrite=overwrite, time_metrics=True)
+    if records is None or name not in RECORD_FILES:
+        return run
+    return replace(run, agreement=compare(run.records, read_records(records / RECORD_FILES[name])))
 
 
 MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
@@ -173,21 +164,21 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
 
 
 def evaluation_tables(
-    finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
+    finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> Iterator[tuple[str, str, Table]]:
     """Yield the file name, the title and the content of three tables: the runs, Table II and Table III."""
-    runs = {name: one.run.records for name, one in finished.items()}
-    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+    runs = {name: one.records for name, one in finished.items()}
+    costs = {name: one.costs for name, one in finished.items() if one.costs is not None}
     yield "runs", "Runs", _runs_table(finished)
     yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)
     yield "table3", "Table III: what a metric costs", table_3(costs)
 
 
-def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
+def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     rows = []
     for name, one in finished.items():
         agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
-        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", agreement])
+        rows.append([name, f"{one.config.model} on {one.config.data}", f"{one.seconds:.1f}", agreement])
     return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)
 
 

@@ -22,7 +22,7 @@ from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
-from mpcs_torch.paper.experiments import Reproduction, evaluation_tables
+from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
 from mpcs_torch.plots.trends import figure_4, metric_trend
 from mpcs_torch.report.figures import ClassifierSections, kind_of
@@ -323,14 +323,14 @@ FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "rep
 
 
 def write_evaluation(
-    folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
+    folder: Path, finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
     """Write the tables, the figure and the page of the evaluation to ``folder``; `FILES` has their names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:
         (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
-    runs = {name: finished[name].run for name in TABLE_2 if name in finished}
+    runs = {name: finished[name] for name in TABLE_2 if name in finished}
     figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
     figure.savefig(folder / "figure4.png", dpi=110)
     figure.savefig(folder / "figure4.svg", metadata={"Date": None})

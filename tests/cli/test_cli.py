@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.result import read_records
@@ -74,7 +73,6 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pyt
 def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval_over_seeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiments, "run_in_child", lambda function, *given: function(*given))  # spares its imports
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
     assert run("reproduce", "exp01", "--seeds", 2, "--out", tmp_path) == 0
     printed = capsys.readouterr().out

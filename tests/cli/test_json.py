@@ -76,7 +76,6 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpcs_torch.trainer.recommended.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(experiments, "experiment_config", short)
-    monkeypatch.setattr("mpcs_torch.cli.experiments.run_in_child", lambda function, *given: function(*given))
 
 
 @pytest.mark.usefixtures("_short_work")

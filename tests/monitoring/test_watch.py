@@ -281,7 +281,7 @@ def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(tmp_path:
     with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of good, bad, refer"):
         rows_of(path)
     new = rows_of(path, ReadOptions(missing="drop"))
-    assert (new.numbers.tolist(), new.target.tolist(), new.position(3).rows) == ([1, 3, 4], [1, -100, 1], 4)
+    assert (new.numbers.tolist(), new.target.tolist(), new.position(3)[0]) == ([1, 3, 4], [1, -100, 1], 4)
     watch = Watch(Settings("", ["any <= 0.5"]), CONCERN)
     for _ in range(2):
         watch.read(path, ReadOptions(missing="drop"), str)

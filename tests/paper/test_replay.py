@@ -7,7 +7,7 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.experiments import reproduce_one
-from mpcs_torch.paper.experiments import FinishedRun, Reproduction, experiment_config, finish_run, picks
+from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, picks
 from mpcs_torch.paper.published_values import RECORD_FILES, Agreement, compare
 from mpcs_torch.trainer.data import load_mnist
 from mpcs_torch.trainer.prepare import prepare_run
@@ -49,9 +49,9 @@ def test_the_command_replays_the_case_study_and_its_picks(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    finished: list[Reproduction] = []
+    finished: list[FinishedRun] = []
 
-    def kept(*arguments: Any, **options: Any) -> Reproduction:
+    def kept(*arguments: Any, **options: Any) -> FinishedRun:
         finished.append(reproduce_one(*arguments, **options))
         return finished[-1]
 
@@ -65,8 +65,8 @@ def test_the_command_replays_the_case_study_and_its_picks(
     folder = tmp_path / "case-study"
 
     published = read_records(published_records / RECORD_FILES["case-study"])
-    assert compare(finished[0].run.records[:20], published[:20]) == Agreement(20, 20, 20, None)
-    benchmarks, mpcs = picks(finished[0].run)
+    assert compare(finished[0].records[:20], published[:20]) == Agreement(20, 20, 20, None)
+    benchmarks, mpcs = picks(finished[0])
     for chosen, name in ((benchmarks, "turn_132"), (mpcs, "turn_133")):
         of_paper = FIGURE_5[name]
         assert list(chosen.metrics) == of_paper["picked_by"]
