@@ -7,9 +7,9 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
 BUDGET = {
-    ".": 500,
+    ".": 450,
     "calibration": 1_100,
-    "cli": 2_550,
+    "cli": 2_450,
     "concern": 1_250,
     "evaluation": 10_250,
     "functional": 7_800,
@@ -17,9 +17,9 @@ BUDGET = {
     "io": 500,
     "learning": 3_700,
     "metrics": 3_350,
-    "monitoring": 950,
-    "paper": 700,
-    "plots": 1_200,
+    "monitoring": 900,
+    "paper": 650,
+    "plots": 1_100,
     "report": 1_500,
     "trainer": 2_600,
 }

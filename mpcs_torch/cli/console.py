@@ -256,7 +256,7 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
     if COMMAND_LINE.quiet:
         yield lambda **_: None
     elif not sys.stderr.isatty():
-        yield _Lines(shown_name(name), total)
+        yield _lines(shown_name(name), total)
     else:
         from rich import progress as bars  # slow to import
         from rich.console import Console
@@ -270,21 +270,16 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
             progress.update(task, total=progress.tasks[0].completed)  # the total was perhaps an estimate
 
 
-class _Lines:
-    """Print a line about the progress at most every `LINE_SECONDS` seconds."""
+def _lines(name: str, total: int | None) -> Callable[..., None]:
+    """Return a function that prints a line about the progress at most every `LINE_SECONDS` seconds."""
+    done, printed = 0, monotonic()
 
-    def __init__(self, name: str, total: int | None) -> None:
-        self._name, self._total, self._done = name, total, 0
-        self._begun = self._printed = monotonic()
+    def update(*, advance: int = 0, completed: int | None = None, values: str = "") -> None:
+        nonlocal done, printed
+        done = done + advance if completed is None else completed
+        if monotonic() - printed >= LINE_SECONDS:
+            printed = monotonic()
+            of = "" if total is None else f" of {total:,}"
+            typer.echo(f"{name}: {done:,}{of}  {values}".rstrip(), err=True)
 
-    def __call__(self, *, advance: int = 0, completed: int | None = None, values: str = "") -> None:
-        self._done = self._done + advance if completed is None else completed
-        now = monotonic()
-        if now - self._printed < LINE_SECONDS:
-            return
-        self._printed = now
-        parts = [f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"]
-        if self._total is not None and 0 < self._done <= self._total:
-            left = (now - self._begun) * (self._total - self._done) / self._done
-            parts.append(f"about {left / 60:.0f} min left")
-        typer.echo(f"{self._name}: {', '.join([*parts, *([values] if values else [])])}", err=True)
+    return update

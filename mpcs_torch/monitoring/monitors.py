@@ -102,7 +102,7 @@ class RiskMonitor(Monitor):
         tables = torch.stack([limit.losses(concern) / of[0].scale for limit, of in zip(limited, means, strict=True)])
         tables = nn.functional.pad(tables, (0, 1))
         counted = torch.stack([_counted(limit, concern) for limit in limited])
-        names_by = {limit.by: [str(name) for name in (groups or {})[limit.by]] for limit in limited if limit.by}
+        places = {column: {str(name): code for code, name in enumerate(of)} for column, of in (groups or {}).items()}
         super().__init__(
             locals(),
             watched=watched,
@@ -158,13 +158,13 @@ class RiskMonitor(Monitor):
 
     def _codes(self, column: str, groups: RowGroups, number: int) -> Tensor:
         require(column in groups, f"groups must have the column {column!r}", quoted(list(groups)))
-        given, known = groups[column], self.names_by[column]
+        given, places = groups[column], self.places[column]
         if isinstance(given, Tensor):
             return given
         names = row_names(column, given, number)
-        new = next((name for name in names if name not in known), None)
-        require(new is None, f"{column} must be one of {quoted(known)}", quoted(new))
-        return torch.tensor([known.index(name) for name in names], dtype=torch.int64)
+        new = next((name for name in names if name not in places), None)
+        require(new is None, f"{column} must be one of {quoted(list(places))}", quoted(new))
+        return torch.tensor([places[name] for name in names], dtype=torch.int64)
 
 
 class ChangeMonitor(RiskMonitor):

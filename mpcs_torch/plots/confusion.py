@@ -158,7 +158,9 @@ def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_
         points, name = embedding[labels == number], literal(class_names[number], MAX_BESIDE)
         again, place = divmod(number, len(style.SYSTEMS))
         marker = style.MARKERS[again % len(style.MARKERS)]
-        axes.scatter(*points.T, s=14, c=style.SYSTEMS[place], marker=marker, alpha=0.6, linewidths=0, label=name)
+        axes.scatter(
+            points[:, 0], points[:, 1], s=14, c=style.SYSTEMS[place], marker=marker, alpha=0.6, linewidths=0, label=name
+        )
         middles[number] = points.median(dim=0).values.tolist()
     for pair in (released | released.t()).triu(1).nonzero().tolist():
         if all(number in middles for number in pair):

@@ -28,10 +28,9 @@ class Split(NamedTuple):
     """The patient, speaker or recording of each sample, (N,), int64. Groups are never split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Move the samples to ``device``, and convert floating-point inputs to ``dtype``, if given."""
-        groups = None if self.groups is None else self.groups.to(device)
+        """Move inputs and labels to ``device``, and convert floating-point inputs to ``dtype``, if given."""
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
-        return Split(inputs, self.labels.to(device), groups)
+        return self._replace(inputs=inputs, labels=self.labels.to(device))
 
     def at(self, index: Tensor) -> "Split":
         """Select samples by index."""

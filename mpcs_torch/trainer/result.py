@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from mpcs_torch.tables import Table, in_table
 from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.loop import Evaluator, LoopState, MeasuredEpoch, PreparedRun
+from mpcs_torch.trainer.loop import Evaluator, Hook, LoopState, MeasuredEpoch, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.resume import FOLDER, open_selector
 
@@ -35,22 +36,18 @@ class ResultError(MpcsError, ValueError):
     """A records file or a result file of a run that is missing or invalid."""
 
 
-class RecordWriter:
-    """A hook that writes the row of each epoch immediately, so that an interrupted run keeps its measurements."""
-
-    def __init__(self, path: Path, columns: Sequence[str], *, append: bool = False) -> None:
-        self._file = path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8")  # by lines
-        self._writer = csv.DictWriter(self._file, ["epoch", *columns], lineterminator="\n")
+@contextmanager
+def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -> Iterator[Hook]:
+    """Yield a hook that writes the row of each epoch immediately, so that an interrupted run keeps its measurements."""
+    with path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8") as file:  # by lines
+        writer = csv.DictWriter(file, ["epoch", *columns], lineterminator="\n")
         if not append:
-            self._writer.writeheader()
+            writer.writeheader()
 
-    def __call__(self, epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG002  # a Hook
-        """Write one row, at full precision."""
-        self._writer.writerow(epoch.record)
+        def write(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+            writer.writerow(epoch.record)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        yield write
 
 
 def read_records(path: Path) -> list[Record]:

@@ -24,7 +24,7 @@ def test_a_file_gets_a_plain_line_now_and_then(
     with counting_bar("[runs]\x1b", 4) as advance:
         advance()
         advance(2)
-    assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4, about 0 min left" for done in (1, 3)]
+    assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4" for done in (1, 3)]
 
 
 def test_a_terminal_shows_how_many_rows_are_done(

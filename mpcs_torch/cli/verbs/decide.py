@@ -27,7 +27,6 @@ def fit(
     out: Annotated[Path, typer.Option(dir_okay=False)],
     reading: ReadOptions,
     limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
-    calibration: options.Calibration = "temperature",
     priors: Annotated[str | None, typer.Option(metavar="NUMBERS|FILE", show_default="the file's")] = None,
 ) -> None:
     """Fit a decision rule to predictions with labels.
@@ -44,7 +43,6 @@ def fit(
     Args:
         out: The file of the rule to write.
         limit: Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.
-        calibration: How to calibrate first.
         priors: Class frequencies of the deployment, with commas between, or the file of `calibrate priors --json`.
     """
     from mpcs_torch.concern import load_concern
@@ -53,12 +51,8 @@ def fit(
 
     spec = load_concern(concern)
     with options.refused_values():
-        rule = DecisionRule(
-            spec,
-            [Limit.parse(text) for text in limit or ()],
-            calibration=None if calibration == "none" else calibration,
-            priors=None if priors is None else _priors(priors, spec.classes),
-        )
+        frequencies = None if priors is None else _priors(priors, spec.classes)
+        rule = DecisionRule(spec, [Limit.parse(text) for text in limit or ()], priors=frequencies)
     predictions = open_to_fit(rule, validation, reading)
     with row_counter("read", [validation], predictions) as advance:
         units = fit_rule(rule, predictions, advance)

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,8 +112,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if settings.recommended is not None:
         _train_recommended(settings, folder, data)
         return
-    with ExitStack() as stack:
-        hooks = stack.enter_context(_hooks(settings, folder)) if world.is_first else []
+    with _hooks(settings, folder) if world.is_first else nullcontext(list["Hook"]()) as hooks:
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
