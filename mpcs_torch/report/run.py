@@ -24,10 +24,11 @@ from mpcs_torch.functional.inputs.most_probable import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
+from mpcs_torch.plots.samples import kind_of_sample, samples_figure
 from mpcs_torch.plots.trends import figure_4, metric_trend
 from mpcs_torch.report.figures import ClassifierSections, kind_of
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, render, write_page
+from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, write_page
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config
 from mpcs_torch.trainer.config.parts import TEST
@@ -83,20 +84,28 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 
 
-def worst_samples(predicted: EpochPredictions) -> Table | None:
-    """Return a table of the wrong decisions with the highest product of confidence and cost; None if nothing costs."""
+def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | None]:
+    """Return a table of the wrong decisions with the highest product of confidence and cost, and their pictures.
+
+    The table is None if no decision is wrong at a cost; the pictures, if samples are neither images nor series.
+    """
     labels, concern = predicted.labels, predicted.concern
     confidence, decisions = highest_class(predicted.probs)
     weights = concern.matrix()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
-    rows = list[dict[str, str]]()
+    rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
     for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][:12].tolist():
         pair = int(labels[place]), int(decisions[place])
         true, decided = (printable(concern.classes[label]) for label in pair)
         shown = {"true": true, "predicted": decided, "confidence": f"{100 * confidence[place].item():.1f} %"}
         kind = {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
         rows.append({"test sample": str(place), **shown, **kind})
-    return Table.of_records(rows) if rows else None
+        pictures[f"{place}: {true}, predicted {decided}"] = predicted.inputs[place].float()
+    if not rows:
+        return None, None
+    alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
+    is_drawn = kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None
+    return Table.of_records(rows), draw(samples_figure(pictures), alt) if is_drawn else None
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -221,8 +230,9 @@ def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
     if shown is not None and picked is not None:
         sections += shown.sections(BY_CLASS)
-        worst = part("table", worst_samples(picked), "Wrong decisions with the highest confidence times concern")
-        sections.append(part("section", "Worst test samples", worst))
+        table, pictures = worst_samples(picked)
+        worst = part("table", table, "Wrong decisions with the highest confidence times concern")
+        sections.append(part("section", "Worst test samples", worst, part("figures", [pictures] if pictures else [])))
     picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
     sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}

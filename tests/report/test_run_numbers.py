@@ -154,6 +154,7 @@ def test_the_worst_samples_have_the_highest_confidence_times_concern(runs: list[
         expected.append([str(place), str(label), str(decision), sure, kind, f"{WEIGHTS[label][decision]:g}"])
     rows = table_of(page, "Wrong decisions with the highest confidence times concern").rows
     assert [[" ".join(cell.split()) for cell in row] for row in rows] == expected
+    assert [alt for alt in page.alts if f"The {len(worst)} samples of the table: {worst[0]}: " in alt]
 
 
 def test_the_picks_are_the_best_rows_of_the_records(runs: list[TrainedRun], page: Page) -> None:

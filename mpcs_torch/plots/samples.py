@@ -1,0 +1,41 @@
+"""Pictures of samples."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import WIDTH
+
+COLUMNS = 3
+
+
+def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
+    """Return "image" for a shape (1 or 3, H, W) or (H, H), "series" for (steps, channels), and None for others."""
+    if len(shape) == 3 and shape[0] in (1, 3):
+        return "image"
+    if len(shape) == 2 and shape[0] >= 8:  # shorter rows of numbers are features, not a series
+        return "image" if shape[0] == shape[1] else "series" if shape[1] <= 8 else None
+    return None
+
+
+def samples_figure(samples: Mapping[str, Tensor]) -> Figure:
+    """Draw samples of one shape with their titles, as images or as lines for the channels of a series."""
+    rows = -(-len(samples) // COLUMNS)
+    figure = Figure(figsize=(WIDTH, 1.9 * rows), layout="constrained")
+    for place, (title, sample) in enumerate(samples.items(), start=1):
+        axes = figure.add_subplot(rows, COLUMNS, place)
+        axes.set_title(style.lines(title, 22), fontsize=style.SMALL)
+        axes.set_axis_off()
+        if kind_of_sample(tuple(sample.shape)) == "series":
+            for number, channel in enumerate(sample.t().tolist()):
+                axes.plot(channel, color=style.SYSTEMS[number % len(style.SYSTEMS)], linewidth=1.2)
+        else:
+            low, high = sample.min(), sample.max()
+            scaled = (sample - low) / (high - low).clamp(min=1e-12)
+            is_colour = scaled.ndim == 3 and len(scaled) == 3
+            pixels = scaled.permute(1, 2, 0) if is_colour else scaled.reshape(scaled.shape[-2:])
+            axes.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    return figure
