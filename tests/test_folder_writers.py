@@ -1,6 +1,7 @@
 """A folder has one writing process at a time, and the next one goes on with what it finds."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.io.locks import FolderInUseError, locked
+from mpcs_torch.io.atomic_files import FolderInUseError, locked
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
@@ -148,5 +149,6 @@ def test_the_process_that_holds_a_folder_may_hold_it_again(tmp_path: Path) -> No
 
 
 def test_whoever_takes_a_lock_is_tried_above() -> None:
-    paths = [path for path in PACKAGE.rglob("*.py") if "from mpcs_torch.io.locks import" in path.read_text()]
+    taken = re.compile(r"from mpcs_torch.io.atomic_files import [^\n]*\b(locked|acquire)\b")
+    paths = [path for path in PACKAGE.rglob("*.py") if taken.search(path.read_text())]
     assert {str(path.relative_to(PACKAGE)) for path in paths} == set(WRITERS)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torchmetrics.functional.classification import multiclass_accuracy
 
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.cli.test_cli import IRIS, run
 
 MODULE = '''
@@ -59,8 +59,9 @@ def test_it_is_recorded_followed_and_selected_by(tmp_path: Path, capsys: pytest.
 
     sys.modules.pop("outside_metric")
     (tmp_path / "outside_metric.py").unlink()  # selecting runs no code of the run's
-    assert run("select", tmp_path / "runs" / "mine", "--by", "second", "--ties", "last") == 0
-    assert f"Best first: {best['epoch']:.0f}" in capsys.readouterr().out
+    assert run("select", tmp_path / "runs" / "mine", "--by", "second", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["best"][0]
+    assert found["values"]["second"] == best["second"]
 
 
 def test_it_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

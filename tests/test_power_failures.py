@@ -260,12 +260,12 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
 
 MAY_WRITE = {
     "io/atomic_files.py": "the mechanism",
-    "trainer/records.py": "a row is added at a time; what counts on it is written after a flush",
+    "trainer/result.py": "a row is added at a time; what counts on it is written after a flush",
     "paper/downloads.py": "a download is checked whenever it is read",
     "evaluation/files/write.py": "into an archive that is open for writing",
     "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",
-    "report/paper.py": "drawn again by the same command",
+    "report/run.py": "drawn again by the same command",
     "cli/experiments.py": "drawn again by the same command",
     "cli/verbs/concern.py": "drawn again by the same command",
 }

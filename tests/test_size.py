@@ -7,9 +7,9 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
 BUDGET = {
-    ".": 250,
+    ".": 450,
     "calibration": 1_050,
-    "cli": 2_550,
+    "cli": 2_450,
     "concern": 1_250,
     "evaluation": 10_250,
     "functional": 7_250,
@@ -17,12 +17,11 @@ BUDGET = {
     "io": 500,
     "learning": 3_700,
     "metrics": 3_250,
-    "monitoring": 950,
-    "paper": 700,
-    "plots": 1_200,
-    "processes": 250,
+    "monitoring": 900,
+    "paper": 650,
+    "plots": 1_100,
     "report": 1_500,
-    "trainer": 2_650,
+    "trainer": 2_600,
 }
 """The most lines of Python in each folder of the package, and in the files beside the folders.
 

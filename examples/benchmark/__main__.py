@@ -7,8 +7,7 @@ from examples.benchmark.judging import Trials, results_of
 from examples.benchmark.methods import method_of
 from examples.benchmark.results import save_values, saved_results, summary_table, task_table, write_page
 from examples.benchmark.tasks import tasks_of
-from mpcs_torch.cli.console import say
-from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.cli.console import counting_bar, say
 
 DESCRIPTION = """\
 Every method trains for the same number of steps and has the same number of settings and learning rates, chosen on

@@ -1,13 +1,17 @@
 """Figures of the benchmark: what methods cost in accuracy, and what they save in dangerous errors."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 from mpcs_torch.plots.forest import Effect, draw_effects
-from mpcs_torch.plots.samples import label_points
 
 Line = Sequence[tuple[float, float]]
 MAX_NAME = 32
@@ -83,3 +87,38 @@ def summary_figure(bars: Mapping[str, tuple[Effect, Effect]]) -> Figure:
     grid(axes)
     axes.legend(fontsize=style.SMALL)
     return figure
+
+
+STEP = 4.0
+"""The size of the steps by which a label is moved, in points."""
+NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=lambda step: step[0] ** 2 + step[1] ** 2)
+"""The possible offsets of a label from its point, in steps, nearest first."""
+
+
+def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
+    """Write a label beside each point, at the nearest place where it covers no other label. Call this last."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # imported here, because no report page needs Agg
+
+    drawn = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used
+    drawn.draw()  # type: ignore[no-untyped-call]  # places the axes
+    renderer = drawn.get_renderer()  # type: ignore[no-untyped-call]
+    taken: list[Bbox] = []
+    box = {"boxstyle": "round,pad=0.2", "facecolor": style.WHITE, "edgecolor": style.LIGHT_GREY, "linewidth": 0.6}
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": style.BLACK, "bbox": box}
+    for point, label in zip(points, labels, strict=True):
+        note = axes.annotate(label, point, xytext=(0, 0), textcoords="offset points", **look)
+        taken.append(_place(note, axes, taken, renderer))
+
+
+def _place(note: Annotation, axes: Axes, taken: Sequence[Bbox], renderer: RendererBase) -> Bbox:
+    pixels = axes.figure.dpi / 72
+    inside = axes.get_window_extent()
+    own = note.get_window_extent(renderer).padded(2 * pixels)
+    for x, y in NEAREST:
+        moved = own.translated(x * STEP * pixels, (y + 3) * STEP * pixels)
+        is_inside = inside.x0 <= moved.x0 and moved.x1 <= inside.x1 and inside.y0 <= moved.y0 and moved.y1 <= inside.y1
+        if is_inside and not any(moved.overlaps(other) for other in taken):
+            note.set_position((x * STEP, (y + 3) * STEP))
+            return moved
+    note.set_visible(False)  # no room: better no name than two that nobody can read
+    return own

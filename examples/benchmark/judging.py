@@ -30,7 +30,7 @@ from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.learning import Limit, recommended, with_averages
 from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_of
 from mpcs_torch.learning.recommended import LOSSES
-from mpcs_torch.processes.pool import run_in_processes
+from mpcs_torch.processes import run_in_processes
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")

@@ -18,7 +18,7 @@ from examples.benchmark.tasks import TASKS, Parts, Task
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.metrics.register import find_entry
 from mpcs_torch.trainer.data import Split
-from mpcs_torch.trainer.evaluation import inputs_of
+from mpcs_torch.trainer.loop import inputs_of
 
 WARMUP = 0.05
 """The share of the steps in which the learning rate rises to its full value."""

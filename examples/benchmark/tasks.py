@@ -12,9 +12,17 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.data.sources import load_add, load_breast_cancer, load_digits, load_mnist, load_ucr, load_wine
-from mpcs_torch.trainer.models import MODELS
+from mpcs_torch.trainer.data import (
+    DataSplits,
+    Split,
+    load_add,
+    load_breast_cancer,
+    load_digits,
+    load_mnist,
+    load_ucr,
+    load_wine,
+)
+from mpcs_torch.trainer.named_parts import MODELS
 
 Loader = Callable[[Path], DataSplits]
 Shares = tuple[float, float]

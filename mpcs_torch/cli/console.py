@@ -1,4 +1,4 @@
-"""Print tables, JSON and messages, as the terminal and the options of the verb require."""
+"""Print tables, JSON, messages, errors and progress, as the terminal and the options of the verb require."""
 
 import json
 import math
@@ -20,6 +20,21 @@ from mpcs_torch.tables import Table
 if TYPE_CHECKING:  # a verb without results starts without torch
     from mpcs_torch.evaluation import Result
     from mpcs_torch.evaluation.requirements import Outcome
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import shown as shown_name
+
+if TYPE_CHECKING:  # verbs that start without torch show progress, too
+    from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 
 def finite(value: Any) -> Any:
@@ -140,3 +155,131 @@ def print_scores(
     print_result(plain, *result.parts(), *([table_of(outcomes)] if outcomes else []))
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)
+
+
+EXTRA_OF = {
+    **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),
+    **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
+    "h5py": "hdf5",
+}
+"""For each module that may be missing, the name of the extra of this package that installs it."""
+
+
+@contextmanager
+def reported_errors(*, debug: bool) -> Iterator[None]:
+    """Print an error and exit: with status 2 if the user can fix it, 130 after Ctrl-C, and 1 for a bug.
+
+    With ``debug``, print the traceback, too. Typer handles errors in the arguments and closed pipes itself.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, (typer.Abort, BrokenPipeError)) or hasattr(error, "exit_code"):
+            raise
+        if debug:
+            traceback.print_exc()
+        message, status = _message_and_status(error)
+        if not (isinstance(error, MpcsError) and error.is_printed_elsewhere):
+            typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
+        raise SystemExit(status) from None
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print warnings as messages of the command, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for code in COMMAND_LINE.mute:
+            warnings.filterwarnings("ignore", f"{code}:")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        say(f"mpcs: warning: {message}", err=True)
+
+
+def _message_and_status(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130
+    if isinstance(error, MpcsError):
+        return str(error), error.exit_status
+    if isinstance(error, OSError):
+        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", 2
+    if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
+        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
+    line = " ".join(str(error).split())
+    return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1
+
+
+COUNT = "{task.completed:.0f}/{task.total}"
+LINE_SECONDS = 60
+"""The time between two lines of progress in a file, in seconds."""
+
+
+@contextmanager
+def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
+    """Show a progress bar with two values of the last epoch; yield the hook that advances it."""
+    with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
+
+        def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
+            columns = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
+            values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)
+            update(completed=epoch.number, values=values)
+
+        yield advance
+
+
+@contextmanager
+def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
+    """Show a progress bar; yield a function to call after each item, or after several items with their number."""
+    with shown_progress(name, total, COUNT) as update:
+        yield lambda items=1: update(advance=items)
+
+
+@contextmanager
+def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Iterator[Callable[[int], None]]:
+    """Show a growing number of rows; yield a function to call with the number of new rows.
+
+    Before the rows, print how ``files`` are read; afterwards, print warnings and notes about them.
+    """
+    print_reading(*(file.how() for file in files))
+    name = f"{doing} {', '.join(path.name for path in paths)}"
+    with printed_warnings(), shown_progress(name, None, "{task.completed:,.0f} rows") as update:
+        yield lambda rows: update(advance=rows)
+    note(*(sentence for file in files for sentence in file.notes()))
+
+
+@contextmanager
+def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
+    """Show progress with ``texts`` (templates of rich), and a bar and the time left if ``total`` is known.
+
+    Yield a function that takes the arguments of `Progress.update` in rich.
+    """
+    if COMMAND_LINE.quiet:
+        yield lambda **_: None
+    elif not sys.stderr.isatty():
+        yield _lines(shown_name(name), total)
+    else:
+        from rich import progress as bars  # slow to import
+        from rich.console import Console
+
+        described, *columns = (bars.TextColumn(text, markup=False) for text in ("{task.description}", *texts))
+        left = bars.TimeRemainingColumn(elapsed_when_finished=True)
+        around = [*columns, bars.TimeElapsedColumn()] if total is None else [bars.BarColumn(), *columns, left]
+        with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
+            task = progress.add_task(shown_name(name, 32), total=total, values="")  # fits a narrow terminal
+            yield partial(progress.update, task)
+            progress.update(task, total=progress.tasks[0].completed)  # the total was perhaps an estimate
+
+
+def _lines(name: str, total: int | None) -> Callable[..., None]:
+    """Return a function that prints a line about the progress at most every `LINE_SECONDS` seconds."""
+    done, printed = 0, monotonic()
+
+    def update(*, advance: int = 0, completed: int | None = None, values: str = "") -> None:
+        nonlocal done, printed
+        done = done + advance if completed is None else completed
+        if monotonic() - printed >= LINE_SECONDS:
+            printed = monotonic()
+            of = "" if total is None else f" of {total:,}"
+            typer.echo(f"{name}: {done:,}{of}  {values}".rstrip(), err=True)
+
+    return update

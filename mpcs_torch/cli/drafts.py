@@ -6,15 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import typer
-from numpy.lib.npyio import NpzFile
-from numpy.typing import NDArray
 from torch import Tensor
 
+from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.cli.options import refused_values
-from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.suggest import (
@@ -25,20 +22,21 @@ from mpcs_torch.concern.suggest import (
     spec_from_order,
     spec_from_tree,
 )
-from mpcs_torch.errors import DataError, shown
-from mpcs_torch.evaluation.files.file_errors import reading
+from mpcs_torch.errors import DataError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.tables import text_of
-from mpcs_torch.io.untrusted_files import FileRuleError, check_member
+from mpcs_torch.evaluation.files.tables import distinct_texts, number_of, text_of
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
+
+LABELS = "labels"
+"""The column of labels in a file of samples."""
 
 
 class LabelledPoints(NamedTuple):
     """Points, and the class of each point."""
 
     points: Tensor
-    """The points, (N, D), float32, finite."""
+    """The points, (N, ...); after `_checked`, finite float32 (N, D)."""
     labels: Tensor
     """The class of each point, (N,), int64 in [0, C)."""
     class_names: tuple[str, ...]
@@ -54,13 +52,13 @@ class Draft(NamedTuple):
 
 
 def load_samples(source: str, data_root: Path) -> LabelledPoints:
-    """Load the training samples of a data set or of a loader, or the arrays of an npz file.
+    """Load the training samples of a data set or of a loader, or the samples in a file.
 
     Raises:
         BadParameter: If there is no such data set or loader.
-        DataError: If the samples break a rule, or are missing.
+        MpcsError: If the samples break a rule, or are missing.
     """
-    if source.endswith(".npz"):
+    if ":" not in source and Path(source).suffix:
         return read_samples(Path(source))
     from mpcs_torch.trainer.config.sections import DataConfig
     from mpcs_torch.trainer.data import DATASETS
@@ -73,62 +71,38 @@ def load_samples(source: str, data_root: Path) -> LabelledPoints:
         section = {"name": name, **({"set": ucr_set} if ucr_set else {})}
     else:
         sets = f"{', '.join(DATASETS)}, with UCR sets as ucr/NAME"
-        raise typer.BadParameter(f"{source}: must be one of {sets}; package.module:function; or an npz file")
+        raise typer.BadParameter(f"{source}: must be one of {sets}; package.module:function; or a file")
     with refused_values(f"{source}: "):
         data = DataConfig.model_validate(section).load(data_root)
-    arrays = {"inputs": data.train.inputs.numpy(), "labels": data.train.labels.numpy()}
-    return _checked(source, {**arrays, "classes": np.array(data.class_names)})
+    return _checked(source, LabelledPoints(data.train.inputs, data.train.labels, data.class_names))
 
 
 def read_samples(path: Path) -> LabelledPoints:
-    """Read ``inputs``, ``labels`` and, if there are any, ``classes`` from an npz file, without pickle.
+    """Read samples from a file in any format of `open_table`: the column ``labels``, and numbers in all other columns.
 
     Raises:
-        MpcsError: If the file is not npz, or an array is missing or breaks a rule.
+        MpcsError: If the file cannot be read, or a value breaks a rule.
         FileNotFoundError: If there is no such file.
     """
-    with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        if not isinstance(archive, NpzFile) or archive.zip is None:
-            raise FileRuleError("must be an npz file")
-        for member in archive.zip.infolist():
-            check_member(member)
-        names = archive.files
-        known = [name for name in ("inputs", "labels", "classes") if name in names]
-        arrays: dict[str, NDArray[Any]] = {name: np.asarray(archive[name]) for name in known}
-    for needed in ("inputs", "labels"):
-        if needed not in arrays:
-            raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(names)) or 'none'}")
-    return _checked(str(path), arrays)
+    table = open_table(path)
+    table.check_columns([LABELS])
+    features = [name for name in table.names if name != LABELS]
+    texts, columns = distinct_texts(table, [LABELS], MAX_MATRIX_CLASSES, has_gaps=True), table.read(table.names)
+    if not features or "" in texts:
+        raise DataError(f"{path}: must have columns of numbers beside {LABELS}, and no empty label")
+    names = sorted(texts, key=lambda name: (number_of(name) or 0, name))  # 9 before 10
+    labels = columns.codes(LABELS, lambda value: names.index(text_of(value)), "")
+    return _checked(str(path), LabelledPoints(columns.matrix(features), labels, tuple(names)))
 
 
-def _checked(source: str, arrays: Mapping[str, NDArray[Any]]) -> LabelledPoints:
-    """Check the arrays; return flattened points with their labels. Classes without names get numbers as names."""
-    points, labels = arrays["inputs"], arrays["labels"]
-    classes = arrays.get("classes", np.arange(MAX_MATRIX_CLASSES).astype(str))
-
-    def check(is_kept: bool, rule: str, array: NDArray[Any]) -> None:
-        if not is_kept:
-            raise DataError(f"{source}: {rule}, but has the shape {array.shape} and dtype {array.dtype}")
-
-    are_points = points.ndim > 1 and 0 not in points.shape and points.dtype.kind in "fiub"
-    check(are_points, "inputs must be numbers of shape (N, ...), not empty", points)
-    are_labels = labels.shape == points.shape[:1] and labels.dtype.kind in "iu"
-    check(are_labels, f"labels must be {len(points)} integers, one for each row of inputs", labels)
-    check(classes.ndim == 1 and classes.dtype.kind == "U", "classes must be a list of names", classes)
-    with np.errstate(over="ignore"):  # numbers that overflow become infinite, and are refused below
-        flat = points.reshape(len(points), -1).astype(np.float32)
-    if not np.isfinite(flat).all():
-        row, column = np.argwhere(~np.isfinite(flat))[0]
-        raise DataError(f"{source}: inputs must be finite in float32, but row {row} has {flat[row, column]}")
-    if labels.min() < 0 or labels.max() >= len(classes):
-        wrong = labels[(labels < 0) | (labels >= len(classes))][0]
-        raise DataError(f"{source}: labels must be from 0 to {len(classes) - 1}, but has {wrong}")
-    try:
-        names = tuple(map(str, classes if "classes" in arrays else classes[: labels.max() + 1]))
-    except (SystemError, ValueError):  # numpy's errors for a character that does not exist
-        raise DataError(f"{source}: classes must be names of valid characters") from None
-    ConcernSpec(names)  # refuses too few names, and equal names
-    return LabelledPoints(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
+def _checked(source: str, samples: LabelledPoints) -> LabelledPoints:
+    """Flatten the points and convert them to float32; refuse points that are not finite, and equal or too few names."""
+    points = samples.points.flatten(1).float()
+    if not points.isfinite().all():
+        row, column = (~points.isfinite()).nonzero()[0].tolist()
+        raise DataError(f"{source}: inputs must be finite in float32, but sample {row} has {points[row, column]:g}")
+    ConcernSpec(samples.class_names)
+    return samples._replace(points=points)
 
 
 def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
@@ -151,7 +125,7 @@ def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any)
     The figure shows the first run. The notes list the pairs that the draft or any single run releases, and how many
     runs agree on each pair. ``rule`` has the arguments of `spec_from_neighbours`.
     """
-    from mpcs_torch.plots.samples import embedding_figure
+    from mpcs_torch.plots.confusion import embedding_figure
 
     samples, runs = load_samples(source, data_root), []
     names, size = samples.class_names, len(samples.class_names)

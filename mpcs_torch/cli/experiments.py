@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.cli.console import COMMAND_LINE, CommandLine, heading, note, show, text_of
-from mpcs_torch.cli.progress import counting_bar, progress_bar
-from mpcs_torch.paper import experiments, figures, published_values
-from mpcs_torch.paper.experiments import Reproduction
+from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, progress_bar, show, text_of
+from mpcs_torch.paper import experiments, published_values
+from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published_values import MeanOverRuns
 from mpcs_torch.plots.trends import figure_6
-from mpcs_torch.processes.pool import run_in_child
-from mpcs_torch.report.paper import FILES, write_evaluation
+from mpcs_torch.report.run import FILES, write_evaluation
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, check_free, sweep
-from mpcs_torch.trainer.records import Record, read_records
+from mpcs_torch.trainer.result import Record, read_records
 
 
 def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path) -> list[list[Record]]:
@@ -37,27 +35,22 @@ def check_before_training(names: Sequence[str], published: Sequence[Path], out: 
         raise RunExistsError(f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite")
 
 
-def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> Reproduction:
-    """Run an experiment in a separate process, so that its peak memory can be measured, and print its results."""
-    finished = run_in_child(_in_child, COMMAND_LINE, name, data_root, out / name, records)
-    run = finished.run
-    parts: list[Table | str] = [f"\n{heading(finished.title)}", published_values.table_2_row(name, run.records)]
+def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> FinishedRun:
+    """Run an experiment, and print its results."""
+    overwrite = COMMAND_LINE.overwrite
+    with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
+        run = experiments.reproduce_experiment(name, data_root, out / name, records, [bar], overwrite=overwrite)
+    parts: list[Table | str] = [f"\n{heading(run.title)}", published_values.table_2_row(name, run.records)]
     parts += [] if run.costs is None else [published_values.table_3({name: run.costs})]
-    if finished.agreement is not None:
-        parts.append(f"{finished.agreement}.")
+    if run.agreement is not None:
+        parts.append(f"{run.agreement}.")
     elif records is not None:
         parts.append("Not compared epoch by epoch: no record was published, or its data were split without a seed.")
     if name == "case-study":
-        parts += [figures.picks_table(figures.picks(run)), figures.figure_5_comparison(run, text_of)]
+        parts += [experiments.picks_table(experiments.picks(run)), experiments.figure_5_comparison(run, text_of)]
     show(*parts)
     note(f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends")
-    return finished
-
-
-def _in_child(line: CommandLine, name: str, data_root: Path, folder: Path, records: Path | None) -> Reproduction:
-    vars(COMMAND_LINE).update(vars(line))
-    with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
-        return experiments.reproduce_experiment(name, data_root, folder, records, [bar], overwrite=line.overwrite)
+    return run
 
 
 def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverRuns, ...]:
@@ -70,31 +63,29 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverR
 
 
 def write_everything(
-    folder: Path, finished: Mapping[str, Reproduction], intervals: Mapping[str, Sequence[MeanOverRuns]]
+    folder: Path, finished: Mapping[str, FinishedRun], intervals: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
     """Write the evaluation of all experiments, and print its tables."""
     write_evaluation(folder, finished, intervals)
     for _, title, table in experiments.evaluation_tables(finished, intervals):
         show(f"\n{heading(title)}", table)
-    cells = "; ".join(published_values.more_expensive_than_printed(experiments.measured_costs(finished))) or "nothing"
-    show(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
     note(f"\nwrote {folder / 'report.html'}, tables as .md, figure4.png and figure4.svg")
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, Any]:
     """Run both methods with the published seed and ``seeds`` others; print and return ratios, and draw Figure 6."""
-    published = figures.comparison_configs()
+    published = experiments.comparison_configs()
     plain, with_mpcs = finish_all("figure6", published, data_root, out)
-    ours = figures.ratios(plain, with_mpcs)
-    show(f"\n{heading(f'figure6: seed {published[0].seed}')}", figures.ratios_table(ours))
+    ours = experiments.ratios(plain, with_mpcs)
+    show(f"\n{heading(f'figure6: seed {published[0].seed}')}", experiments.ratios_table(ours))
     figure = figure_6(plain, with_mpcs)
     figure.savefig(out / "figure6.png", dpi=110)
     figure.savefig(out / "figure6.svg", metadata={"Date": None})
     note(f"\nwrote {out / 'figure6.png'} and figure6.svg")
     by_seed = []
     if seeds:
-        configs = [config for seed in range(seeds) for config in figures.comparison_configs(seed)]
+        configs = [config for seed in range(seeds) for config in experiments.comparison_configs(seed)]
         runs = finish_all("figure6, seeds", configs, data_root, out / "seeds")
-        by_seed = [figures.ratios(*pair) for pair in zip(runs[::2], runs[1::2], strict=True)]
-        show(f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}", figures.seeds_table(by_seed))
+        by_seed = [experiments.ratios(*pair) for pair in zip(runs[::2], runs[1::2], strict=True)]
+        show(f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}", experiments.seeds_table(by_seed))
     return {"seed": published[0].seed, "ratios": ours, "by_seed": by_seed}

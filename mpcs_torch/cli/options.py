@@ -112,8 +112,6 @@ DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)
 
 FILE = typer.Option(exists=True, dir_okay=False)
 """An option for an existing file."""
-Calibration = Literal["temperature", "vector", "none"]
-"""The methods by which scores can be calibrated before decisions."""
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[

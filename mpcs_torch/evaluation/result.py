@@ -281,7 +281,7 @@ class Result(Generic[ScoresT]):
         names = [names] if isinstance(names, str) else self._main_metrics() if names is None else names
         whole = {name: [self.find(name, model) for model in self.models] for name in names}
         with drawing_on(None) as on:
-            from mpcs_torch.plots.results import Panel, result_figure
+            from mpcs_torch.plots.forest import Panel, result_figure
 
             rows, panels = self._rows_of_plot(), list[Panel]()
             for name in names:

@@ -5,9 +5,17 @@ Files are flushed to disk to survive a power failure. This takes milliseconds; `
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from mpcs_torch.errors import MpcsError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: never refuse
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> str:
@@ -91,3 +99,50 @@ def holds(path: Path, sha256: str) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
     except OSError:
         return False
+
+
+class FolderInUseError(MpcsError, RuntimeError):
+    """Another process writes to the folder."""
+
+
+_handles: dict[tuple[int, Path], list[int]] = {}
+"""The file descriptor of each locked folder, once for each `acquire` without a `release`. The folders themselves are
+locked, so that no lock file is left behind. The keys contain the process, because a forked child inherits no lock."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against writes by other processes, but not by this process; create a missing folder."""
+    acquire(folder)
+    try:
+        yield
+    finally:
+        release(folder)
+
+
+def acquire(folder: Path) -> None:
+    """Lock a folder until `release` or the end of this process; raise `FolderInUseError` if it is locked elsewhere."""
+    if fcntl is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    key = (os.getpid(), folder.resolve())
+    if not _handles.setdefault(key, []):
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            message = f"{folder} is being written by another process: wait for it, or choose another folder"
+            raise FolderInUseError(message) from None
+        except OSError:  # some file systems have no locks: never refuse
+            pass
+        _handles[key] = [handle]
+    else:
+        _handles[key].append(_handles[key][0])
+
+
+def release(folder: Path) -> None:
+    """Undo one `acquire` of this process."""
+    handles = _handles.get((os.getpid(), folder.resolve()))
+    if handles and (handle := handles.pop()) not in handles:
+        os.close(handle)

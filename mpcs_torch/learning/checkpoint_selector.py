@@ -17,8 +17,7 @@ import torch
 from torch import distributed, nn
 
 from mpcs_torch.errors import quoted, require, shown
-from mpcs_torch.io.atomic_files import rename
-from mpcs_torch.io.locks import FolderInUseError, acquire, release
+from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
 from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
     FolderNotEmptyError,

@@ -13,7 +13,7 @@ from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.metrics.base import SumMetric
 
 if TYPE_CHECKING:  # figures need matplotlib
-    from mpcs_torch.plots.monitoring import MonitoredMean
+    from mpcs_torch.plots.forest import MonitoredMean
 
 STEP = 2.0**-24
 """Values are rounded to multiples of this step, so that sums are exact and do not depend on the order of samples."""
@@ -82,26 +82,12 @@ class Monitor(SumMetric):
     scales: Tensor
     """(K,), float64: the loss that a value of 1 stands for."""
 
-    def __init__(
-        self,
-        arguments: Mapping[str, Any],
-        *,
-        watched: Sequence[Mean],
-        value_rules: Sequence[str],
-        state_settings: Sequence[str],
-    ) -> None:
-        """Initialize from the ``locals()`` of the constructor of a subclass, as `SumMetric` does.
-
-        Args:
-            arguments: These ``locals()``, which must have ``confidence`` and ``reference``.
-            watched: The K means.
-            value_rules: As in `SumMetric`.
-            state_settings: As in `SumMetric`.
-        """
+    def __init__(self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Sequence[str]) -> None:
+        """Initialize as `SumMetric`; ``arguments`` has ``confidence`` and ``reference``, ``watched`` the K means."""
         confidence, reference = arguments["confidence"], arguments["reference"]
         check_confidence(confidence)
         settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
-        super().__init__(settings, value_rules=value_rules, state_settings=state_settings)
+        super().__init__(settings, **rules)
         self.names, highest, scales, self.is_counted = (list(column) for column in zip(*watched, strict=True))
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
@@ -172,7 +158,7 @@ class Monitor(SumMetric):
         return self.reading()
 
     def reading(self) -> Reading:
-        """Return the same reading as `compute`, but raise no error if there are no samples."""
+        """Return the value of `compute`, also if there was no batch."""
         ends = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
         rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, *ends))
@@ -180,7 +166,7 @@ class Monitor(SumMetric):
 
     def shown_means(self, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
         """Return the K means so far, with the alarms ``is_alarm``, for figures and tables."""
-        from mpcs_torch.plots.monitoring import MonitoredMean
+        from mpcs_torch.plots.forest import MonitoredMean
 
         reading, limits = self.reading(), torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
         columns = [values.tolist() for values in (*reading[:4], *limits, self.samples, self.scales)]
@@ -192,7 +178,7 @@ class Monitor(SumMetric):
         return super()._plot(rates, ax)
 
     def _draw(self, title: str, value: Reading, on: Any) -> Any:
-        from mpcs_torch.plots.monitoring import watched_means
+        from mpcs_torch.plots.forest import watched_means
 
         return watched_means(self.shown_means(value.is_alarm.reshape(-1).tolist()), title, on=on)
 

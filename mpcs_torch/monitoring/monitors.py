@@ -1,7 +1,7 @@
 """Monitors of the errors and costs that a `Limit` bounds, of late changes, and of decisions without labels."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,16 +23,6 @@ BLOCK = 100
 """The number of samples after which a `ChangeMonitor` starts again, counted for each rate."""
 RowGroups = Mapping[str, Sequence[object] | Tensor]
 """The name or the index of the group of each sample, (N,), by column."""
-
-
-class _Limited(NamedTuple):
-    """A limit and its means."""
-
-    limit: Limit
-    first: int
-    """The index of the first mean of the limit."""
-    groups: Sequence[str]
-    """The names of the groups, which have one mean each; empty if there is one mean for all samples."""
 
 
 class RiskMonitor(Monitor):
@@ -102,15 +92,17 @@ class RiskMonitor(Monitor):
     ) -> None:
         require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
         require(1 <= cluster_size < float("inf"), "cluster_size must be at least 1", cluster_size)
-        limited, watched = _limited([limits] if isinstance(limits, Limit) else list(limits), concern, groups or {})
+        limited = _checked_limits([limits] if isinstance(limits, Limit) else list(limits))
+        means = [_means_of(limit, concern, groups or {}) for limit in limited]
+        watched = [mean for of_limit in means for mean in of_limit]
         if least_chance < 1 or cluster_size > 1:
             watched = [mean._replace(is_counted=False) for mean in watched]
-        rates = [mean.name for mean in watched]
+        rates, sizes = [mean.name for mean in watched], [len(of_limit) for of_limit in means]
         num_classes, further = len(concern.classes), len(concern.answers) + 1
-        tables = torch.stack(
-            [nn.functional.pad(each.limit.losses(concern), (0, 1)) / watched[each.first].scale for each in limited]
-        )
-        counted = torch.stack([_counted(each.limit, concern) for each in limited])
+        tables = torch.stack([limit.losses(concern) / of[0].scale for limit, of in zip(limited, means, strict=True)])
+        tables = nn.functional.pad(tables, (0, 1))
+        counted = torch.stack([_counted(limit, concern) for limit in limited])
+        places = {column: {str(name): code for code, name in enumerate(of)} for column, of in (groups or {}).items()}
         super().__init__(
             locals(),
             watched=watched,
@@ -149,11 +141,11 @@ class RiskMonitor(Monitor):
         cells = samples.labels.target * self.tables.shape[2] + samples.predicted
         weight = self.counted.flatten(1)[:, cells] * share
         codes = torch.zeros_like(weight, dtype=torch.int64)
-        for place, limited in enumerate(self.limited):
-            codes[place] = limited.first
-            if limited.groups:
-                group = self._codes(limited, groups, len(cells)).to(codes)
-                is_known = (group >= 0) & (group < len(limited.groups))
+        for place, limit in enumerate(self.limited):
+            codes[place] = sum(self.sizes[:place])
+            if limit.by is not None:
+                group = self._codes(limit.by, groups or {}, len(cells)).to(codes)
+                is_known = (group >= 0) & (group < self.sizes[place])
                 codes[place] += group * is_known
                 weight[place] *= is_known
         loss = self.tables.flatten(1)[:, cells] * weight
@@ -164,17 +156,15 @@ class RiskMonitor(Monitor):
 
         return Values(exact(loss), exact(weight), codes), find_faults
 
-    def _codes(self, limited: _Limited, groups: RowGroups | None, number: int) -> Tensor:
-        column, columns = str(limited.limit.by), groups or {}
-        require(column in columns, f"groups must have the column {column!r}", quoted(list(columns)))
-        given = columns[column]
+    def _codes(self, column: str, groups: RowGroups, number: int) -> Tensor:
+        require(column in groups, f"groups must have the column {column!r}", quoted(list(groups)))
+        given, places = groups[column], self.places[column]
         if isinstance(given, Tensor):
             return given
-        known = {name: code for code, name in enumerate(limited.groups)}
         names = row_names(column, given, number)
-        new = next((name for name in names if name not in known), None)
-        require(new is None, f"{column} must be one of {quoted(list(limited.groups))}", quoted(new))
-        return torch.tensor([known[name] for name in names], dtype=torch.int64)
+        new = next((name for name in names if name not in places), None)
+        require(new is None, f"{column} must be one of {quoted(list(places))}", quoted(new))
+        return torch.tensor([places[name] for name in names], dtype=torch.int64)
 
 
 class ChangeMonitor(RiskMonitor):
@@ -334,35 +324,29 @@ class DriftMonitor(Monitor):
         return Values(loss, weight, codes), find_faults
 
 
-def _limited(
-    limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]
-) -> tuple[list[_Limited], list[Mean]]:
-    """Check ``limits``; return them with their groups, and all their means."""
+def _checked_limits(limits: list[Limit]) -> list[Limit]:
     are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
     require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
     by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
     rule = "limits must be per sample: where that of the rule is per cluster, give another one (`--limit`)"
     require(by_cluster is None, rule, by_cluster)
-    limited, means = list[_Limited](), list[Mean]()
-    for limit in limits:
-        names = [] if limit.by is None else [str(name) for name in groups.get(limit.by, ())]
-        is_named = limit.by is None or names
-        require(is_named, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
-        losses = limit.losses(concern)
-        scale = losses.max().item() if limit.errors == "cost" else 1.0
-        if (losses[losses > 0] < 1e-6 * scale).any():  # values are rounded to multiples of `STEP`
-            smallest = losses[losses > 0].min().item()
-            raise ValueError(
-                f"costs must be 0 or at least a millionth of the highest, {scale:g}, but are {smallest:g}."
-            )
-        if limit.at_most >= scale:
-            raise ValueError(f"limits must be below the highest cost, {scale:g}, but one is {limit.at_most:g}.")
-        limited.append(_Limited(limit, len(means), names))
-        errors = str(limit).split(" <= ")[0]
-        title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
-        for name in [f"{title}, {limit.by} {group}" for group in names] or [title]:
-            means.append(Mean(name, limit.at_most / scale, scale, is_counted=limit.errors != "cost"))
-    return limited, means
+    return limits
+
+
+def _means_of(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[Mean]:
+    """Return the mean that ``limit`` bounds, or one mean for each group of its column."""
+    names = [] if limit.by is None else groups.get(limit.by, ())
+    require(limit.by is None or names, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
+    losses = limit.losses(concern)
+    scale = losses.max().item() if limit.errors == "cost" else 1.0
+    smallest = losses[losses > 0].min().item() if (losses > 0).any() else scale
+    rule = f"costs must be 0 or at least a millionth of the highest, {scale:g}"  # values are multiples of `STEP`
+    require(smallest >= 1e-6 * scale, rule, f"{smallest:g}")
+    require(limit.at_most < scale, f"limits must be below the highest cost, {scale:g}", f"{limit.at_most:g}")
+    errors = str(limit).split(" <= ")[0]
+    title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
+    mean = Mean(title, limit.at_most / scale, scale, is_counted=limit.errors != "cost")
+    return [mean._replace(name=f"{title}, {limit.by} {group}") for group in names] or [mean]
 
 
 def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:

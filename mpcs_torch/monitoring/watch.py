@@ -1,8 +1,10 @@
-"""Watch the decisions of a deployment through its logs, with a state in a file that survives crashes."""
+"""Watch the decisions of a deployment through its growing logs, with a state in a file that survives crashes."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,29 +12,27 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.predictions import NO_LABEL
-from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import text_of
+from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
+from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
+from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional.comparison.means import is_beyond_chance
 from mpcs_torch.functional.inputs.checks import CONFIDENCE
-from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.io.locks import locked
+from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_limit import Limit
-from mpcs_torch.monitoring.logs import LogRows, Position, read_log
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 7"
+KIND = "mpcs_torch monitor 8"
 MAX_AT_ONCE = 5000
 """The maximum number of rows whose evidence is in memory at once."""
 RISK, CHANGE = "risk", "change"
+CHANCE, TIME = "chance", "time"
 STATES = ("loss", "samples", "starts", "block")
 """The states of monitors; a `RiskMonitor` has the first two."""
-CHANGED = (
-    "has changed since row {} was read. Each row is read once: append a row when its label has had time to come, and "
-    "give a new log a new name"
-)
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,92 @@ class Settings:
     least_chance: float = 1.0
     cluster_size: float = 1.0
     """The largest number of rows that are wrong together."""
+
+
+Position = tuple[int, str]
+"""The number of rows of a log that were read, and the SHA-256 of their decisions, labels, chances and groups."""
+
+
+class LogRows(NamedTuple):
+    """The N rows of a log."""
+
+    numbers: Tensor
+    """(N,), int64: the numbers of the rows in the log, from 1."""
+    decisions: Tensor
+    """(N,), int64: -1 for referrals."""
+    target: Tensor
+    """(N,), int64: the labels; `NO_LABEL` for rows that have no label yet."""
+    chance: Tensor
+    """(N,), float64: the probability with which a row was chosen to be labelled; 1 if the log has no such column."""
+    groups: Mapping[str, Tensor]
+    """The index of the group of each row, (N,), by column; -1 for groups that are not monitored."""
+    times: Any = ()
+    """The times as an arrow array of texts (N,); empty if the log has no column of times."""
+
+    def position(self, rows: int) -> Position:
+        """Return the position after the first ``rows`` rows, which must be at least one."""
+        content = hashlib.sha256()
+        for part in (self.decisions, self.target, self.chance, *self.groups.values()):
+            content.update(part[:rows].double().numpy().data)
+        return int(self.numbers[rows - 1]), content.hexdigest()
+
+
+def read_log(
+    path: Path, concern: ConcernSpec, settings: Settings, reading: ReadOptions, tell: Callable[[str], object]
+) -> LogRows | None:
+    """Read a log; return None if there is no complete row yet. A last line without a line break is incomplete.
+
+    ``tell`` is called with sentences on how the log was read.
+
+    Raises:
+        PredictionsError: If a value breaks a rule.
+    """
+    classes, groups, least_chance = concern.classes, settings.groups, settings.least_chance
+    try:
+        predictions = Predictions(
+            path,
+            reading._replace(decision_column=reading.decision_column or DECISION),
+            class_names=classes,
+            needs_labels=False,
+            texts=[*groups, TIME],
+            numbers=[CHANCE],
+            decisions=decision_numbers(classes, concern.answers),
+            table=open_table(path, is_whole=False),
+        )
+    except NoRowsError:
+        return None
+    predictions.table.check_columns([*groups], "--limit")
+    predictions.table.check_columns([CHANCE] if least_chance < 1 else [], "--least-chance")
+    if predictions.roles.label is None:
+        rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
+        raise PredictionsError(path, rule)
+    numbers, decisions, target, others = predictions.rows()
+    for sentence in (predictions.how(), *predictions.notes()):
+        tell(sentence)
+    has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
+    chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
+    is_bad = (target != NO_LABEL) & ~((chance >= least_chance) & (chance <= 1))
+    if is_bad.any():
+        row = int(is_bad.int().argmax())
+        rule = f"must be from {least_chance:g} (--least-chance) to 1 where there is a label, but is {chance[row]:g}"
+        raise others.error(rule, row, CHANCE)
+    codes = {
+        column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
+        for column, names in groups.items()
+    }
+    return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()))
+
+
+def _code(names: Mapping[str, int], value: Any) -> int:
+    return names.get(text_of(value) or NO_GROUP, -1)
+
+
+def names_of_groups(path: Path, column: str) -> list[str]:
+    """Return the different texts of a column, sorted. Rows without a text form the group "(none)"."""
+    table = open_table(path)
+    table.check_columns([column], "--limit")
+    texts = distinct_texts(table, [column], 10**4, has_gaps=True)
+    return sorted({text or NO_GROUP for text in texts})
 
 
 class Alarm(NamedTuple):
@@ -74,9 +160,8 @@ class Watch:
     def __init__(self, settings: Settings, concern: ConcernSpec) -> None:
         self.settings, self.concern = settings, concern
         limits = [Limit.parse(text) for text in settings.limits]
-        common: dict[str, Any] = {
-            name: getattr(settings, name) for name in ("groups", "confidence", "least_chance", "cluster_size")
-        }
+        names = ("groups", "confidence", "least_chance", "cluster_size")
+        common: dict[str, Any] = {name: getattr(settings, name) for name in names}
         self.monitors = {RISK: RiskMonitor(concern, limits, **common)}
         if settings.run_length is not None:
             self.monitors[CHANGE] = ChangeMonitor(concern, limits, run_length=settings.run_length, **common)
@@ -104,11 +189,12 @@ class Watch:
             PredictionsError: If a value breaks a rule, or if rows that were read before have changed.
         """
         place, before = str(path.resolve()), len(self.alarms)
-        known = self.places.get(place, Position())
-        rows = read_log(path, self.concern, self.settings.groups, self.settings.least_chance, reading, tell)
-        first = 0 if rows is None else int((rows.numbers <= known.rows).sum())
-        if known.rows and (rows is None or not first or rows.position(first) != known):
-            raise PredictionsError(path, CHANGED.format(known.rows))
+        known = self.places.get(place, (0, ""))
+        rows = read_log(path, self.concern, self.settings, reading, tell)
+        first = 0 if rows is None else int((rows.numbers <= known[0]).sum())
+        if known[0] and (rows is None or not first or rows.position(first) != known):
+            once = "append a row when its label has had time to come, and give a new log a new name"
+            raise PredictionsError(path, f"has changed since row {known[0]} was read. Each row is read once: {once}")
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
@@ -156,7 +242,7 @@ class Watch:
         return {
             "kind": KIND,
             "settings": asdict(self.settings),
-            "logs": {name: position._asdict() for name, position in self.places.items()},
+            "logs": self.places,
             "counts": self.counts.tolist(),
             "monitors": {
                 kind: {name: getattr(monitor, name).tolist() for name in STATES if hasattr(monitor, name)}
@@ -181,15 +267,11 @@ class Watch:
             if plain["kind"] != KIND:
                 raise ValueError(plain["kind"])
             watch = cls(Settings(**plain["settings"]), concern)
-            tensors: list[tuple[Any, str, Any]] = [(watch, "counts", plain["counts"])]
+            watch.counts.copy_(torch.tensor(plain["counts"], dtype=torch.float64))
             for kind, monitor in watch.monitors.items():
-                tensors += [(monitor, name, value) for name, value in plain["monitors"][kind].items()]
-            for holder, name, value in tensors:
-                state = torch.tensor(value, dtype=torch.float64)
-                if state.shape != getattr(holder, name).shape:
-                    raise ValueError(f"{name} has another shape")
-                setattr(holder, name, state)
-            watch.places = {name: Position(**position) for name, position in plain["logs"].items()}
+                for name, value in plain["monitors"][kind].items():
+                    getattr(monitor, name).copy_(torch.tensor(value, dtype=torch.float64))
+            watch.places = {name: (int(rows), str(sha256)) for name, (rows, sha256) in plain["logs"].items()}
             watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
@@ -206,12 +288,9 @@ def watch_logs(
 ) -> tuple[Watch, list[Alarm]]:
     """Read the new rows of logs in order, and save the state after each log; return the watch and its new alarms.
 
-    ``begin`` returns a new watch, or that in the file ``state``. No other process can use the file while it is called.
-    ``advance`` is called with the number of new rows of each log, after they are saved.
-
-    Raises:
-        FolderInUseError: If another process uses the state.
-        PredictionsError: If a value breaks a rule; the state that was saved before remains.
+    ``begin`` returns a new watch, or the one in the file ``state``, which no other process can use meanwhile.
+    ``advance`` is called with the number of new rows of each log, after they are saved. After an error, the state has
+    the logs before: a `FolderInUseError` if another process uses it, or a `PredictionsError` if a value breaks a rule.
     """
     with locked(state.with_name(f".{state.name}.lock")):
         watch = begin()

@@ -1,18 +1,28 @@
-"""Run the paper's experiments by name, time their metrics, and make the tables of all runs."""
+"""Run the paper's experiments by name, time their metrics, and compare tables and figures with those of the paper."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from timeit import timeit
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import require
+from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning.selection import Epoch
+from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.paper.published_values import (
     BENCHMARKS,
+    CASE_STUDY_ERRORS,
+    CASE_STUDY_PICKS,
+    FIGURE_5,
+    FIGURE_6,
     RECORD_FILES,
     TIMED,
     Agreement,
@@ -20,6 +30,7 @@ from mpcs_torch.paper.published_values import (
     MetricCosts,
     compare,
     correlations,
+    mean_interval,
     table_2,
     table_3,
 )
@@ -27,11 +38,10 @@ from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.evaluation import inputs_of
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_of
 from mpcs_torch.trainer.prepare import metrics_of
-from mpcs_torch.trainer.records import Record, read_records
+from mpcs_torch.trainer.result import Record, read_records
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,29 @@ class FinishedRun:
     confusions: list[Tensor]
     """The confusion matrix of each epoch on the training set, int64 (C, C); rows are true classes."""
     concern: ConcernSpec
-    costs: MetricCosts | None
+    seconds: float
+    """The duration of training and evaluation."""
+    costs: MetricCosts | None = None
     """The times of the metrics; None if they were not measured."""
+    agreement: Agreement | None = None
+    """The agreement with the published record; None if there is no such record."""
+
+    @property
+    def title(self) -> str:
+        """The model, the data, the epochs and the time in one line."""
+        config = self.config
+        return f"{config.name}: {config.model} on {config.data}, {len(self.records)} epochs, {self.seconds:.0f} s"
+
+    def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
+        """Return times, agreement and correlations for JSON, with intervals over seeds, if any."""
+        return {
+            "seconds": self.seconds,
+            "epochs": len(self.records),
+            "agreement": None if self.agreement is None else asdict(self.agreement),
+            "spearman": dict(zip(BENCHMARKS, correlations(self.records), strict=True)),
+            "over_seeds": dict(zip(BENCHMARKS, map(asdict, intervals), strict=False)),
+            "milliseconds": None if self.costs is None else asdict(self.costs),
+        }
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -69,7 +100,7 @@ def finish_run(
     time_metrics: bool = False,
 ) -> FinishedRun:
     """Train in a folder, collect records and confusion matrices, and optionally time the metrics at the end."""
-    epochs: list[MeasuredEpoch] = []
+    epochs, start = list[MeasuredEpoch](), time.perf_counter()
 
     def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
         epochs.append(epoch)
@@ -78,49 +109,19 @@ def finish_run(
     with run.running():
         costs = measure_costs(run) if time_metrics else None
     records, confusions = [epoch.record for epoch in epochs], [epoch.confusion for epoch in epochs]
-    return FinishedRun(run.config, records, confusions, config.score.concern.spec(data.class_names), costs)
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """A run of an experiment and its agreement with the published record."""
-
-    run: FinishedRun
-    agreement: Agreement | None
-    """The agreement with the published record; None if there is no such record."""
-    seconds: float
-    """The duration of training and evaluation."""
-
-    @property
-    def title(self) -> str:
-        """The model, the data, the epochs and the time in one line."""
-        config, epochs = self.run.config, len(self.run.records)
-        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s"
-
-    def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
-        """Return times, agreement and correlations for JSON, with intervals over seeds, if any."""
-        return {
-            "seconds": self.seconds,
-            "epochs": len(self.run.records),
-            "agreement": None if self.agreement is None else asdict(self.agreement),
-            "spearman": dict(zip(BENCHMARKS, correlations(self.run.records), strict=True)),
-            "over_seeds": dict(zip(BENCHMARKS, map(asdict, intervals), strict=False)),
-            "milliseconds": None if self.run.costs is None else asdict(self.run.costs),
-        }
+    concern, seconds = config.score.concern.spec(data.class_names), time.perf_counter() - start
+    return FinishedRun(run.config, records, confusions, concern, seconds, costs)
 
 
 def reproduce_experiment(
     name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
-) -> Reproduction:
+) -> FinishedRun:
     """Run an experiment in ``folder``, and compare it with its published record in ``records``, if there is one."""
     config = experiment_config(name)
-    data = config.data.load(data_root)
-    start = time.perf_counter()
-    run = finish_run(config, data, folder, hooks, overwrite=overwrite, time_metrics=True)
-    seconds = time.perf_counter() - start
-    published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
-    agreement = None if published is None else compare(run.records, published)
-    return Reproduction(run, agreement, seconds)
+    run = finish_run(config, config.data.load(data_root), folder, hooks, overwrite=overwrite, time_metrics=True)
+    if records is None or name not in RECORD_FILES:
+        return run
+    return replace(run, agreement=compare(run.records, read_records(records / RECORD_FILES[name])))
 
 
 MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
@@ -128,13 +129,12 @@ MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 
 @torch.no_grad()
 def measure_costs(run: PreparedRun) -> MetricCosts:
-    """Time the forward pass and each metric, in rounds after a warm-up round.
+    """Time the forward pass and each metric on the CPU, in rounds after a warm-up round.
 
     The times of all forward passes are pooled. If passes and metrics were timed together, differences between metrics
     would be hidden in the noise of the passes.
     """
     model, evaluator = run.state.model, run.evaluator
-    device = evaluator.split.labels.device
     logits = evaluator.logits(model)
     metrics = {name: _timed(run, logits, name) for name in TIMED}
     passes: list[float] = []
@@ -142,8 +142,8 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
     start = time.perf_counter()
     for done in range(1 + MAX_ROUNDS):
         for name, metric in metrics.items():
-            passes.append(_seconds(lambda: evaluator.logits(model), device))
-            seconds[name].append(_seconds(metric, device))
+            passes.append(timeit(lambda: evaluator.logits(model), number=1))
+            seconds[name].append(timeit(metric, number=1))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
     alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
@@ -163,34 +163,132 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
     return compute
 
 
-def _seconds(task: Callable[[], object], device: torch.device) -> float:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    start = time.perf_counter()
-    task()
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    return time.perf_counter() - start
-
-
 def evaluation_tables(
-    finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[MeanOverRuns]]
+    finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> Iterator[tuple[str, str, Table]]:
     """Yield the file name, the title and the content of three tables: the runs, Table II and Table III."""
-    runs = {name: reproduction.run.records for name, reproduction in finished.items()}
+    runs = {name: one.records for name, one in finished.items()}
+    costs = {name: one.costs for name, one in finished.items() if one.costs is not None}
     yield "runs", "Runs", _runs_table(finished)
     yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)
-    yield "table3", "Table III: what a metric costs", table_3(measured_costs(finished))
+    yield "table3", "Table III: what a metric costs", table_3(costs)
 
 
-def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
-    """Return the times of the metrics in each experiment."""
-    return {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
-
-
-def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
+def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     rows = []
     for name, one in finished.items():
         agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
-        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", agreement])
+        rows.append([name, f"{one.config.model} on {one.config.data}", f"{one.seconds:.1f}", agreement])
     return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)
+
+
+class Pick(NamedTuple):
+    """An epoch and the metrics that rank it first."""
+
+    metrics: tuple[str, ...]
+    record: Record
+    confusion: Tensor
+    """The confusion matrix on the training set, int64 (C, C); rows are true classes."""
+
+    @property
+    def errors(self) -> int:
+        """The number of misclassified training samples."""
+        return int(self.confusion.sum() - self.confusion.trace())
+
+    @property
+    def dangerous(self) -> int:
+        """The number of misclassified training samples whose error is not released."""
+        return int(self.record["dangerous"])
+
+
+def pick(records: Sequence[Record], column: str) -> int:
+    """Return the first epoch with the best value of a registered metric; NaN is ignored."""
+    rule = SelectionRule(column, {column: BY_NAME[column].direction or "min"})
+    ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
+    require(ranking, f"column {column} must have a number in some epoch", f"NaN in all {len(records)}")
+    return ranking[0].number
+
+
+def picks(run: FinishedRun) -> list[Pick]:
+    """Return each epoch that some metric ranks first; the pick of MPCS comes last."""
+    metrics_by_epoch: dict[int, list[str]] = {}
+    for metric in (*BENCHMARKS, "mpcs"):
+        metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
+    epochs = sorted(metrics_by_epoch, key=lambda epoch: ("mpcs" in metrics_by_epoch[epoch], epoch))
+    return [Pick(tuple(metrics_by_epoch[epoch]), run.records[epoch - 1], run.confusions[epoch - 1]) for epoch in epochs]
+
+
+def picks_table(chosen: Sequence[Pick]) -> Table:
+    """Return a table of the picks: their metrics on the training set, and their test accuracy."""
+    header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
+    rows = []
+    for one in chosen:
+        train, test = (f"{100 * one.record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
+        counts = [str(one.errors), str(one.dangerous)]
+        rows.append(
+            [", ".join(one.metrics), f"{one.record['epoch']:.0f}", train, *counts, f"{one.record['mpcs']:.4f}", test]
+        )
+    return Table(header, rows)
+
+
+def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Table.markdown) -> str:
+    """Compare the picks of a replay with Fig. 5: epochs, confusion matrices and dangerous errors."""
+    picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
+    lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
+    for epoch, printed in FIGURE_5.items():
+        if epoch > len(run.records):
+            continue
+        ours = Pick((), run.records[epoch - 1], run.confusions[epoch - 1])
+        names, matrix = run.concern.classes, ours.confusion.t().tolist()
+        rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
+        equal = sum(a == b for row, other in zip(matrix, printed, strict=True) for a, b in zip(row, other, strict=True))
+        errors, dangerous = CASE_STUDY_ERRORS[epoch]
+        lines += [
+            f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
+            f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix are those of Fig. 5",
+            "",
+            text_of(Table(["predicted \\ true", *names], rows)),
+        ]
+    return "\n".join(lines)
+
+
+NAMES = ("figure6-plain", "figure6-mpcs")
+COLUMNS = {
+    "train_accuracy": "accuracy",
+    "test_accuracy": "test_accuracy",
+    "mpcs": "mpcs_count",
+    "dangerous": "dangerous",
+}
+"""The metrics of the comparison, each with its column of the records."""
+
+
+def comparison_configs(seed: int | None = None) -> list[RunConfig]:
+    """Load the configs of the plain run and the MPCS run, with the published seed or another one."""
+    overrides = [[] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"] for name in NAMES]
+    return [experiment_config(name, override) for name, override in zip(NAMES, overrides, strict=True)]
+
+
+def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
+    """Return, for each metric, its sum over the epochs of the MPCS run divided by its sum for the plain run."""
+    return {
+        name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
+        for name, column in COLUMNS.items()
+    }
+
+
+def ratios_table(ours: Mapping[str, float]) -> Table:
+    """Return a table of the ratios of the published seed, next to those of the paper."""
+    rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
+    return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
+
+
+def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
+    """Return a table of the ratios over seeds: mean, 95 % interval, and the number of seeds with a better MPCS run."""
+    rows = []
+    for name in COLUMNS:
+        values = [ratio[name] for ratio in by_seed]
+        better = sum(value > 1 if "accuracy" in name else value < 1 for value in values)
+        runs, *numbers = astuple(mean_interval(values))
+        rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {runs}"])
+    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest seed", "highest"]
+    return Table(["MPCS run / plain run", *numbers, "MPCS run better"], rows)

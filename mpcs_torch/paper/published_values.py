@@ -178,30 +178,13 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
     """Return Table III: times of metrics alone, and with the forward pass relative to accuracy (paper in brackets)."""
     rows = []
     for name, cost in costs.items():
-        cells = []
-        for metric in TIMED:
-            printed = _printed_relative(name, metric)
-            relative = f"x{cost.relative(metric):.3f}" + ("" if printed is None else f" (x{printed:.3f})")
-            cells.append(f"{_milliseconds(cost.alone[metric])}, {relative}")
+        printed, cells = TABLE_3.get(name), []
+        for place, metric in enumerate(TIMED):
+            of_paper = "" if printed is None else f" (x{printed[place] / printed[0]:.3f})"
+            cells.append(f"{_milliseconds(cost.alone[metric])}, x{cost.relative(metric):.3f}{of_paper}")
         rows.append([name, _milliseconds(cost.forward), *cells])
     return Table(["ours (paper)", "forward pass", *TIMED], rows)
 
 
-def more_expensive_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
-    """Return the cells of Table III where our time, relative to accuracy, exceeds that of the paper."""
-    return [
-        f"{name} {metric}: {cost.relative(metric):.4f} for {printed:.4f}"
-        for name, cost in costs.items()
-        for metric in TIMED
-        if (printed := _printed_relative(name, metric)) is not None and cost.relative(metric) > printed
-    ]
-
-
 def _milliseconds(value: float) -> str:
     return f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
-
-
-def _printed_relative(name: str, metric: str) -> float | None:
-    if name not in TABLE_3:
-        return None
-    return TABLE_3[name][TIMED.index(metric)] / TABLE_3[name][0]

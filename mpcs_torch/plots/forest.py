@@ -1,14 +1,16 @@
-"""Figures of effects with their intervals, one per row: differences, and the values of groups."""
+"""Values with their intervals, one per row: differences, values of models and groups, and monitored means."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from types import MappingProxyType
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
+from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, lines, literal
 
 Effect = tuple[float, float, float]
 """A value and the two ends of its interval; NaN if missing."""
@@ -75,3 +77,99 @@ def draw_effects(
         if isfinite(low) and isfinite(high):
             axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)
         axes.plot(value, row + shift, marker, color=colour, markersize=5, label=None if row else label)
+
+
+class MonitoredMean(NamedTuple):
+    """A mean that is monitored."""
+
+    name: str
+    rate: float
+    low: float
+    high: float
+    evidence: float
+    """The evidence that the mean is beyond a limit."""
+    lowest: float
+    """The lowest acceptable mean; 0 for none."""
+    highest: float
+    """The highest acceptable mean; infinite for none."""
+    samples: float
+    """The sum of the weights of the samples."""
+    scale: float
+    """The loss that a value of 1 stands for."""
+    is_alarm: bool
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the mean is a share of samples rather than a mean cost in the unit of the concern."""
+        return not self.name.startswith("cost of ")
+
+
+def watched_means(means: Sequence[MonitoredMean], title: str = "", *, on: Place = None) -> Figure:
+    """Draw each mean, at least one, with its interval and its limits, one below the other."""
+    figure, axes = canvas(1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time")
+    for place, mean in enumerate(means):
+        colour = style.RED if mean.is_alarm else style.BLUE
+        label = "alarm" if mean.is_alarm else "no alarm"
+        axes.plot([mean.low, mean.high], [place, place], color=colour, linewidth=2)
+        if isfinite(mean.rate):
+            axes.plot([mean.rate], [place], style.MARKERS[2 if mean.is_alarm else 0], color=colour, label=label)
+        for limit in [mean.lowest] * (mean.lowest > 0) + [mean.highest] * isfinite(mean.highest):
+            axes.plot([limit] * 2, [place - 0.38, place + 0.38], color=style.BLACK, linewidth=2, label="limit")
+    seen = [end for mean in means for end in (mean.high, mean.highest) if isfinite(end)]
+    axes.set(xlim=(0, 1.05 * max(seen)), ylim=(len(means) - 0.4, -0.6))
+    axes.set_yticks(range(len(means)), [lines(mean.name, 24, 2) for mean in means])
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    if all(mean.is_share for mean in means):
+        axes.xaxis.set_major_formatter(PercentFormatter(1))
+    grid(axes, "x")
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    return legend_below(figure, handles=list(handles.values()), on=on)
+
+
+WIDE, ROW, ROOM = 3.0, 0.2, 0.8
+"""The width of a panel, the height of a row (each further model adds half of it) and room for texts, in inches."""
+
+
+class Panel(NamedTuple):
+    """The values of a metric."""
+
+    name: str
+    values: Mapping[str, Sequence[Effect]]
+    """For each row, such as a group, the effect of each model; NaN if missing. All panels have the same rows."""
+    differences: Mapping[str, Effect]
+    """The difference of each pair of models; empty if models are not compared by this metric."""
+
+
+def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
+    """Draw a panel for each metric, and below it the differences of models, in a new or an empty figure."""
+    figure = Figure(layout="constrained") if on is None else on
+    columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
+    heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]
+    bands = -(-len(panels) // columns)
+    figure.set_size_inches(max(style.WIDTH, WIDE * columns + 1), bands * sum(heights))
+    ratios = {"height_ratios": heights * bands}
+    cells = figure.subplots(bands * len(heights), columns, squeeze=False, gridspec_kw=ratios)
+    for place, panel in enumerate(panels):
+        band, column = divmod(place, columns)
+        above, *below = cells[band * len(heights) : (band + 1) * len(heights), column]
+        draw_models(above, [*panel.values.values()], [literal(model) for model in models])
+        _name(above, list(panel.values), literal(panel.name, style.MAX_IN_SENTENCE), is_labelled=column == 0)
+        if panel.differences:
+            draw_differences(below[0], list(panel.differences.values()), style.BLACK)
+            is_first = not any(other.differences for other in panels[place - column : place])
+            _name(below[0], list(panel.differences), "difference", is_labelled=is_first)
+    for axes in cells.flat:
+        if not axes.has_data():
+            axes.remove()
+    return legend_below(figure) if len(models) > 1 else figure
+
+
+def _name(axes: Axes, rows: Sequence[str], title: str, *, is_labelled: bool) -> None:
+    names = [literal(row, style.MAX_BESIDE) for row in rows] if is_labelled else []
+    axes.set_yticks(range(len(rows)) if is_labelled else [], names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_title(title, fontsize=style.NORMAL)
+    axes.tick_params(labelsize=style.SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.locator_params(axis="x", nbins=4)
+    grid(axes, "x")

@@ -8,7 +8,7 @@ from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.decisions import risk_coverage_figure
 from mpcs_torch.report.figures import costliest, draw_confusion
 from mpcs_torch.report.render import draw, render
-from mpcs_torch.trainer.demonstration import LIMIT, RECOMMENDED, WITH_REFERRAL, Demonstration, Effect
+from mpcs_torch.trainer.recommended import LIMIT, RECOMMENDED, WITH_REFERRAL, Demonstration, Effect
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:

@@ -10,7 +10,7 @@ from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
-from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
+from mpcs_torch.plots.forest import MonitoredMean, watched_means
 from mpcs_torch.report.render import draw, part, write_page
 from mpcs_torch.tables import Table, in_percent
 

@@ -1,4 +1,4 @@
-"""The report of finished training runs."""
+"""The reports of finished training runs, and of the paper's experiments."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -22,14 +22,16 @@ from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
-from mpcs_torch.plots.samples import kind_of_sample, sample_figure
-from mpcs_torch.plots.trends import metric_trend
+from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
+from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
+from mpcs_torch.plots.samples import kind_of_sample, samples_figure
+from mpcs_torch.plots.trends import figure_4, metric_trend
 from mpcs_torch.report.figures import ClassifierSections, kind_of
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import SHOWN, comparison_section, draw, part, write_page
+from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, write_page
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config
-from mpcs_torch.trainer.config.metrics import TEST
+from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"
@@ -82,28 +84,28 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 
 
-def worst_samples(predicted: EpochPredictions) -> list[dict[str, object]]:
-    """Draw and describe the wrong decisions with the highest product of confidence and cost, if they can be drawn."""
-    kind, labels, concern = kind_of_sample(tuple(predicted.inputs.shape[1:])), predicted.labels, predicted.concern
-    if kind is None:
-        return []
+def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | None]:
+    """Return a table of the wrong decisions with the highest product of confidence and cost, and their pictures.
+
+    The table is None if no decision is wrong at a cost; the pictures, if samples are neither images nor series.
+    """
+    labels, concern = predicted.labels, predicted.concern
     confidence, decisions = highest_class(predicted.probs)
     weights = concern.matrix()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
-    names = [printable(name) for name in concern.classes]
-    shown: list[dict[str, object]] = []
-    for place in cost.argsort(descending=True, stable=True)[:12].tolist():  # few enough to look at
-        if not cost[place] > 0:
-            break
+    rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
+    for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][:12].tolist():
         pair = int(labels[place]), int(decisions[place])
-        true, decided = (names[label] for label in pair)
-        percent = f"{100 * confidence[place].item():.1f} %"
-        alt = f"Test sample {place}: {true}, predicted {decided} with confidence {percent}."
-        described = {"true": true, "predicted": decided, "confidence": percent, "number": place}
-        described |= {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
-        drawing = draw(sample_figure(predicted.inputs[place].float()), alt)
-        shown.append({"drawing": drawing, "is_image": kind == "image", **described})
-    return shown
+        true, decided = (printable(concern.classes[label]) for label in pair)
+        shown = {"true": true, "predicted": decided, "confidence": f"{100 * confidence[place].item():.1f} %"}
+        kind = {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
+        rows.append({"test sample": str(place), **shown, **kind})
+        pictures[f"{place}: {true}, predicted {decided}"] = predicted.inputs[place].float()
+    if not rows:
+        return None, None
+    alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
+    is_drawn = kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None
+    return Table.of_records(rows), draw(samples_figure(pictures), alt) if is_drawn else None
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -228,9 +230,9 @@ def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
     if shown is not None and picked is not None:
         sections += shown.sections(BY_CLASS)
-        worst = part("samples", worst_samples(picked))
-        note = part("notes", ["Wrong decisions with the highest confidence times concern."] if worst else [])
-        sections.append(part("section", "Worst test samples", note, worst))
+        table, pictures = worst_samples(picked)
+        worst = part("table", table, "Wrong decisions with the highest confidence times concern")
+        sections.append(part("section", "Worst test samples", worst, part("figures", [pictures] if pictures else [])))
     picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
     sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
@@ -325,3 +327,30 @@ def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, in
         figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
         drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
     return part("section", "Trends over epochs", part("figures", drawings))
+
+
+FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "report.html")
+
+
+def write_evaluation(
+    folder: Path, finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
+) -> None:
+    """Write the tables, the figure and the page of the evaluation to ``folder``; `FILES` has their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = list(evaluation_tables(finished, seeds))
+    for name, _, table in tables:
+        (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
+    runs = {name: finished[name] for name in TABLE_2 if name in finished}
+    figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
+    figure.savefig(folder / "figure4.png", dpi=110)
+    figure.savefig(folder / "figure4.svg", metadata={"Date": None})
+    render(
+        "evaluation",
+        folder / "report.html",
+        tables=[(title, table) for _, title, table in tables],
+        figure=draw(
+            figure,
+            f"Metrics over the epochs, from 0 at the lowest to 1 at the highest, in a panel for each of {len(runs)} "
+            "experiments. Accuracy, F1 and MCC rise as the others fall.",
+        ),
+    )

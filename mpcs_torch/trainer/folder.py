@@ -1,24 +1,21 @@
 """Train runs in folders, and sweeps of many runs in parallel."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.io.atomic_files import flush_paths, replace_text
-from mpcs_torch.io.locks import locked
+from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
 from mpcs_torch.learning import CheckpointSelector, checkpoint_files
-from mpcs_torch.processes.pool import run_in_processes
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes import ALONE, World, run_in_processes
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run, resolved_config
-from mpcs_torch.trainer.records import Record, RecordWriter, read_records
 from mpcs_torch.trainer.result import FILE as RESULT
-from mpcs_torch.trainer.result import RunResult, measure_result, read_result
+from mpcs_torch.trainer.result import Record, RunResult, measure_result, read_records, read_result, record_writer
 from mpcs_torch.trainer.resume import FILE as SAVED
 from mpcs_torch.trainer.resume import (
     FOLDER,
@@ -110,8 +107,8 @@ def run_in_folder(
         selector = open_selector(config, folder) if world.is_first else None
         saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
-            records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
-            hooks = [stack.enter_context(closing(records)), *saving, *hooks]
+            records = record_writer(folder / "records.csv", config.columns, append=saved is not None)
+            hooks = [stack.enter_context(records), *saving, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds)
         stack.enter_context(keeper.watching())
         prepared.start(hooks if world.is_first else saving, keeper.after_step)

@@ -14,11 +14,10 @@ from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.processes.world import ALONE, World, is_of_backend
+from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.evaluation import Evaluator
-from mpcs_torch.trainer.loop import LoopState, PreparedRun, ShuffledBatches
+from mpcs_torch.trainer.loop import Evaluator, LoopState, PreparedRun, ShuffledBatches
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:

@@ -1,19 +1,32 @@
-"""Train the models of the recommended recipe, one run for each loss, and choose one."""
+"""Run the recommended recipe: train its models, choose one, and compare it with a plain run as ``mpcs demo`` does."""
 
 import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_interval, risk_coverage_curve
+from mpcs_torch.functional.concern.dangerous import checked_counts
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.learning import Limit, Recommendation, recommended
-from mpcs_torch.learning.recommended import LOSSES
-from mpcs_torch.trainer.config.load_with_suggestions import dump_config
+from mpcs_torch.learning import DecisionRule, Limit, Recommendation, recommended
+from mpcs_torch.learning.recommended import LOSSES, PLAIN
+from mpcs_torch.processes import run_in_processes
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
-from mpcs_torch.trainer.result import open_trained
+from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.result import evaluator_of, open_trained
 from mpcs_torch.trainer.resume import check_resumable
 
 CHOICE, RULE = "recommended.json", "rule.pt"
@@ -67,3 +80,132 @@ def write_choice(choice: Recommendation, folder: Path) -> None:
     plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
     text = json.dumps({**plain, "options": choice.options.records()}, indent=2)
     replace_text(folder / CHOICE, text + "\n")
+
+
+SEEDS = range(20)
+LIMIT = Limit(0.01, confidence=0.9)
+"""The limit on dangerous errors if samples may be referred."""
+MAX_ACCURACY_LOSS = 0.0005
+"""The largest loss of accuracy that the choice may cause: so small that both runs have nearly equal accuracy."""
+RECOMMENDED, WITH_REFERRAL = "recommended", ", with referral"
+
+
+class Tally(NamedTuple):
+    """The counts of test samples for one seed."""
+
+    dangerous: int
+    errors: int
+    decided: int
+    samples: int
+
+
+class SeedResult(NamedTuple):
+    """The test results of one seed."""
+
+    target: Tensor
+    """The true classes, int64 (N,)."""
+    decisions: dict[str, Tensor]
+    """The decisions, int64 (N,), by the name of the loss and rule; -1 is a referral."""
+    risks: dict[str, tuple[Tensor, Tensor]]
+    """The decisions without referral, (N,), and the estimated risk of each decision, (N,), by the name of the run."""
+
+
+class Effect(NamedTuple):
+    """A difference or a relative change over seeds, and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """The test results of both runs, with and without referral, over seeds."""
+
+    concern: ConcernSpec
+    seeds: list[SeedResult] = field(default_factory=list)
+
+    def tallies(self, name: str) -> list[Tally]:
+        """Return a `Tally` of the test samples for each seed; ``name`` is a key of `SeedResult.decisions`."""
+        classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
+        details = [checked_counts(seed.decisions[name], seed.target, None, classes, pairs, None) for seed in self.seeds]
+        return [Tally(*map(int, counts)) for counts in details]
+
+    def mean(self, name: str, count: str, per: str | None = None) -> float:
+        """Return the mean over seeds of the field ``count`` of the tallies, or of its ratio to the field ``per``."""
+        ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(name)]
+        return fmean(ratios)
+
+    def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
+        """Apply ``compare`` to the mean counts of the recommended and the plain run, with a jackknife interval."""
+        counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
+        by_seed = torch.tensor(counts, dtype=torch.float64)
+        _, low, high = jackknife_interval(
+            lambda kept: compare(*by_seed[:, kept].mean(dim=1)), torch.arange(len(self.seeds))
+        )
+        return Effect(*(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high)))
+
+    def confusion(self, name: str) -> Tensor:
+        """Return the confusion matrix without referral, summed over seeds, int64 (C, C); rows are true classes."""
+        target = torch.cat([seed.target for seed in self.seeds])
+        decisions = torch.cat([seed.decisions[name] for seed in self.seeds])
+        return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
+
+    def curve(self, name: str) -> RiskCoverage:
+        """Compute dangerous errors per decided sample against coverage, over the samples of all seeds."""
+        decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[name] for seed in self.seeds), strict=True))
+        target = torch.cat([seed.target for seed in self.seeds])
+        return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
+
+    def table(self) -> Table:
+        """Return a table of means over seeds, with a row for each loss and rule."""
+        header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
+        rows = []
+        for name in self.seeds[0].decisions:
+            decided, right = self.mean(name, "decided", "samples"), 1 - self.mean(name, "errors", "decided")
+            shares = [f"{100 * decided:.1f} %", f"{100 * right:.2f} %"]
+            counts = [f"{self.mean(name, count):.1f}" for count in ("errors", "dangerous")]
+            rows.append([name, *shares, *counts, f"{100 * self.mean(name, 'dangerous', 'samples'):.2f} %"])
+        return Table(header, rows)
+
+
+def demo_concern() -> ConcernSpec:
+    """Return the concern of the demonstration."""
+    return load_packaged_config("experiments/demo").score.concern.spec([str(digit) for digit in range(10)])
+
+
+def train_and_decide(seed: int) -> SeedResult:
+    """Train the models of the recipe with a seed, choose one on validation samples, and decide test samples."""
+    seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
+    config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
+    data = config.data.load(Path())
+    assert data.validation is not None  # set in the config
+    validation, test = dict[str, Tensor](), dict[str, Tensor]()
+    for name, run in runs_of(config).items():
+        prepared = prepare_run(run, data)
+        model = prepared.start().measured
+        validation[name] = evaluator_of(prepared, data.validation)(model).logits
+        test[name] = evaluator_of(prepared, data.test)(model).logits
+    target = data.validation.labels
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "E4")  # rare classes without a limit
+        make = partial(recommended, concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
+        choice, referring = (recipe.choose(validation, target) for recipe in (make(), make(refer=LIMIT)))
+        limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
+    decisions = {
+        PLAIN: highest_class(test[PLAIN])[1],
+        RECOMMENDED: choice.rule(test[choice.name]),
+        PLAIN + WITH_REFERRAL: limited(test[PLAIN]),
+        RECOMMENDED + WITH_REFERRAL: referring.rule(test[referring.name]),
+    }
+    assessed = {PLAIN: limited.assess(test[PLAIN]), RECOMMENDED: referring.rule.assess(test[referring.name])}
+    return SeedResult(data.test.labels, decisions, {name: (each.best, each.risk) for name, each in assessed.items()})
+
+
+def demonstrate(advance: Callable[[], None]) -> Demonstration:
+    """Train and decide with each seed, in parallel, and call ``advance`` after each seed."""
+    results = {}
+    for seed, result in run_in_processes(train_and_decide, SEEDS):
+        results[seed] = result
+        advance()
+    return Demonstration(demo_concern(), [results[seed] for seed in sorted(results)])

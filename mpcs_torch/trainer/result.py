@@ -1,7 +1,9 @@
-"""Measure the result of a run, and read finished runs from their folders."""
+"""Write and read the records of a run, measure its result, and read finished runs from their folders."""
 
+import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,27 +13,98 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError, shown
+from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
+from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.tables import Table, in_table
 from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.evaluation import Evaluator
-from mpcs_torch.trainer.loop import PreparedRun
+from mpcs_torch.trainer.loop import Evaluator, Hook, LoopState, MeasuredEpoch, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import Record, RecordsError, read_records
 from mpcs_torch.trainer.resume import FOLDER, open_selector
 
-FILE = "result.json"
-"""The name of the result file in the run's folder."""
+Record = dict[str, float]
+"""The values of an epoch by column."""
 
 
 class ResultError(MpcsError, ValueError):
-    """A ``result.json`` that is missing or invalid."""
+    """A records file or a result file of a run that is missing or invalid."""
+
+
+@contextmanager
+def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -> Iterator[Hook]:
+    """Yield a hook that writes the row of each epoch immediately, so that an interrupted run keeps its measurements."""
+    with path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8") as file:  # by lines
+        writer = csv.DictWriter(file, ["epoch", *columns], lineterminator="\n")
+        if not append:
+            writer.writeheader()
+
+        def write(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+            writer.writerow(epoch.record)
+
+        yield write
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read the records file of a run, or a published records file, which has fewer columns.
+
+    A last line without a newline, from an interrupted run, is ignored because its last number may be truncated.
+
+    Raises:
+        ResultError: If the file is not UTF-8 text, has no header, or lacks a number in a complete row.
+    """
+    try:
+        *lines, cut = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ResultError(f"{path}: is not UTF-8 text: {error}") from None
+    if not lines:
+        raise ResultError(f"{path}: {'has no complete line' if cut else 'is empty'}")
+    columns = lines[0].split(",")
+    if columns[0] == "turn":  # the name in the published records
+        columns[0] = "epoch"
+    if columns[0] != "epoch" or len(set(columns)) < len(columns):
+        raise ResultError(f"{path}: must begin with epoch and name each column once, but names {quoted(columns)}")
+    return [_record(path, number, columns, line) for number, line in enumerate(lines[1:], start=2)]
+
+
+def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
+    cells = text.split(",")
+    if len(cells) != len(columns):
+        raise ResultError(f"{path}: line {line} must have {len(columns)} columns, but has {len(cells)}")
+    try:
+        record = dict(zip(columns, map(float, cells), strict=True))
+    except ValueError as error:
+        raise ResultError(f"{path}: line {line}: {shown(str(error))}") from None
+    if not record["epoch"].is_integer():
+        raise ResultError(f"{path}: line {line}, column epoch: must be a whole number, but is {cells[0]}")
+    return record
+
+
+def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:
+    """Return the direction of each column of a run, if it is known from the run's ``config.yaml`` or the register.
+
+    The config is read as plain YAML, without importing the modules that it names.
+    """
+    known = {name: entry.direction for name, entry in BY_NAME.items()}
+    config = folder / "config.yaml"
+    try:
+        tree = read_yaml_file(config).value if config.is_file() else {}
+    except YamlError as error:
+        raise ResultError(f"{config}: {error}") from None
+    listed = tree.get("metrics") if isinstance(tree, dict) else None
+    for metric in listed if isinstance(listed, list) else []:
+        if isinstance(metric, dict):
+            known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
+    return {column: direction for column in columns if (direction := known.get(column)) in ("min", "max")}
+
+
+FILE = "result.json"
+"""The name of the result file in the run's folder."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +257,7 @@ def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
     config = load_config(folder / "config.yaml")
     records = read_records(folder / "records.csv")
     if not records:
-        raise RecordsError(folder / "records.csv", "has no epoch")
+        raise ResultError(f"{folder / 'records.csv'}: has no epoch")
     prepared = prepare_run(config, data if isinstance(data, DataSplits) else config.data.load(data))
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, prepared.config, records, result, prepared, selector)

@@ -28,7 +28,7 @@ from torchmetrics.regression import ExplainedVariance, MeanAbsoluteError, MeanSq
 from torchmetrics.retrieval import RetrievalMAP
 
 from mpcs_torch import WithInterval
-from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.tables import Table
 
 CLASSES, ROWS = 4, 800

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from mpcs_torch import Evaluation, evaluate, evaluate_detectors
-from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.evaluation import Result
 from mpcs_torch.tables import Table
 

@@ -26,7 +26,7 @@ from torchvision.models import resnet18
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch import functional as ours
-from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.metrics import (
     Accuracy,
     BrierScore,

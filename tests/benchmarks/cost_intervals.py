@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 from scipy.stats import binom
 
-from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.functional import OperatingPoint, clopper_pearson
 
 SETTINGS = 3000

@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import Any
 from unittest import mock
 
-from mpcs_torch.cli.progress import progress_bar
+from mpcs_torch.cli.console import progress_bar
 from mpcs_torch.paper.experiments import experiment_config, finish_run
-from mpcs_torch.trainer import evaluation, loop
+from mpcs_torch.trainer import loop
 
 TURNS = {"case-study": 150, "exp10": 5}
 """By experiment; an epoch of Exp. 10 takes seconds."""
@@ -45,7 +45,7 @@ def ratio(name: str, data_root: Path) -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.object(loop, "train_step", watch.around(loop.train_step)),
-        mock.patch.object(evaluation, "forward_pass", watch.around(evaluation.forward_pass)),
+        mock.patch.object(loop, "forward_pass", watch.around(loop.forward_pass)),
         progress_bar(config.name, config.epochs.count) as bar,
     ):
         start = perf_counter()

@@ -22,10 +22,10 @@ from examples.benchmark.methods import method_of
 from examples.benchmark.runs import Run, setting_of, train_and_keep
 from examples.benchmark.tasks import TASKS
 from mpcs_torch.paper.experiments import experiment_config
-from mpcs_torch.processes.world import joined
+from mpcs_torch.processes import joined
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.loop import train_step
-from mpcs_torch.trainer.models import MNISTCNN
+from mpcs_torch.trainer.named_parts import MNISTCNN
 from mpcs_torch.trainer.prepare import prepare_run
 
 TASK, METHODS = "digits, MLP", ("cross entropy", "ramped margin")

@@ -7,7 +7,7 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.report.demo import write_demo_report
-from mpcs_torch.trainer.demonstration import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult
+from mpcs_torch.trainer.recommended import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult
 from tests.cli.test_cli import run
 from tests.report.test_run import trained
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process
 from tests.report.page import Page
@@ -75,7 +74,6 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pyt
 def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval_over_seeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiments, "run_in_child", lambda function, *given: function(*given))  # spares its imports
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
     assert run("reproduce", "exp01", "--seeds", 2, "--out", tmp_path) == 0
     printed = capsys.readouterr().out
@@ -112,11 +110,11 @@ def test_select_refuses_a_wrong_rule_and_says_where_no_epoch_keeps_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "records.csv").write_text(RECORDS)
-    assert run("select", tmp_path, "--at-most", "dangerous=1") == 0
+    assert run("select", tmp_path, "--within", "accuracy=0", "--within", "mpcs=0") == 0
     assert capsys.readouterr().out.endswith("\nNo epoch is within the limits.\n")
     assert run("select", tmp_path, "--by", "test_accuracy") == 2
     assert "--by: test_accuracy is measured on test data" in one_line(capsys.readouterr().err)
-    for wrong in (("--by", "loss"), ("--within", "accuracy"), ("--within", "accuracy=x"), ("--ties", "best")):
+    for wrong in (("--by", "loss"), ("--within", "accuracy"), ("--within", "accuracy=x")):
         assert run("select", tmp_path, *wrong) == 2
     assert run("select", tmp_path / "nothing") == 2
 
@@ -138,40 +136,38 @@ def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.
     (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
     assert run("select", tmp_path) == 0
     assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in capsys.readouterr().out
-    assert run("select", tmp_path, "--at-most", "dangerous=3") == 2
-    assert "--at-most: must be one of the run's metrics, accuracy, mpcs" in one_line(capsys.readouterr().err)
+    assert run("select", tmp_path, "--within", "dangerous=3") == 2
+    assert "--within: must be one of the run's metrics, accuracy, mpcs" in one_line(capsys.readouterr().err)
     (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n")
     assert run("select", tmp_path) == 2
     assert "contains no epochs" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
-    ("options", "epochs"),
+    ("options", "epoch"),
     [
-        ((), [2]),
-        (("--top-k", "3"), [2, 4, 3]),
-        (("--ties", "last", "--top-k", "3"), [4, 2, 3]),
-        (("--by", "accuracy", "--top-k", "9"), [1, 2, 3, 4]),
-        (("--at-least", "accuracy=0.935", "--top-k", "9"), [2, 1]),
-        (("--within", "accuracy=0.025", "--at-most", "mpcs=0.25", "--top-k", "9"), [2, 3]),
+        ((), 2),
+        (("--by", "accuracy"), 1),
+        (("--within", "accuracy=0.005"), 1),
+        (("--within", "accuracy=0.025"), 2),
     ],
 )
-def test_every_option_of_select_changes_the_ranking(
-    options: tuple[str, ...], epochs: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_every_option_of_select_changes_the_pick(
+    options: tuple[str, ...], epoch: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n4,0.92,0.1\n")
     assert run("select", tmp_path, *options) == 0
     out = capsys.readouterr().out
-    assert f"\nBest first: {', '.join(map(str, epochs))}\n" in out
+    assert f"\nBest epoch: {epoch}\n" in out
     [table] = printed_tables(out)
-    assert table.rows[0][:2] == ["the rule", str(epochs[0])]
+    assert table.rows[0][:2] == ["the rule", str(epoch)]
     assert run("select", tmp_path, *options, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert [best["epoch"] for best in found["best"]] == epochs
-    assert found["best"][0]["values"] == dict(zip(("accuracy", "mpcs"), VALUES[epochs[0]], strict=True))
+    assert [best["epoch"] for best in found["best"]] == [epoch]
+    assert found["best"][0]["values"] == dict(zip(("accuracy", "mpcs"), VALUES[epoch], strict=True))
 
 
-VALUES = {1: (0.95, 0.3), 2: (0.94, 0.1), 4: (0.92, 0.1)}
+VALUES = {1: (0.95, 0.3), 2: (0.94, 0.1)}
 
 
 def test_train_ends_with_the_pick_its_reason_and_its_test_result(
@@ -220,7 +216,7 @@ def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.trainer.demonstration.SEEDS", range(2))
+    monkeypatch.setattr("mpcs_torch.trainer.recommended.SEEDS", range(2))
     assert run("demo", "--out", tmp_path) == 0
     printed = capsys.readouterr().out
     assert re.search(r"\| plain +\| 100\.0 % ", printed)

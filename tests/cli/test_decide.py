@@ -115,7 +115,7 @@ def test_decisions_are_evaluated_as_the_file_of_decisions_is(
 def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dev, new = predictions(tmp_path / "dev.npz", 0), predictions(tmp_path / "new.npz", 1, labelled=False)
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
-    assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--logits", "--calibration", "vector") == 0
+    assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--logits") == 0
     assert "No limit was asked for" in capsys.readouterr().out
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -126,7 +126,7 @@ def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: p
 
 def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
     dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
-    fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--calibration", "none")
+    fit = ("decide", "fit", dev, "--concern", concern, "--logits")
     assert run(*fit, "--out", rule, "--priors", "0.1,0.2,0.3,0.4") == 0
     loaded = DecisionRule.load(rule)
     assert loaded.priors is not None

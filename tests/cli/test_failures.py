@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli.failures import reported_errors
+from mpcs_torch.cli.console import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import DataError, MpcsError
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.learning.checkpoint_files import ManifestError
 from mpcs_torch.trainer.config.sections import ConfigError
-from mpcs_torch.trainer.data import DataError
 from mpcs_torch.trainer.folder import RunExistsError
 from tests.cli.test_cli import run
 

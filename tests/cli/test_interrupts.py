@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
-from mpcs_torch.trainer.records import RecordWriter
+from mpcs_torch.trainer.loop import MeasuredEpoch
 from tests.cli.test_cli import IRIS, run
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
@@ -30,13 +29,12 @@ def test_a_run_is_saved_and_its_command_goes_on(
     ask, status = asked
     with monkeypatch.context() as patched:
         epochs = iter([ask])
-        write = RecordWriter.__call__
 
-        def write_and_ask(writer: RecordWriter, epoch: MeasuredEpoch, state: LoopState) -> None:
-            write(writer, epoch, state)
+        def ask_and_read(epoch: MeasuredEpoch) -> dict[str, float]:
             next(epochs, lambda: None)()
+            return {"epoch": epoch.number, **epoch.values}
 
-        patched.setattr(RecordWriter, "__call__", write_and_ask)
+        patched.setattr(MeasuredEpoch, "record", property(ask_and_read))
         assert run("train", IRIS, "epochs.count=3", "--out", tmp_path) == status
     folder = tmp_path / "exp01"
     assert f"`mpcs train --resume {folder}` resumes it" in capsys.readouterr().err

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli import progress
-from mpcs_torch.cli.progress import counting_bar, row_counter
+from mpcs_torch.cli import console
+from mpcs_torch.cli.console import counting_bar, row_counter
 from tests.cli.test_cli import run
 
 SCORES = "score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n"
@@ -20,11 +20,11 @@ def test_a_file_gets_a_plain_line_now_and_then(
     with counting_bar("runs", 4) as advance:
         advance()
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    monkeypatch.setattr(console, "LINE_SECONDS", 0)
     with counting_bar("[runs]\x1b", 4) as advance:
         advance()
         advance(2)
-    assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4, about 0 min left" for done in (1, 3)]
+    assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4" for done in (1, 3)]
 
 
 def test_a_terminal_shows_how_many_rows_are_done(

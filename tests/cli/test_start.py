@@ -31,7 +31,6 @@ MISTAKES = [
     ["decide", "apply", "here.csv", "here.csv", "--out", "nowhere/out.csv"],
     ["select", "none"],
     ["select", ".", "--within", "accuracy"],
-    ["select", ".", "--ties", "best"],
     ["reproduce"],
     ["reproduce", "exp99"],
     ["concern", "suggest", "none.yaml", "--from", "tree", "--out", "out.yaml"],
@@ -136,7 +135,6 @@ def test_the_package_runs_as_a_module() -> None:
         ("mpcs data ", {"get", "list"}),
         ("mpcs data get ", {"mnist", "add", "ucr/Chinatown", "ucr/SmoothSubspace"}),
         ("mpcs concern suggest --from t", {"tsne", "tree"}),
-        ("mpcs select runs/mine --ties ", {"first", "last"}),
     ],
 )
 def test_the_shell_completes(words: str, expected: set[str], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.cli.test_cli import IRIS, run
 from tests.trainer.kill_training import contents
 

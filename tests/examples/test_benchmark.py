@@ -29,7 +29,7 @@ from examples.benchmark.results import (
 )
 from examples.benchmark.runs import Run, outcome_of, train_and_keep
 from examples.benchmark.tasks import TASKS, simulated, simulated_probs
-from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.cli.console import counting_bar
 
 WINE = "wine, MLP"
 TRIED = ("cross entropy", "averaged weights", "ramped margin", "self-adaptive training", "plateau by MPCS")

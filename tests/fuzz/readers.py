@@ -31,8 +31,8 @@ from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.checkpoint_files import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
-from mpcs_torch.trainer.data.sources import load_add, load_mnist, load_ucr
-from mpcs_torch.trainer.records import read_records, recorded_directions
+from mpcs_torch.trainer.data import load_add, load_mnist, load_ucr
+from mpcs_torch.trainer.result import read_records, recorded_directions
 from tests.fuzz.mutations import mutated
 
 Damage = Callable[[bytes, random.Random], bytes]
@@ -274,7 +274,7 @@ def readers() -> dict[str, Reader]:
         ["red", "yellow", "a green"], [["red", "yellow", "a green"][label] for label in TARGET.tolist()]
     ).encode()
     samples = _saved(
-        lambda path: np.savez(path, inputs=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
+        lambda path: np.savez(path, inputs=PROBS.numpy(), labels=np.array(["a", "b", "c"])[TARGET.numpy()]),
         ".npz",
     )
     tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))

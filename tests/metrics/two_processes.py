@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mpcs_torch.metrics.base import titled
-from mpcs_torch.processes.world import World
+from mpcs_torch.processes import World
 from tests.metrics.case import Batch
 from tests.metrics.cases import BY_NAME, values_of
 from tests.processes.forked import forked_world, succeeded

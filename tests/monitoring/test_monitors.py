@@ -270,7 +270,7 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
             {"limits": Limit(0.1, of="bad"), "reference": other},
         ),
         ("costs must be 0 or at least a millionth of the highest", {"limits": Limit(0.1, "cost", confidence=None)}),
-        ("limits must be below the highest cost, 1, but one is 2", {"limits": Limit(2.0, "cost", confidence=None)}),
+        ("limits must be below the highest cost, 1, but got 2", {"limits": Limit(2.0, "cost", confidence=None)}),
     ]
     for message, arguments in wrong:
         concern = ConcernSpec(["good", "bad"], weights=[[0, 1], [1e7, 0]]) if "millionth" in message else TWO

@@ -17,8 +17,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import Limit
-from mpcs_torch.monitoring.logs import LogRows, names_of_groups, read_log
-from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
+from mpcs_torch.monitoring.watch import RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 SITES = {"site": ["north", "south"]}
@@ -55,7 +54,7 @@ def go_on(watch: Watch, path: Path, *, state: Path | None = None) -> Watch:
 
 def rows_of(path: Path, reading: ReadOptions | None = None) -> LogRows:
     """Return the rows of a log."""
-    new = read_log(path, CONCERN, {}, 1.0, reading or ReadOptions(), str)
+    new = read_log(path, CONCERN, Settings("0" * 64, []), reading or ReadOptions(), str)
     assert new is not None
     return new
 
@@ -282,7 +281,7 @@ def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(tmp_path:
     with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of good, bad, refer"):
         rows_of(path)
     new = rows_of(path, ReadOptions(missing="drop"))
-    assert (new.numbers.tolist(), new.target.tolist(), new.position(3).rows) == ([1, 3, 4], [1, -100, 1], 4)
+    assert (new.numbers.tolist(), new.target.tolist(), new.position(3)[0]) == ([1, 3, 4], [1, -100, 1], 4)
     watch = Watch(Settings("", ["any <= 0.5"]), CONCERN)
     for _ in range(2):
         watch.read(path, ReadOptions(missing="drop"), str)

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from mpcs_torch.paper.published_values import BENCHMARKS, mean_interval, seed_intervals, spearman, table_2, table_2_row
-from mpcs_torch.trainer.records import Record
+from mpcs_torch.trainer.result import Record
 
 VALUES = {"mpcs_count": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}
 

@@ -14,8 +14,7 @@ from torchvision.datasets import MNIST
 from mpcs_torch.errors import DataError
 from mpcs_torch.paper import downloads
 from mpcs_torch.paper.downloads import checksum, get, status
-from mpcs_torch.trainer.data import DATASETS
-from mpcs_torch.trainer.data.sources import load_ucr
+from mpcs_torch.trainer.data import DATASETS, load_ucr
 from tests.paper.http_server import Server, serve
 from tests.trainer.test_data import MNIST_FILES, write_add, write_mnist
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.figures import COLUMNS, comparison_configs, ratios, ratios_table, seeds_table
+from mpcs_torch.paper.experiments import COLUMNS, comparison_configs, ratios, ratios_table, seeds_table
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.paper.test_run_tables import toy_run
 
 

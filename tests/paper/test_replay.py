@@ -7,12 +7,11 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.experiments import reproduce_one
-from mpcs_torch.paper.experiments import FinishedRun, Reproduction, experiment_config, finish_run
-from mpcs_torch.paper.figures import picks
+from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, picks
 from mpcs_torch.paper.published_values import RECORD_FILES, Agreement, compare
-from mpcs_torch.trainer.data.sources import load_mnist
+from mpcs_torch.trainer.data import load_mnist
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from mpcs_torch.trainer.resume import open_selector
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
@@ -51,9 +50,9 @@ def test_the_command_replays_the_case_study_and_its_picks(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    finished: list[Reproduction] = []
+    finished: list[FinishedRun] = []
 
-    def kept(*arguments: Any, **options: Any) -> Reproduction:
+    def kept(*arguments: Any, **options: Any) -> FinishedRun:
         finished.append(reproduce_one(*arguments, **options))
         return finished[-1]
 
@@ -67,8 +66,8 @@ def test_the_command_replays_the_case_study_and_its_picks(
     folder = tmp_path / "case-study"
 
     published = read_records(published_records / RECORD_FILES["case-study"])
-    assert compare(finished[0].run.records[:20], published[:20]) == Agreement(20, 20, 20, None)
-    benchmarks, mpcs = picks(finished[0].run)
+    assert compare(finished[0].records[:20], published[:20]) == Agreement(20, 20, 20, None)
+    benchmarks, mpcs = picks(finished[0])
     for chosen, name in ((benchmarks, "turn_132"), (mpcs, "turn_133")):
         of_paper = FIGURE_5[name]
         assert list(chosen.metrics) == of_paper["picked_by"]

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import spearmanr
 
-from mpcs_torch.paper.experiments import FinishedRun, finish_run
-from mpcs_torch.paper.figures import picks, picks_table
+from mpcs_torch.paper.experiments import FinishedRun, finish_run, picks, picks_table
 from mpcs_torch.paper.published_values import BENCHMARKS, table_2_row
 from tests.conftest import load_oracle
 from tests.trainer.toy import toy_config, toy_data
@@ -24,7 +23,7 @@ def test_the_picks_are_epochs_of_the_records(tmp_path: Path) -> None:
     run = toy_run(tmp_path, score={"k": 3, "t": 20, "concern": released})
     table = picks_table(picks(run))
     assert table.header == ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
-    assert [row[1] for row in table.rows] == [str(chosen.epoch) for chosen in picks(run)]
+    assert [row[1] for row in table.rows] == [str(chosen.record["epoch"]) for chosen in picks(run)]
     for _, epoch, accuracy, errors, dangerous, mpcs, test_accuracy in table.rows:
         record = run.records[int(epoch) - 1]
         assert int(record["epoch"]) == int(epoch)

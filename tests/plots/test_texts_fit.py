@@ -26,10 +26,9 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
-from mpcs_torch.plots.forest import forest_figure
-from mpcs_torch.plots.monitoring import MonitoredMean, watched_means
-from mpcs_torch.plots.results import Panel, result_figure
-from mpcs_torch.plots.samples import embedding_figure, sample_figure
+from mpcs_torch.plots.confusion import embedding_figure
+from mpcs_torch.plots.forest import MonitoredMean, Panel, forest_figure, result_figure, watched_means
+from mpcs_torch.plots.samples import samples_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
 from tests.plots.texts import text_faults
 
@@ -141,6 +140,13 @@ def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
 
 
 Draw = Callable[[int, bool], Figure]
+
+
+def thumbnails(size: int, is_long: bool) -> Figure:
+    names = [f"{place}: {LONG * is_long}a, predicted b" for place in range(size)]
+    return samples_figure({name: torch.rand(40, 2) if is_long else torch.rand(1, 8, 8) for name in names})
+
+
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
     class_bars: [((2, 30, 1000), bars)],
@@ -148,6 +154,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     decision_shares: [(ONE, lambda _, is_long: decision_shares(dict.fromkeys(KINDS, 123456.7), LONG * is_long))],
     reliability: [(ONE, reliability_of)],
     embedding_figure: [(CLASSES, embedding)],
+    samples_figure: [((2, 12), thumbnails)],
     frontier_figure: [((2, 26), benchmarked)],
     forest_figure: [
         ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),
@@ -160,7 +167,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     risk_coverage_figure: [(SYSTEMS, referral)],
     watched_means: [((1, 3, 30), lambda size, is_long: watched_means(watched(size, is_long=is_long), LONG * is_long))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
-    sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
     det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
     roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],

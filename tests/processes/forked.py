@@ -10,7 +10,7 @@ from uuid import uuid4
 import torch
 from torch import distributed
 
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes import ALONE, World
 
 
 def forked(function: Callable[[], object]) -> int:

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from mpcs_torch.processes.pool import run_in_processes
+from mpcs_torch.processes import run_in_processes
 
 
 def sleep(folder: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.processes import pool
-from mpcs_torch.processes.pool import run_in_processes
+from mpcs_torch import processes
+from mpcs_torch.processes import run_in_processes
 from tests.processes.light_tasks import fail_or_mark, process_and_threads
 
 
@@ -37,7 +37,7 @@ def is_running(process: int) -> bool:
 def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
-        workers = min(2, pool._cores())
+        workers = min(2, processes._cores())
         assert soon(lambda: len(list(tmp_path.glob("*.worker"))) == workers, 60)
         parent.send_signal(number)
         try:
@@ -54,7 +54,7 @@ def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
 def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as parent:
-        assert soon(lambda: len(list(tmp_path.glob("*.worker"))) == min(2, pool._cores()), 60)
+        assert soon(lambda: len(list(tmp_path.glob("*.worker"))) == min(2, processes._cores()), 60)
         os.killpg(parent.pid, signal.SIGINT)
         _, told = parent.communicate(timeout=10)
     assert told.count("Traceback") == 1  # that of the parent

@@ -48,11 +48,6 @@ class Page(HTMLParser):
         return dict(zip(told[::2], told[1::2], strict=True))
 
     @property
-    def items(self) -> list[str]:
-        """The items of lists: sentences, and samples that were decided wrongly."""
-        return [text for tag, text in self._texts() if tag == "li"]
-
-    @property
     def alts(self) -> list[str]:
         """The descriptions of figures, in which lines may end anywhere."""
         return [_plain(str(attributes["alt"])) for tag, attributes in self.elements if tag == "img"]

@@ -7,7 +7,7 @@ from scipy.stats import ttest_rel
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.report.demo import cut_of_dangerous, verdict, with_referral, without_referral
-from mpcs_torch.trainer.demonstration import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult, train_and_decide
+from mpcs_torch.trainer.recommended import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult, train_and_decide
 
 CONCERN = ConcernSpec(3, releases=[[0, 1]])
 EVERY = (PLAIN, RECOMMENDED, PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL)

@@ -1,20 +1,20 @@
 """The evaluation section's files: all there, drawn from the runs, nothing beside the page."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from mpcs_torch.paper.experiments import Reproduction
 from mpcs_torch.paper.published_values import Agreement, mean_interval
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4
-from mpcs_torch.report.paper import FILES, write_evaluation
+from mpcs_torch.report.run import FILES, write_evaluation
 from tests.paper.test_run_tables import toy_run
 
 
 def test_all_files_are_written_and_hold_the_runs(tmp_path: Path) -> None:
     run = toy_run(tmp_path, time_metrics=True)
     finished = {
-        "exp02": Reproduction(run, Agreement(3, 2, 1, "epoch 2"), 1.25),
-        "case-study": Reproduction(run, None, 0.5),
+        "exp02": replace(run, agreement=Agreement(3, 2, 1, "epoch 2"), seconds=1.25),
+        "case-study": replace(run, seconds=0.5),
     }
     write_evaluation(tmp_path / "evaluation", finished, {"exp02": [mean_interval([0.1, 0.3])] * 5})
     assert {path.name for path in (tmp_path / "evaluation").iterdir()} == set(FILES)

@@ -145,16 +145,16 @@ def test_the_worst_samples_have_the_highest_confidence_times_concern(runs: list[
     worst = sorted(costs, key=lambda place: -costs[place])[:12]
     by_confidence = sorted(costs, key=lambda place: -counted.confidences[place])[:12]
     assert set(worst) != set(by_confidence), "else the weights of the concern are not tested"
-    shown = [" ".join(item.split()) for item in page.items if "concern" in item]
     expected = []
     for place in worst:
         label, decision = counted.labels[place], counted.decisions[place]
         weight = WEIGHTS[label][decision]
         kind = "dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}"
         sure = f"{100 * counted.confidences[place]:.1f} %"
-        told = f"true: {label} predicted: {decision} confidence {sure}"
-        expected.append(f"{told} {kind}, concern {WEIGHTS[label][decision]:g}, sample {place}")
-    assert shown == expected
+        expected.append([str(place), str(label), str(decision), sure, kind, f"{WEIGHTS[label][decision]:g}"])
+    rows = table_of(page, "Wrong decisions with the highest confidence times concern").rows
+    assert [[" ".join(cell.split()) for cell in row] for row in rows] == expected
+    assert [alt for alt in page.alts if f"The {len(worst)} samples of the table: {worst[0]}: " in alt]
 
 
 def test_the_picks_are_the_best_rows_of_the_records(runs: list[TrainedRun], page: Page) -> None:

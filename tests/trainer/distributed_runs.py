@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.metrics.register import ENTRIES
-from mpcs_torch.processes.world import World
+from mpcs_torch.processes import World
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.processes.forked import forked_world, succeeded
 from tests.trainer.toy import toy_config, toy_data
 

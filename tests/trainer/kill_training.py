@@ -14,7 +14,7 @@ from pickle import UnpicklingError
 
 import torch
 
-from mpcs_torch.processes.world import World
+from mpcs_torch.processes import World
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.resume import FILE
 from tests.processes.forked import forked_world, succeeded

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.trainer.distributed_runs import TOLERANCE, difference
 
 CONFIG = """

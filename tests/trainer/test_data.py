@@ -8,7 +8,8 @@ import pytest
 import torch
 from torchvision.datasets import MNIST
 
-from mpcs_torch.trainer.data import DATASETS, DataError, DataSplits
+from mpcs_torch.errors import DataError
+from mpcs_torch.trainer.data import DATASETS, DataSplits
 
 MNIST_FILES = [f"MNIST/raw/{archive.removesuffix('.gz')}" for archive, _ in MNIST.resources]
 

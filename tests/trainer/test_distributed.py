@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes import ALONE, World
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.trainer.toy import toy_config, toy_data
 
 

@@ -8,14 +8,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.learning import ConcernLoss
-from mpcs_torch.paper.figures import pick
+from mpcs_torch.paper.experiments import pick
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
 from mpcs_torch.trainer.named_parts import SCHEDULERS
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import read_records
 from mpcs_torch.trainer.result import _pick as picked_of
+from mpcs_torch.trainer.result import read_records
 from mpcs_torch.trainer.resume import checkpoint, open_selector
 from tests.trainer.toy import toy_config, toy_data
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.figures import pick
+from mpcs_torch.paper.experiments import pick
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.records import RecordsError, read_records, recorded_directions
+from mpcs_torch.trainer.result import ResultError, read_records, recorded_directions
 from tests.cli.test_cli import run
 from tests.trainer.toy import toy_config, toy_data
 
@@ -43,7 +43,7 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows(tmp_path: Path) -> None:
     for size in range(len(data) + 1):
         path = write(tmp_path, data[:size])
         if size < header:
-            with pytest.raises(RecordsError, match=r"records.csv: (is empty|has no complete line)"):
+            with pytest.raises(ResultError, match=r"records.csv: (is empty|has no complete line)"):
                 read_records(path)
             continue
         assert read_records(path) == records[: data[:size].count(b"\n") - 1]
@@ -71,7 +71,7 @@ def test_broken_rows_are_named_briefly(
     tmp_path: Path, data: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path, data)
-    with pytest.raises(RecordsError, match=rf"records.csv: .*{message}") as error:
+    with pytest.raises(ResultError, match=rf"records.csv: .*{message}") as error:
         read_records(path)
     assert len(str(error.value)) < 250 + len(str(tmp_path))
     assert run("select", tmp_path) == 2
@@ -94,14 +94,14 @@ def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) ->
     code = "from mpcs_torch.cli.app import run_app; run_app(['select', '.', '--by', 'own'])"
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert "Best first: 1" in result.stdout
+    assert "Best epoch: 1" in result.stdout
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "[" * 10_000, "\x00", "metrics: !!python/name:os.system\n"])
 def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
-    with pytest.raises(RecordsError, match=r"config.yaml: not valid YAML"):
+    with pytest.raises(ResultError, match=r"config.yaml: not valid YAML"):
         recorded_directions(tmp_path, ["mpcs"])
 
 

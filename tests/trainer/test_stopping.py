@@ -13,8 +13,7 @@ from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder, sweep
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import read_records
-from mpcs_torch.trainer.result import read_result
+from mpcs_torch.trainer.result import read_records, read_result
 from mpcs_torch.trainer.resume import selector_hook
 from tests.processes.in_this_process import in_this_process
 from tests.trainer.kill_training import contents

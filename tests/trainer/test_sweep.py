@@ -7,7 +7,7 @@ import pytest
 from mpcs_torch.paper.experiments import seeded_config
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder, sweep
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.processes.in_this_process import in_this_process
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpcs_torch.trainer.data import DataError
-from mpcs_torch.trainer.data.sources import load_ucr
+from mpcs_torch.trainer.data import DataError, load_ucr
 
 TRAIN = [[0.5, -1.25, 3.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 

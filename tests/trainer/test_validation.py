@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcs_torch.errors import DataError
 from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
-from mpcs_torch.trainer.data import DataError, DataSplits, Split
-from mpcs_torch.trainer.data.splits import hold_out_validation
+from mpcs_torch.trainer.data import DataSplits, Split, hold_out_validation
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_records
 from tests.trainer.toy import toy_config, toy_data
 
 

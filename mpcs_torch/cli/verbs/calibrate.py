@@ -1,6 +1,5 @@
 """``mpcs calibrate``: fit a calibration to a file of scores, and apply it to others."""
 
-from math import floor, log10
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,9 +7,8 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import note, print_reading, print_result
+from mpcs_torch.cli.console import note, print_reading, print_result, row_counter
 from mpcs_torch.cli.options import OF_ALL, OF_CLASSES, OF_TRIALS
-from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
@@ -116,9 +114,8 @@ def priors(
 ) -> None:
     """Estimate how frequent each class is among predictions without labels.
 
-    The estimate is valid if only class frequencies have changed, which is tested. For `mpcs decide fit --priors`, use
-    the output of --json, or paste the printed line; for that, give the concern of the rule, so that the order of
-    classes is the same.
+    The estimate is valid if only class frequencies have changed, which is tested. Save the output of --json in a file
+    for `mpcs decide fit --priors`.
 
     Args:
         unlabelled: Predictions of the deployment.
@@ -141,18 +138,9 @@ def priors(
         for name, share, *ends in zip(names, *columns, strict=True)
     ]
     rows += [[name, "", str(share), ""] for name, share in estimate.class_groups.items()]
-    seen = f"No change beyond class frequencies is seen (p = {estimate.p_value:.2g})."
-    conclusion = f"{seen}\n--priors {_pasted(plain['priors'])}"
+    conclusion = f"No change beyond class frequencies is seen (p = {estimate.p_value:.2g})."
     if plain["problem"]:
         conclusion = f"DO NOT USE THESE PRIORS: {plain['problem']}."
     plain["is_label_shift"] = estimate.p_value >= LEVEL
     header = ["class", "validation", *(f"{name} ({CONFIDENCE_TEXT})" for name in ("unlabelled", "all together"))]
     print_result(plain, Table(header, rows), conclusion)
-
-
-def _pasted(priors: list[float]) -> str:
-    """Return the priors as text with 3 to 6 decimals (two digits of the smallest prior); their sum stays 1."""
-    digits = min(6, max(3, 1 - floor(log10(min(priors)))))
-    rounded = [round(prior, digits) for prior in priors]
-    rounded[rounded.index(max(rounded))] += 1 - sum(rounded)
-    return ",".join(f"{prior:.{digits}f}" for prior in rounded)

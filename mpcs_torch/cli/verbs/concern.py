@@ -69,9 +69,9 @@ def suggest(
     Args:
         source: The source of the draft.
         out: The concern file to write.
-        given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz file
-            with inputs (N, ...), labels (N,) and perhaps names in classes. tree: a YAML file of nested classes. costs:
-            a CSV file with the class names in its first row. order: class names from low to high, separated by commas.
+        given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or a file with
+            numbers and a column or an array of labels. tree: a YAML file of nested classes. costs: a CSV file with the
+            class names in its first row. order: class names from low to high, separated by commas.
         pairs: tsne: how many ordered pairs to release; an even number, because both directions are released.
         seeds: tsne: how many runs to average, and to compare for each pair.
         under: order: the cost of each class that a prediction is too low.
@@ -82,7 +82,8 @@ def suggest(
     picture = out.with_suffix(".png")
     if source == "tsne" and picture.exists():
         raise typer.BadParameter(f"{picture} exists: choose another file", param_hint="--out")
-    if (source in ("tree", "costs") or given.endswith(".npz")) and not Path(given).is_file():
+    is_file = source in ("tree", "costs") or (source == "tsne" and ":" not in given and Path(given).suffix)
+    if is_file and not Path(given).is_file():
         raise typer.BadParameter(f"{given}: no such file", param_hint="INPUT")
 
     from mpcs_torch.cli.drafts import DRAFTS

@@ -9,8 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores
-from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
@@ -28,7 +27,6 @@ def fit(
     out: Annotated[Path, typer.Option(dir_okay=False)],
     reading: ReadOptions,
     limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
-    calibration: options.Calibration = "temperature",
     priors: Annotated[str | None, typer.Option(metavar="NUMBERS|FILE", show_default="the file's")] = None,
 ) -> None:
     """Fit a decision rule to predictions with labels.
@@ -45,7 +43,6 @@ def fit(
     Args:
         out: The file of the rule to write.
         limit: Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.
-        calibration: How to calibrate first.
         priors: Class frequencies of the deployment, with commas between, or the file of `calibrate priors --json`.
     """
     from mpcs_torch.concern import load_concern
@@ -54,12 +51,8 @@ def fit(
 
     spec = load_concern(concern)
     with options.refused_values():
-        rule = DecisionRule(
-            spec,
-            [Limit.parse(text) for text in limit or ()],
-            calibration=None if calibration == "none" else calibration,
-            priors=None if priors is None else _priors(priors, spec.classes),
-        )
+        frequencies = None if priors is None else _priors(priors, spec.classes)
+        rule = DecisionRule(spec, [Limit.parse(text) for text in limit or ()], priors=frequencies)
     predictions = open_to_fit(rule, validation, reading)
     with row_counter("read", [validation], predictions) as advance:
         units = fit_rule(rule, predictions, advance)

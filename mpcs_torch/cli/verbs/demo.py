@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
+from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, note, print_result, say
 from mpcs_torch.cli.options import Out, shared
-from mpcs_torch.cli.progress import counting_bar
 
 
 @shared("overwrite", "json", "quiet")
 def demo(out: Out = Path("runs")) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
-    from mpcs_torch.trainer.demonstration import SEEDS, demonstrate
+    from mpcs_torch.trainer.recommended import SEEDS, demonstrate
 
     folder = out / "demo"
     report = folder / "report.html"

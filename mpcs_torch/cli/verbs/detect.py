@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mpcs_torch.cli import options
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
-from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 if TYPE_CHECKING:

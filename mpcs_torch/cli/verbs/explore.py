@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli import options
-from mpcs_torch.cli.console import note
-from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.cli.console import note, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpcs_torch.cli import options
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading, print_result, say
-from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading, print_result, row_counter, say
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 if TYPE_CHECKING:
@@ -102,8 +101,7 @@ def _begin(
     """Return a new watch with the limits ``given`` (default: those of the rule), ``groups`` and ``numbers``."""
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
-    from mpcs_torch.monitoring.logs import names_of_groups
-    from mpcs_torch.monitoring.watch import Settings, Watch
+    from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups
 
     texts = given or [str(limit) for limit in loaded.limits if not limit.is_budget]
     if not texts:

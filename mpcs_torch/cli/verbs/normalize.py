@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from mpcs_torch.cli.console import note, print_reading
+from mpcs_torch.cli.console import note, print_reading, row_counter
 from mpcs_torch.cli.options import FILE, file_argument, shared
-from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 

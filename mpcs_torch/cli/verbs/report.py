@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note
-from mpcs_torch.cli.failures import printed_warnings
+from mpcs_torch.cli.console import note, printed_warnings
 from mpcs_torch.cli.options import DataRoot, check_out, shared
 
 

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli import options
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
-from mpcs_torch.cli.progress import row_counter
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 COUNTED = ("by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)

@@ -5,21 +5,20 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, progress_bar, text_of
 from mpcs_torch.cli.options import DataRoot, Out, file_or_name, shared
-from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
-    from mpcs_torch.processes.world import World
+    from mpcs_torch.processes import World
     from mpcs_torch.trainer.config.sections import RunConfig
     from mpcs_torch.trainer.data import DataSplits
     from mpcs_torch.trainer.loop import Hook
@@ -74,7 +73,7 @@ def train(
             "or --resume RUN to resume a run"
         )
     path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
-    from mpcs_torch.processes.world import joined
+    from mpcs_torch.processes import joined
     from mpcs_torch.trainer.config.load_with_suggestions import load_config
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
@@ -113,8 +112,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if settings.recommended is not None:
         _train_recommended(settings, folder, data)
         return
-    with ExitStack() as stack:
-        hooks = stack.enter_context(_hooks(settings, folder)) if world.is_first else []
+    with _hooks(settings, folder) if world.is_first else nullcontext(list["Hook"]()) as hooks:
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return

@@ -128,6 +128,6 @@ class ProbabilityAccuracy(SumMetric):
         return kernel.measure_terms(row_terms(samples, prob_of_true_class), *settings)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the bins
-        from mpcs_torch.plots.reliability import reliability
+        from mpcs_torch.plots.decisions import reliability
 
         return reliability(self.bins(), self.reported(), title, on=on)

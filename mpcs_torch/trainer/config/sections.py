@@ -16,12 +16,9 @@ from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.learning import Limit, SelectionRule
 from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
-from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
-from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
-from mpcs_torch.trainer.data import DATASETS, DataSplits
-from mpcs_torch.trainer.data.splits import check_splits, hold_out_validation
-from mpcs_torch.trainer.models import MODELS
-from mpcs_torch.trainer.named_parts import LOSSES, OPTIMIZERS, SCHEDULERS
+from mpcs_torch.trainer.config.parts import PUBLISHED, TEST, MetricConfig, Number, PartConfig, Section
+from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
+from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
 
 
 class ConfigError(MpcsError, ValueError):

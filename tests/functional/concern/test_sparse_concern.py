@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.functional import least_concern_decision, meta_pattern_concern_score
-from mpcs_torch.processes.world import World
+from mpcs_torch.processes import World
 from tests.processes.forked import forked_world, succeeded
 
 PAIRS = [[0, 1], [1, 0], [3, 2, 4], [7, 0]]

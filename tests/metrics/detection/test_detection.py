@@ -34,7 +34,7 @@ from mpcs_torch.metrics import (
     MissAtFalseAlarm,
 )
 from mpcs_torch.metrics.base import SumMetric
-from mpcs_torch.processes.world import World
+from mpcs_torch.processes import World
 from tests.conftest import details
 from tests.metrics.detection.cases import CLASSES, POINTS, class_scores, detections
 from tests.processes.forked import forked_world, succeeded

@@ -1,10 +1,14 @@
-"""Communicate among the processes that torchrun launches."""
+"""Run tasks in parallel processes, and communicate among the processes that torchrun launches."""
 
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any, TypeVar, cast
 
 import torch
@@ -14,6 +18,49 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch.errors import MpcsError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use; the machine around a container may have more."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+    """Call ``function`` on ``tasks`` in parallel; yield each task with its result as soon as the task is finished.
+
+    Each process has one thread. An error cancels tasks that have not begun. An interrupt, or leaving the iteration
+    early, also kills running tasks.
+    """
+    # Processes are spawned, because forked ones may hang after torch has used threads.
+    pool = ProcessPoolExecutor(max(1, min(len(tasks), _cores())), get_context("spawn"), initializer=_begin)
+    try:
+        futures = {pool.submit(function, task): task for task in tasks}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except (KeyboardInterrupt, GeneratorExit):  # running tasks may take long
+        for worker in (pool._processes or {}).values():
+            worker.kill()
+        raise
+    finally:  # instead of a with statement, which would not cancel waiting tasks
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    """Ignore Ctrl-C, which a terminal sends to every process, and exit when the parent process exits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+
+    def watch() -> None:
+        parent = parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
 
 T = TypeVar("T")
 

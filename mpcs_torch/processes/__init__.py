@@ -1,1 +1,0 @@
-"""Work in several processes: those that torchrun starts, and pools of workers."""
