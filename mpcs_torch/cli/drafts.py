@@ -26,8 +26,8 @@ from mpcs_torch.concern.suggest import (
     spec_from_tree,
 )
 from mpcs_torch.errors import DataError, shown
-from mpcs_torch.evaluation.files.file_errors import reading
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.reading import reading
 from mpcs_torch.evaluation.files.tables import text_of
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member
 from mpcs_torch.io.yaml_files import read_yaml_file

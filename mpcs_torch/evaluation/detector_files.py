@@ -14,10 +14,9 @@ from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, ne
 from mpcs_torch.evaluation.cautions import shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
-from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
+from mpcs_torch.evaluation.files.tables import RowIds
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
 from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
-from mpcs_torch.evaluation.over_costs import OverCosts
+from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores

@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.intervals import NotCompared
-from mpcs_torch.evaluation.over_costs import OverCosts
+from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
 from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons

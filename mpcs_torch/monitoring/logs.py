@@ -11,10 +11,9 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
-from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
 

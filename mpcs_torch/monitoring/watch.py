@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import NO_LABEL
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import text_of
 from mpcs_torch.functional.comparison.audit import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE

@@ -9,11 +9,17 @@ from collections.abc import Sequence
 import torch
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.open_columns import OpenColumns, Roles, label_text, numbered_families, split_truth
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.open_columns import (
+    OpenColumns,
+    Roles,
+    classes_by_place,
+    first_number,
+    label_text,
+    numbered_families,
+    split_truth,
+)
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.score_columns import assign_scores, by_class
-from mpcs_torch.evaluation.files.single_columns import classes_by_place, first_number
 from mpcs_torch.evaluation.files.tables import FileTable, listed, number_of, way
 from mpcs_torch.evaluation.files.words import DECISION, DECISIONS, LABELS, WRITTEN, named_as, plain, polarity_of
 from mpcs_torch.functional.inputs.most_probable import highest_class

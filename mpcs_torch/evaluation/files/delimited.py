@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of, unnamed
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.open_columns import OpenColumns, split_truth
-from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.row_ids import RowIds, shared_ids
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.score_columns import by_class
-from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, listed
+from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, RowIds, listed, shared_ids
 from mpcs_torch.evaluation.files.words import is_index
 
 

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.evaluation.files.classifier_roles import assign_roles
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.label_files import with_labels
 from mpcs_torch.evaluation.files.open_columns import label_numbers, nominal_sum, span
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.most_probable import highest_class

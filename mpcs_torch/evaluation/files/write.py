@@ -1,4 +1,4 @@
-"""Write tables: trials in several formats, and copies of files with changed columns."""
+"""Write tables: trials in several formats, and copies of files with changed columns, such as normalised scores."""
 
 import csv
 import zipfile
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -15,11 +15,16 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
-from mpcs_torch.evaluation.files.trial_roles import PAIR
-from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, listed
+from mpcs_torch.evaluation.files.trials import MISSING, PAIR, TrialTable, find_names, find_roles, in_words, read_columns
+from mpcs_torch.functional.detection.normalization import (
+    CohortStatistics,
+    SameScoresError,
+    cohort_statistics,
+    normalize_scores,
+)
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
@@ -192,3 +197,105 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
+
+
+NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
+SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
+"""The sides of a trial (enrollment, test) whose cohort scores each method uses."""
+
+
+def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
+    """Read the scores of names against a cohort; return statistics of the scores (or ``top`` highest) of each name.
+
+    The names are in the column ``name``. Without a header, each line has a name, a name of the cohort and a score.
+    A score that is not finite is refused. A name must have two different scores.
+
+    Returns:
+        The names (of enrolments or tests), their statistics in the same order, and the number of names that have fewer
+        than ``top`` scores. For these names, all scores are used.
+    """
+    table = open_table(path)
+    roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
+    table.check_columns([column])
+    read = read_columns(table, roles._replace(label=""), [], [(column,)], advance)
+    if not (is_finite := np.isfinite(read.scores)).all():
+        row = int(is_finite.argmin())
+        raise PredictionsError(path, f"must be finite, but is {read.scores[row]}", row=row + 1, column=roles.score)
+    encoded = read.ids([column]).ids.dictionary_encode()
+    preds, codes, names = torch.from_numpy(read.scores), torch.tensor(encoded.indices.to_numpy()), encoded.dictionary
+    try:
+        statistics = cohort_statistics(preds, codes, num_names=len(names), top=top)
+    except SameScoresError as error:
+        highest = "" if top is None else f" among its {top} highest"
+        problem = f"must have two scores that differ{highest} for {quoted(names[error.name].as_py())}"
+        raise PredictionsError(path, problem) from None
+    return RowIds(path, names), statistics, int((codes.bincount() < (top or 0)).sum())
+
+
+def rewrite_scores(
+    path: Path,
+    out: Path,
+    change: Callable[..., Tensor],
+    options: ReadOptions,
+    advance: Advance,
+    *,
+    sides: Sequence[str] = (),
+) -> str:
+    """Copy a file of trials with changed scores, as `copy_table` does, and return a sentence on how it was read.
+
+    ``change`` maps the scores (n,), float64, and the names on each of the ``sides`` (enrollment, test) to new scores.
+    The file need not have labels.
+
+    Raises:
+        PredictionsError: If the file cannot be read, a score is not a number, or a name is missing.
+    """
+    table = open_table(path)
+    roles = find_roles(table, options, has_label=None)
+    naming = find_names(table, roles, options, is_matched=False) if sides else []
+    pair = next((names for names in naming if len(names) == 2), ())
+    if sides and not pair:
+        rule = "must name enrollment and test: name two columns with --id-column A,B"
+        raise PredictionsError(path, f"{rule}; it has {listed(table.names)}")
+    columns = [pair[PAIR.index(side)] for side in sides]
+
+    def changed(read: ReadColumns) -> dict[str, Any]:
+        scores = torch.from_numpy(read.numbers(roles.score))
+        if scores.isnan().any():
+            raise read.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
+        names = [RowIds.of(read, [name]) for name in columns]
+        advance(read.rows)
+        return {roles.score: change(-scores if options.lower_is_target else scores, *names).numpy()}
+
+    copy_table(table, out, changed)
+    others = [name for name in table.names if name not in (roles.score, *pair)]
+    return in_words(table, roles.score, pair, [], others, options)
+
+
+def normalize_trials(
+    path: Path,
+    out: Path,
+    cohort: Path,
+    method: NormalizationMethod,
+    options: ReadOptions,
+    advance: Advance,
+    *,
+    top: int | None = None,
+) -> tuple[str, int]:
+    """Copy a file of trials with normalised scores, as `rewrite_scores` does.
+
+    The method z uses the scores of the enrolment against the cohort, t uses those of the test, and s and adaptive-s
+    use both. adaptive-s needs ``top``, the number of highest scores that are used for each name.
+
+    Returns:
+        A sentence on how the file was read, and the number of names that have fewer than ``top`` cohort scores.
+
+    Raises:
+        PredictionsError: If a file cannot be read, or the cohort has no scores for a name that the method needs.
+    """
+    cohort_names, statistics, fewer = read_cohort(cohort, advance, top=top)
+
+    def change(scores: Tensor, *columns: RowIds) -> Tensor:
+        places = [torch.from_numpy(names.all_among(cohort_names)).long() for names in columns]
+        return normalize_scores(scores, **dict(zip(SIDES[method], map(statistics.of, places), strict=True)))
+
+    return rewrite_scores(path, out, change, options, advance, sides=SIDES[method]), fewer

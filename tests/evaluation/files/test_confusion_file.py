@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, matthews_corrcoef
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.confusion import read_confusion, score_confusion
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
+from mpcs_torch.evaluation.files.reading import PredictionsError
 from tests.cli.test_cli import one_line, run
 from tests.conftest import load_oracle
 
