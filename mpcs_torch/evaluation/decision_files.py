@@ -23,8 +23,7 @@ from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadO
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.evaluation.rows import DecisionUnits, Rows
 from mpcs_torch.functional.inputs.groups import group_codes
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND

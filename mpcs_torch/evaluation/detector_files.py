@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.files.tables import RowIds
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.evaluation.rows import DecisionUnits
 from mpcs_torch.functional import OperatingPoint
 
 

@@ -13,9 +13,8 @@ from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.influences import difference
 from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES, NotCompared, Reason, adjusted
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import names_in
+from mpcs_torch.evaluation.rows import DecisionUnits, names_in
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.significance import Measure
 from mpcs_torch.functional.detection.area import check_max_p_fa

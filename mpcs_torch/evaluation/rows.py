@@ -1,14 +1,16 @@
-"""Rows of predictions and labels."""
+"""Rows of predictions and labels, and the units of decision, such as patients, into which they are combined."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.groups import Groups, group_codes
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 REPEATED = 2**17
@@ -181,3 +183,149 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
     if lacking:
         raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
     return number * shares / present.clamp(min=1e-300)
+
+
+Combine = Literal["mean", "worst"]
+"""The rule that combines the rows of a unit; see ``combine`` of `mpcs_torch.evaluate`.
+
+With ``"worst"``, each row has a probability of "this class or a worse one" for each class, and the unit gets the
+highest of its rows. Differences between successive classes are then the probabilities of the unit.
+"""
+
+
+def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: int) -> Tensor:
+    """Return the classes from the least to the most severe: (C,), int64.
+
+    Class A is worse than B if mistaking A for B costs more than the reverse. If both cost the same, or without a
+    concern, the later class is worse.
+
+    Raises:
+        ValueError: If these comparisons form a cycle.
+    """
+    places = torch.arange(num_classes)
+    if concern is None:
+        return places
+    costs = (concern.middle if isinstance(concern, ConcernRange) else concern).matrix()
+    is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
+    severity = is_worse.sum(1).argsort()
+    if not is_worse.sum(1)[severity].equal(places):
+        rule = "combine='worst' needs classes in an order of severity, but by the costs of concern some form a cycle"
+        raise ValueError(f"{rule}: put the worst class last, or combine by 'mean'.")
+    return severity
+
+
+class DecisionUnits(NamedTuple):
+    """The unit of decision of each row, and the rule that combines the rows of a unit."""
+
+    units: Groups
+    combine: Combine = "mean"
+    severity: Tensor | None = None
+    """(C,): the classes from the least to the most severe, for ``"worst"``."""
+    column: str = ""
+    """The column of units, such as patients; empty if unknown."""
+
+    @classmethod
+    def of(
+        cls,
+        units: Any,
+        combine: Combine,
+        concern: ConcernSpec | ConcernRange | None,
+        num_classes: int,
+        rows: int,
+        column: str = "",
+    ) -> Self:
+        """Create units from ``units``, names (N,) or `Groups`; refuse unknown rules, and classes without an order."""
+        if combine not in ("mean", "worst"):
+            raise ValueError(f"combine must be 'mean' or 'worst', but got {quoted(combine)}.")
+        severity = order_of_severity(concern, num_classes) if combine == "worst" else None
+        return cls(group_codes("unit", units, rows), combine, severity, column)
+
+    def note(self, class_names: Sequence[str]) -> str:
+        """Return a sentence with the numbers of rows and units, and the rule that combines rows."""
+        order = [] if self.severity is None else self.severity.tolist()
+        names = [class_names[label] for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])]
+        how = self.combine + (f" (from the least severe: {', '.join(names)})" if names else "")
+        kind = f" ({self.column})" if self.column else ""
+        number, rows = len(self.units.names), len(self.units.codes)
+        return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
+
+    def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
+        """Return one row for each unit. Its identifier is that of its cluster; without clusters, the unit's number.
+
+        Raises:
+            ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
+                cannot combine their labels or decisions.
+        """
+        columns = {"weights": rows.weights, "costs": rows.costs, "frequencies": rows.frequencies}
+        if rows.probs.is_floating_point():
+            probs = self.probabilities(rows.probs)
+        else:
+            probs = self.classes(rows.probs[:, 0], num_classes, "decisions").unsqueeze(1)
+        return Rows(
+            probs,
+            self.classes(rows.target, num_classes) if rows.target.ndim == 1 else self.probabilities(rows.target),
+            self.same(rows.ids, "clusters") if is_clustered else torch.arange(len(self.units.names)),
+            {column: self.same(codes, f"groups[{column!r}]") for column, codes in rows.groups.items()},
+            **{name: None if each is None else self.same(each, name) for name, each in columns.items()},
+        )
+
+    def probabilities(self, probs: Tensor) -> Tensor:
+        """Combine the probabilities or degrees of truth of N rows, (N, C), into those of U units, (U, C)."""
+        if self.severity is None:
+            return self.mean(probs)
+        worst_first = self.severity.flip(0)
+        reached = self.highest(probs[:, worst_first].cumsum(1))  # the probability of this class or a worse one
+        by_class = torch.empty_like(reached)
+        by_class[:, worst_first] = reached.diff(dim=1, prepend=torch.zeros_like(reached[:, :1]))
+        return by_class
+
+    def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
+        """Return the worst class of each unit, (U,), of the class of each row, (N,).
+
+        With ``"mean"``, the rows of a unit must agree. If one is a referral or coarse answer, they must always agree.
+        """
+        low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
+        if self.severity is None:
+            self._refuse(low != high, what)
+            return low
+        is_class = self._reduced(((labels >= 0) & (labels < num_classes)).long(), "amin") == 1
+        self._refuse((low != high) & ~is_class, what)
+        ranks = self.severity.argsort()[labels.clamp(0, num_classes - 1)]
+        return torch.where(low == high, low, self.severity[self.highest(ranks)])
+
+    def same(self, values: Tensor, what: str) -> Tensor:
+        """Return the value of each unit, (U, ...). ``values`` of the rows, (N, ...), must be equal within a unit."""
+        low, high = (self._reduced(values, end) for end in ("amin", "amax"))
+        self._refuse(low != high, what)
+        return low
+
+    def trials(self, scores: Tensor, is_target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mean or highest score of each unit of trials, and whether the unit is a target: (U,) each."""
+        reduced = self.mean if self.combine == "mean" else self.highest
+        return reduced(scores), self.classes(is_target.long(), 2) == 1
+
+    def combined_groups(self, groups: Groups, what: str) -> Groups:
+        """Return the group of each unit. ``groups`` of the rows must be equal within a unit."""
+        return Groups(groups.names, self.same(groups.codes, what))
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
+        sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)
+        sums.index_add_(0, self.units.codes, values.double())
+        return sums / self.units.codes.bincount(minlength=len(sums)).view(-1, *[1] * (values.ndim - 1))
+
+    def highest(self, values: Tensor) -> Tensor:
+        """Return the highest of values (N, ...) over the rows of each unit: (U, ...)."""
+        return self._reduced(values, "amax")
+
+    def _reduced(self, values: Tensor, end: Literal["amin", "amax"]) -> Tensor:
+        codes = self.units.codes.view(-1, *[1] * (values.ndim - 1)).expand_as(values)
+        reduced = values.new_zeros(len(self.units.names), *values.shape[1:])
+        return reduced.scatter_reduce(0, codes, values, end, include_self=False)
+
+    def _refuse(self, is_wrong: Tensor, what: str) -> None:
+        if is_wrong.any():
+            name = quoted(self.units.names[int(is_wrong.nonzero()[0, 0])])
+            ways = {"decisions": "; referrals have no order, so combine scores first (mpcs decide --unit)"}
+            way = (ways | {"costs": "; combine them first"}).get(what, "")
+            raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")

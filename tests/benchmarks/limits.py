@@ -29,7 +29,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.evaluation.rows import DecisionUnits
 from mpcs_torch.functional import UnattainableLimitError
 from mpcs_torch.functional.concern.limited_rate import LimitedRate
 from mpcs_torch.learning import DecisionRule, Limit

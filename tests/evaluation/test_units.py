@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
-from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
+from mpcs_torch.evaluation.rows import DecisionUnits, order_of_severity
 from tests.cli.test_cli import one_line, run
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -87,16 +87,6 @@ def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) ->
     assert ("(from the least severe: none, mild, severe)" in found.notes[0]) == (combine == "worst")
 
 
-def test_a_function_combines_probabilities_and_labels() -> None:
-    def product(rows: torch.Tensor) -> torch.Tensor:
-        return (rows + 1e-9).prod(0) / (rows + 1e-9).prod(0).sum()
-
-    expected = torch.stack([product(PROBS[patient == PATIENTS]) for patient in range(60)])
-    alike(evaluate(PROBS, LABELS, unit=PATIENTS, combine=product), evaluate(expected, OF_PATIENTS))
-    last = evaluate(PROBS, SEEN, unit=PATIENTS, combine=lambda rows: rows[-1])
-    alike(last, evaluate(PROBS[3::4], SEEN[3::4]))
-
-
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_decisions_and_soft_labels_are_combined(combine: Any) -> None:
     decisions = LABELS.clone()
@@ -154,10 +144,8 @@ def test_costs_say_which_class_is_worse() -> None:
         ({"weights": torch.arange(240)}, "weights must be the same"),
         ({"frequencies": torch.arange(240) + 1}, "frequencies must be the same"),
         ({"unit": [1, 2]}, "unit must be one name for each of the 240 rows, but got 2"),
-        ({"combine": "best"}, "combine must be 'mean', 'worst' or a function, but got 'best'"),
-        ({"combine": lambda rows: rows.sum(0)}, "combine must return 3 probabilities for the rows of each unit"),
-        ({"combine": lambda rows: rows}, r"combine must return 3 probabilities .* for unit '0'"),
-        ({"combine": lambda rows: rows.mean(0), "target": torch.arange(240) % 2}, "labels must be the same"),
+        ({"combine": "best"}, "combine must be 'mean' or 'worst', but got 'best'"),
+        ({"combine": lambda rows: rows.mean(0)}, "combine must be 'mean' or 'worst', but got"),
         (
             {"preds": torch.arange(240) % 2 - 1, "combine": "worst", "class_names": 3},
             "decisions must be the same in all rows of a unit",
