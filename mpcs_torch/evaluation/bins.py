@@ -16,8 +16,6 @@ BITS = 62
 """The number of bits of a hashed identifier. With fewer bits, some identifiers become equal: bins are joined."""
 MIN_BITS = 5
 """The minimum number of bits of an identifier: fewer than 32 bins would give a poor estimate of the variance."""
-MIN_PENDING = 2**17
-"""The minimum number of values to collect before they are added to the bins."""
 
 
 class BinnedSums:
@@ -63,7 +61,7 @@ class BinnedSums:
                 return
         self._pending.append((groups, bins, sums))
         self._pending_values += sums.numel()
-        if self._pending_values > max(MIN_PENDING, self._sums.numel() // 4):  # joining few values takes as long as many
+        if self._pending_values > max(2**17, self._sums.numel() // 4):  # joining few values takes as long as many
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:

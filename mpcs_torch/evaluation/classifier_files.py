@@ -74,9 +74,6 @@ def open_models(
         reading: The options for reading files. Columns of groups and clusters are taken from the first file.
         concern: The concern that names the classes in index order, and the coarse answers in files of decisions.
             Default: the classes are those of the first file that names them.
-
-    Raises:
-        PredictionsError: If a file cannot be read, or has other classes.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -116,9 +113,6 @@ def score_models(
     `open_models` returns ``opened``. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics) are
     arguments of `Evaluation`. If ``risks`` names a model, its rows are also added there, for figures of certainty.
     Before the evaluation, ``check`` is called with the result of a single row: its ValueError refuses unknown names.
-
-    Raises:
-        PredictionsError: If a file cannot be read or scored, or rows do not match.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None

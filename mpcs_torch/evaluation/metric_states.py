@@ -133,8 +133,6 @@ PACKED = 1000
 """The size above which a state is stored as sparse if over 3/4 of its values are 0, as for calibration bins."""
 IDS = "identifiers of rows"
 """The key under which the states of a metric contain the identifiers of rows."""
-PROBED = 1000
-"""The maximum number of rows for testing whether the states of another package's metric merge."""
 WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
 NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
@@ -352,11 +350,11 @@ def takes_weights(metric: Metric) -> bool:
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     """Test whether a metric has the same value for all rows at once as for the merged states of two parts of the rows.
 
-    Fewer than three rows cannot show a difference, so the result is then True.
+    At most 1000 rows are used. Fewer than three rows cannot show a difference, so the result is then True.
     """
     if len(inputs[0]) < 3:
         return True
-    whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
+    whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:1000]
     rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
     named = {name: each for name, each in further.items() if name != "sample_weight"}
     for measured, rows in zip((whole, *parts), rows_of, strict=True):

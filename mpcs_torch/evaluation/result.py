@@ -406,18 +406,14 @@ def _cell(scores: Scores, name: str) -> str:
     return in_digits(scores.values[name], 5) + (f" ({interval})" if interval else "")
 
 
-MAX_ROWS = 12
-"""The maximum number of comparisons in a table; if there are more, only those by the first metrics are shown."""
-
-
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics, for which a table has room, and the names of the other metrics."""
+    """Return the comparisons by the first metrics, up to 12 rows of a table, and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)
     kept: list[Comparison] = []
     left = list(by_measure)
-    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= MAX_ROWS):
+    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= 12):
         kept += by_measure[left.pop(0)]
     return kept, left
 

@@ -41,9 +41,6 @@ def assign_roles(
         class_names: The classes in order, if they are known (from a concern, for example).
         needs_labels: Whether a table without labels is refused.
         texts: Columns with another use, such as groups.
-
-    Raises:
-        PredictionsError: If columns of scores or labels are missing, or several readings are possible.
     """
     table.check_columns([reading.label_column] * (reading.labels is None), "--label-column")
     for option in ("decision_column", "id_column", "by", "cluster", "crossed", "weight", "frequency", "unit"):

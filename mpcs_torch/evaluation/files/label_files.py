@@ -23,9 +23,6 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 
     Rows are matched by ``id_column``; if that is None, by the only column of ids in both files, or by their order if a
     file has no ids. A column of labels is renamed if the table already has a column with its name.
-
-    Raises:
-        PredictionsError: If a row has no label, an id is missing or repeated, or the numbers of rows differ.
     """
     if reading.labels is None:
         return table

@@ -53,9 +53,6 @@ class MatchedRows:
 
         The list has one item. For crossed clusters it has three items, whose ids are those of the first column of
         clusters, of the second, and of both.
-
-        Raises:
-            PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
         """
         scores, target = self._scores, self._target
         if predictions is not self._first:

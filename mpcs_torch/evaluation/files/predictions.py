@@ -101,9 +101,6 @@ class Predictions:
         numbers: Further columns to read as numbers.
         decisions: The number of each decision by name (see `decision_numbers`), if some decisions are not classes.
         table: The table of ``path``, if it is already open.
-
-    Raises:
-        PredictionsError: If the file cannot be read; the message names the row and the column if they are known.
     """
 
     def __init__(
@@ -178,9 +175,6 @@ class Predictions:
 
         With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
         If the file has decisions, they are returned instead of probabilities, as int64 (N, 1).
-
-        Raises:
-            PredictionsError: If a value breaks a rule; the message names the first one.
         """
         _, rows = self._read()
         is_scored = self.decides and self.roles.form != "decisions"
@@ -190,9 +184,6 @@ class Predictions:
         """Read logits (N, C), float64, with labels as in `rows`.
 
         They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
-
-        Raises:
-            PredictionsError: If a value breaks a rule, or the file has decisions or soft labels.
         """
         if self.decides:
             problem = "has predicted labels, but scores of each class are needed: --score-columns names them"

@@ -71,11 +71,7 @@ class ReadColumns(NamedTuple):
         return values
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers, or of texts that are numbers, as float64 (n,); missing values are NaN.
-
-        Raises:
-            PredictionsError: If a value is neither a number nor missing.
-        """
+        """Return a column of numbers, or of texts that are numbers, as float64 (n,); missing values are NaN."""
         import pyarrow
         from pyarrow import compute
         from pyarrow.types import is_floating, is_integer, is_string
@@ -99,11 +95,7 @@ class ReadColumns(NamedTuple):
         return np.array(numbers, dtype=np.float64)
 
     def matrix(self, names: Sequence[str]) -> Tensor:
-        """Return columns of numbers, or one column of lists, as a matrix (n, columns).
-
-        Raises:
-            PredictionsError: If a value is not a number or a list, or lists have different lengths.
-        """
+        """Return columns of numbers, or one column of lists, as a matrix (n, columns)."""
         first = self.columns[names[0]]
         if isinstance(first, Tensor) and len(names) == 1:
             return first
@@ -187,9 +179,6 @@ class FileTable:
         """Read the columns ``names``: all rows, or at least the first ``rows`` rows.
 
         In a text file, the columns ``numbers`` are read as numbers where that is possible, which is faster.
-
-        Raises:
-            PredictionsError: If the file cannot be read.
         """
         with reading(self.path):
             return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)

@@ -45,9 +45,6 @@ def find_roles(
     such as 0 and 1 are labels only if no other column has exactly two words or digits. The column of scores has a usual
     name for scores, or else is the only column of numbers. Without a header, whole numbers that look like ids or labels
     are not scores. ``has_label`` is None if a file may lack labels.
-
-    Raises:
-        PredictionsError: If no reading or several are possible; the message names the options.
     """
     groups = {name: column_named(table, name, "--by") for name in options.by}
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
@@ -332,11 +329,7 @@ def read_columns(
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Find the columns whose names match a list of trials; return them, and the index in the list of each row, or -1.
-
-    Raises:
-        PredictionsError: If no names match, a name is repeated, or a trial of the list is missing.
-    """
+    """Find the columns whose names match a list of trials; return them and the index of each row there, or -1."""
     best, chosen = (False, 0, 0), None
     for pair in product(read.naming, listed.naming):
         if len(pair[0]) == len(pair[1]) and best < (True, len(pair[0]), COMPARED):

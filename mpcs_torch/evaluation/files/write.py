@@ -245,9 +245,6 @@ def rewrite_scores(
 
     ``change`` maps the scores (n,), float64, and the names on each of the ``sides`` (enrollment, test) to new scores.
     The file need not have labels.
-
-    Raises:
-        PredictionsError: If the file cannot be read, a score is not a number, or a name is missing.
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
@@ -288,9 +285,6 @@ def normalize_trials(
 
     Returns:
         A sentence on how the file was read, and the number of names that have fewer than ``top`` cohort scores.
-
-    Raises:
-        PredictionsError: If a file cannot be read, or the cohort has no scores for a name that the method needs.
     """
     cohort_names, statistics, fewer = read_cohort(cohort, advance, top=top)
 
