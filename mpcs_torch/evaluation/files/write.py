@@ -28,6 +28,9 @@ from mpcs_torch.functional.detection.normalization import (
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
+NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
+SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
+"""The sides of a trial (enrollment, test) whose cohort scores each method uses."""
 RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
 """The formats that can store all columns of trials."""
@@ -42,15 +45,9 @@ def copy_table(
 ) -> None:
     """Copy a file, and replace or add columns; all other columns keep their names, order and texts.
 
-    Args:
-        table: The file to copy.
-        out: The file to write atomically. Its suffix may name parquet (or npz or pt, if ``table`` is a file of arrays);
-            otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
-        change: A function that returns the new columns from all columns of ``table``.
-        left_out: Columns that are not copied.
-
-    Raises:
-        PredictionsError: If ``out`` names another format.
+    ``change`` returns the new columns from all columns of ``table``. The columns ``left_out`` are not copied. The file
+    ``out`` is written atomically. Its suffix may name parquet (or npz or pt, if ``table`` is a file of arrays);
+    otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
     """
     check_copy(table, out)
     read = table.read(table.names)
@@ -91,15 +88,13 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    parquet.write_table(pyarrow.table({name: _arrow(values) for name, values in columns.items()}), file)
-
-
-def _arrow(values: Any) -> Any:
-    import pyarrow
-
-    if isinstance(values, Tensor):
-        return pyarrow.array(values.numpy() if values.ndim == 1 else values.tolist(), from_pandas=True)
-    return values if hasattr(values, "type") else pyarrow.array(values)
+    arrays = {
+        name: pyarrow.array(each.numpy() if each.ndim == 1 else each.tolist(), from_pandas=True)
+        if isinstance(each, Tensor)
+        else each
+        for name, each in columns.items()
+    }
+    parquet.write_table(pyarrow.table(arrays), file)
 
 
 def write_text(
@@ -151,11 +146,13 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         if column in RESERVED:
             raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
         _check_texts(path, column, group, "must have no zero character", lambda text: "\0" not in text)
+    columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
+    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
     if path.suffix.lower() in TABLES:
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
         write = WRITERS.get(path.suffix.lower(), write_text)
-        replace_whole(path, lambda file: write(file, _columns(table)))
+        replace_whole(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
         raise PredictionsError(path, "holds no labels: give another file for the list of trials, --out-trials FILE")
@@ -166,17 +163,14 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         raise PredictionsError(
             path, f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}"
         )
-    pairs = {name: _texts(table.groups[name]) for name in PAIR}
-    RowIds.of(ReadColumns(path, pairs), PAIR).check_different()
-    replace_together({trials: _pair_writer(trials, table, "label"), path: _pair_writer(path, table, "score")})
+    RowIds.of(ReadColumns(path, columns), PAIR).check_different()
+    for name in PAIR:
+        rule = "must have no white space in text"
+        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text])
+    labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
+    text = partial(write_text, delimiter=SPACE, has_names=False)
+    replace_together({trials: lambda file: text(file, labels), path: lambda file: text(file, scores)})
     return [name for name in table.groups if name not in PAIR]
-
-
-def _columns(table: TrialTable, names: Sequence[str] = ()) -> Columns:
-    """Return the columns ``names``; by default, all groups, the scores and the labels."""
-    columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
-    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
-    return {name: columns[name] for name in names or columns}
 
 
 def _texts(groups: Groups) -> Any:
@@ -185,23 +179,10 @@ def _texts(groups: Groups) -> Any:
     return array(groups.names, string()).take(array(groups.codes.int().numpy()))
 
 
-def _pair_writer(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
-    """Return a function that writes enrollment, test and ``column``; refuse names that contain white space."""
-    for name in PAIR:
-        rule = "must have no white space in text"
-        _check_texts(path, name, table.groups[name], rule, lambda text: text.split() == [text])
-    return lambda file: write_text(file, _columns(table, [*PAIR, column]), delimiter=SPACE, has_names=False)
-
-
 def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]) -> None:
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
-
-
-NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
-SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
-"""The sides of a trial (enrollment, test) whose cohort scores each method uses."""
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
