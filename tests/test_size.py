@@ -11,7 +11,7 @@ BUDGET = {
     "calibration": 1_100,
     "cli": 2_550,
     "concern": 1_250,
-    "evaluation": 10_150,
+    "evaluation": 9_900,
     "functional": 7_800,
     "integrations": 1_050,
     "io": 500,

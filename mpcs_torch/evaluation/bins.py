@@ -89,10 +89,8 @@ class BinnedSums:
     def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
         """Add the sums of other rows; ``other`` does not change.
 
-        Args:
-            other: The sums of the other rows.
-            groups: A tensor that maps each code of a group in ``other`` to the code here. Default: equal codes.
-            first: The number to add to the identifiers of ``other``, if these are positions of rows.
+        ``groups`` maps each code of a group in ``other`` to the code here. Default: equal codes. If identifiers are
+        positions of rows, ``first`` is added to those of ``other``.
         """
         for each in (self, other):  # may fold bins, which changes their bits
             each._join_pending()

@@ -33,9 +33,8 @@ below the second, they are categories."""
 def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
     """Return a warning if columns seem to name units whose rows are not independent, such as patients.
 
-    Args:
-        columns: By name of the column: the distinct values in it, and the number of rows with a value.
-        option: The option that takes clusters, for the text of the warning.
+    For each column, ``columns`` has its distinct values and the number of rows with a value. The text of the warning
+    names ``option``, which takes clusters.
     """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
@@ -113,10 +112,8 @@ def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str
 
     Gaps of up to 0.02 do not matter.
 
-    Args:
-        measured: The bins of probabilities, with the numbers of correct and incorrect classes.
-        independent: The number of independent rows or clusters, divided by the number of rows.
-        model: The start of the sentence, which names the model if there are several.
+    ``independent`` is the number of independent rows or clusters, divided by the number of rows. ``model`` is the start
+    of the sentence, which names the model if there are several.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):

@@ -67,13 +67,9 @@ def open_models(
     """Open the file of each model; return the opened files by the name of the model.
 
     If any of the files has predicted labels instead of scores, the models are compared by their decisions. The
-    decision for a row of scores is its most probable class.
-
-    Args:
-        paths: The files.
-        reading: The options for reading files. Columns of groups and clusters are taken from the first file.
-        concern: The concern that names the classes in index order, and the coarse answers in files of decisions.
-            Default: the classes are those of the first file that names them.
+    decision for a row of scores is its most probable class. Columns of groups and clusters are taken from the first
+    file. The ``concern`` names the classes in index order, and the coarse answers in files of decisions; without it,
+    the classes are those of the first file that names them.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -162,7 +158,7 @@ def score_models(
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
-    models = {name: replace(result.models[name], file_notes=each.notes()) for name, each in opened.items()}
+    models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
 

@@ -69,7 +69,7 @@ class UnitRows(NamedTuple):
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
         """Return ``rows`` with the texts of ``columns``; combine them if the file has units of decision."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
-        target = rows.target if predictions.is_labelled else torch.full((size,), NO_LABEL)
+        target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
         if unit is None:
             return cls(rows.scores, target, texts, torch.arange(size), "")

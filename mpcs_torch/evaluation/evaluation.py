@@ -335,8 +335,7 @@ class Evaluation:
             cautions += [*repeating(columns), *self._repeats.warnings()]
         if concern is None:
             return cautions
-        errors = concern.matrix()[~torch.eye(len(self.class_names), dtype=torch.bool)]
-        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and errors.unique().numel() > 1:
+        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _costs_differ(concern):
             independent = 1.0 if self._cluster is None else len(sums.tables[ALL].ids) / sums.rows
             for name, scores in models.items():
                 start = f"{name}: " if len(models) > 1 else ""
@@ -367,3 +366,9 @@ class Evaluation:
 def _clusters(column: str) -> str:
     """Return the word "clusters", followed by the name of the column unless that is the same word."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
+
+
+def _costs_differ(concern: ConcernSpec) -> bool:
+    """Return whether some errors cost more than others."""
+    costs = concern.matrix()
+    return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())

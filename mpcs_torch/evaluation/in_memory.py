@@ -127,17 +127,20 @@ def evaluate(
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
         class_names = concern.classes if is_decided and concern is not None else _classes_of(first, concern)
+    refers = False
     if is_decided:
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        by_model = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
+        decided = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
+        refers = any(bool(((each < 0) | (each >= len(names))).any()) for each in decided.values())
+        by_model = decided
     evaluation = Evaluation(
         class_names,
         concern=concern,
         metrics=metrics,
         settings=settings,
-        refers=is_decided and any(_refers(decisions, len(names)) for decisions in by_model.values()),
+        refers=refers,
         is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(np.asarray(target))) == 2,
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
@@ -159,7 +162,7 @@ def evaluate(
         part._add_all(rows, is_clustered=is_clustered)
         result = part.result()
         results.append(replace(result, notes=[*notes, *result.notes]))
-    return results[0] if len(results) == 1 else crossed(results, clusters or ())
+    return crossed(results, clusters) if isinstance(clusters, Mapping) else results[0]
 
 
 def _classes_of(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
@@ -169,11 +172,6 @@ def _classes_of(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[
     """
     names = column_names(preds) if concern is None else []
     return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names
-
-
-def _refers(decisions: Any, classes: int) -> bool:
-    """Return whether any of the decisions is a referral or a coarse answer."""
-    return bool(((decisions < 0) | (decisions >= classes)).any())
 
 
 def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:

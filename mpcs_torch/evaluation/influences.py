@@ -200,12 +200,8 @@ def equal_error_ends(
     """Return the interval of the equal error rate, and the derivatives of this rate by miss and false-alarm rate.
 
     To compute both, the curve is shifted: at every threshold, one rate or both rates move to an end of their intervals.
-
-    Args:
-        counts: The errors at every threshold.
-        rate: The equal error rate, interpolated on straight lines between the points of the curve.
-        threshold: A threshold with nearly equal rates.
-        errors_at: A function that returns the miss rate and the false-alarm rate at a threshold.
+    ``rate`` is the equal error rate, interpolated on straight lines between the points of the curve; ``threshold`` has
+    nearly equal rates. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold.
     """
     rates, last = counts.rates(), len(counts.thresholds) - 1
 

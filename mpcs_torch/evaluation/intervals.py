@@ -93,11 +93,8 @@ def metric_interval(
 ) -> Interval | Reason:
     """Return the interval of a metric, or the reason why it has none.
 
-    Args:
-        metric: The metric.
-        bins: The sums of each bin: the metric's ``sums_type``, with tensors (B, ...).
-        units: The sizes and errors of the bins.
-        class_ends: `class_rate_ends`, or a cached version of it, because several metrics may share ``bins``.
+    ``bins`` are the sums of each bin: the metric's ``sums_type``, with tensors (B, ...). ``class_ends`` may be a cached
+    `class_rate_ends`, because several metrics may share ``bins``.
     """
     whole = total_sums(bins, units)
     value = metric.value_of(whole).item()

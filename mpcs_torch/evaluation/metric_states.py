@@ -1,7 +1,14 @@
-"""Keep the states of any Metric for each part of the rows, to compute its value, its interval and differences.
+"""Keep the states of any Metric for each part of the rows, and compute intervals by the delete-a-group jackknife.
 
 The hash of each row, or of its cluster, decides to which part the row belongs. States that are sums, minima, maxima or
-collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows.
+collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows. The
+spread of the values without each part estimates the standard error (Shao and Wu, A general theory for jackknife
+variance estimation, Annals of Statistics 17, 1989). Metrics for which this fails get no interval. To detect these,
+parts are joined into folds. The method fails if
+
+- few folds make up the whole spread, as for a maximum;
+- the effect of leaving out two folds differs from the sum of both effects, as for quantiles and values at thresholds;
+- the mean of the values on a quarter of the rows differs from the value, as for binned calibration errors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +34,15 @@ from mpcs_torch.metrics.base import SumMetric
 if TYPE_CHECKING:
     from mpcs_torch.metrics.additive import Scale
 
+BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
+"""The number of parts as powers of 2: at most 128, or 64 if samples are collected, which are slow to join; and at least
+32, which is also the maximum for groups of rows."""
+MAX_NUMBERS = 2**22
+"""The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
+IDS = "identifiers of rows"
+"""The key under which the states of a metric contain the identifiers of rows."""
+WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
+NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 FOLDS = 32
 """The maximum number of folds: each must be so large that leaving it out changes medians and values at thresholds."""
 MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
@@ -57,18 +73,10 @@ class LeftOut(NamedTuple):
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
-def assign_folds(parts: int) -> Tensor:
-    """Return the fold of each part, (parts,), out of at most `FOLDS` folds; it is the same for all models."""
-    return torch.randperm(parts, generator=torch.Generator().manual_seed(0)) % min(FOLDS, parts)
-
-
 def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
-    """Return the interval of a scalar metric, or the reason why it has none.
+    """Return the interval of a scalar metric, or the reason why it has none, which names ``unit``, such as "rows".
 
-    Args:
-        left: The values with all rows and without parts.
-        limits: The minimum and the maximum possible value, None if unknown; they decide the scale of the interval.
-        unit: The independent units in the plural, such as rows.
+    ``limits`` are the minimum and the maximum possible value, None if unknown; they decide the scale of the interval.
     """
     scale = _scale_of(left, limits)
     on_scale = left.mapped(SCALES[scale][0])
@@ -122,19 +130,6 @@ def _spread(left: LeftOut, unit: str) -> float | Reason:
     if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:
         return f"it depends on the number of {unit}: its mean value on a quarter of them differs"
     return spread
-
-
-BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
-"""The number of parts as powers of 2: at most 128, or 64 if samples are collected, which are slow to join; and at least
-32, which is also the maximum for groups of rows."""
-MAX_NUMBERS = 2**22
-"""The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
-PACKED = 1000
-"""The size above which a state is stored as sparse if over 3/4 of its values are 0, as for calibration bins."""
-IDS = "identifiers of rows"
-"""The key under which the states of a metric contain the identifiers of rows."""
-WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
-NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
 
 class BinnedStates:
@@ -230,7 +225,8 @@ class BinnedStates:
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
-        folds = assign_folds(len(parts))
+        shuffled = torch.randperm(len(parts), generator=torch.Generator().manual_seed(0))  # the same for all models
+        folds = shuffled % min(FOLDS, len(parts))
 
         def without(codes: Tensor, *left_out: int) -> Tensor:
             kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
@@ -373,7 +369,7 @@ def _stored(state: Any) -> Any:
     """Copy a list, because torchmetrics would empty it in place; make a large tensor with mostly zeros sparse."""
     if isinstance(state, list):
         return list(state)
-    is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
+    is_wide = not state.is_sparse and state.numel() > 1000 and 4 * int(state.count_nonzero()) < state.numel()
     return state.to_sparse() if is_wide else state
 
 

@@ -182,10 +182,8 @@ class ModelSums:
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
 
-        Args:
-            other: The sums and states of the other rows.
-            codes: For each column of groups: a tensor that maps each code of a group in ``other`` to the code here.
-            first: The number to add to the identifiers of rows of ``other``, if these are positions.
+        For each column, ``codes`` maps each code of a group in ``other`` to the code here. If identifiers of rows are
+        positions, ``first`` is added to those of ``other``.
         """
         self.flush()
         other.flush()

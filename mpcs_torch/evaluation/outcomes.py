@@ -22,6 +22,8 @@ EVERY, AT_RISK = "\0every", "\0at risk"
 """The names of two further groups: all classes, and those that are dangerous to miss. No class can have such a name."""
 DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
 FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "precision", "accuracy of the decided"
+LEAST_COST = "least cost"
+"""The decision with the lowest risk at the middle costs."""
 COLUMNS = {
     DANGEROUS_ERRORS: "dangerous_rate",
     MISSED: "error_rate",
@@ -179,10 +181,6 @@ class OutcomeCounter:
 def group_rate(*, refers: bool) -> str:
     """Return the rate for groups of classes: recall, or the error rate if there are referrals (misses for recall)."""
     return "error_rate" if refers else "recall"
-
-
-LEAST_COST = "least cost"
-"""The decision with the lowest risk at the middle costs."""
 
 
 def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:

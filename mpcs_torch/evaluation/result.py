@@ -376,15 +376,11 @@ class Result(Generic[ScoresT]):
         for groups in self.groups:
             parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
-            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)), nan, nan)
+            (model, column, group, name, *_effect(scores.find(name)), nan, nan)
+            for are_of_classes in (False, True)
             for model, column, group, scores in parts
-            for name, value in scores.values.items()
-        ]
-        rows += [
-            (model, column, group, name, *_effect(measured), nan, nan)
-            for model, column, group, scores in parts
-            for name, measured in scores.by_class().items()
-            if name not in scores.values
+            for name in (scores.by_class() if are_of_classes else scores.values)
+            if not are_of_classes or name not in scores.values
         ]
         for each in self.comparisons:
             place = f"{each.second} - {each.first}", "difference", "", each.by.metric

@@ -280,7 +280,7 @@ class DecisionUnits(NamedTuple):
         return by_class
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
-        """Return the worst class of each unit, (U,), of the class of each row, (N,).
+        """Return the worst class among the rows of each unit, (U,), given the class of each row, (N,).
 
         With ``"mean"``, the rows of a unit must agree. If one is a referral or coarse answer, they must always agree.
         """

@@ -89,7 +89,7 @@ def read_log(
         raise PredictionsError(path, rule)
     tell(predictions.how())
     numbers, decisions, target, others = predictions.rows()
-    for note in predictions.notes():
+    for note in predictions.notes:
         tell(note)
     chance = torch.ones(len(target)).double()
     if CHANCE in others.columns:

@@ -16,6 +16,9 @@ from mpcs_torch.evaluation.rows import DecisionUnits, Rows
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups
 
+MAX_VALUES = 10_000_000
+"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in an HTML page."""
+
 
 class MatchedRows:
     """The rows of the first file. The rows of all other files must have the same labels and groups.
@@ -161,10 +164,6 @@ def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> T
     if kind == "cost":
         return numbers
     return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)
-
-
-MAX_VALUES = 10_000_000
-"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in an HTML page."""
 
 
 class HeldRows(NamedTuple):

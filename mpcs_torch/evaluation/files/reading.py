@@ -8,6 +8,10 @@ from typing import Literal, NamedTuple
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
+NO_GROUP = "(none)"
+"""The name of the group of rows that have no value in the column of groups."""
+Advance = Callable[[int], None]
+"""A function that shows progress: it is called with the number of rows of each file that was read."""
 Missing = Literal["error", "drop"]
 
 
@@ -85,16 +89,6 @@ class ReadOptions(NamedTuple):
         return [*words, *(["--missing", "drop"] if self.missing == "drop" else []), *(["--logits"] * self.from_logits)]
 
 
-NO_GROUP = "(none)"
-"""The name of the group of rows that have no value in the column of groups."""
-
-
-EXTRAS = {"openpyxl": "xlsx", "h5py": "hdf5"}
-"""The extra of this package that installs each optional parser."""
-Advance = Callable[[int], None]
-"""A function that shows progress: it is called with the number of rows of each file that was read."""
-
-
 class PredictionsError(MpcsError, ValueError):
     """The error for a file that cannot be read or scored. It names the place; rows have numbers from 1."""
 
@@ -126,7 +120,7 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise PredictionsError(path, f"cannot be read: {error}; save it as UTF-8", row=row) from None
     except ImportError as error:
-        extra = EXTRAS.get(error.name or "", "cli")
+        extra = {"openpyxl": "xlsx", "h5py": "hdf5"}.get(error.name or "", "cli")
         raise PredictionsError(path, f"requires {error.name}: pip install 'mpcs_torch[{extra}]'") from None
     except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
         reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__

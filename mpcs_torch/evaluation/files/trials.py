@@ -23,6 +23,10 @@ from mpcs_torch.functional.inputs.groups import Groups
 if TYPE_CHECKING:
     import pyarrow
 
+MISSING = "is missing, or no number"
+COMPARED = 1000
+"""The number of names that are compared to find the columns by which two files can be matched."""
+DROP = "--missing drop leaves out such rows"
 PAIR = ("enrollment", "test")
 
 
@@ -170,12 +174,6 @@ def in_words(
 def names_shown(*names: str) -> str:
     """Quote the names of columns for a sentence."""
     return " and ".join(f'"{shown(name)}"' for name in names)
-
-
-MISSING = "is missing, or no number"
-COMPARED = 1000
-"""The number of names that are compared to find the columns by which two files can be matched."""
-DROP = "--missing drop leaves out such rows"
 
 
 class Trials(NamedTuple):
