@@ -244,7 +244,7 @@ def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Ite
     name = f"{doing} {', '.join(path.name for path in paths)}"
     with printed_warnings(), shown_progress(name, None, "{task.completed:,.0f} rows") as update:
         yield lambda rows: update(advance=rows)
-    note(*(sentence for file in files for sentence in file.notes()))
+    note(*(sentence for file in files for sentence in file.notes))
 
 
 @contextmanager

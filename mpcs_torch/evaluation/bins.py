@@ -16,8 +16,6 @@ BITS = 62
 """The number of bits of a hashed identifier. With fewer bits, some identifiers become equal: bins are joined."""
 MIN_BITS = 5
 """The minimum number of bits of an identifier: fewer than 32 bins would give a poor estimate of the variance."""
-MIN_PENDING = 2**17
-"""The minimum number of values to collect before they are added to the bins."""
 
 
 class BinnedSums:
@@ -63,7 +61,7 @@ class BinnedSums:
                 return
         self._pending.append((groups, bins, sums))
         self._pending_values += sums.numel()
-        if self._pending_values > max(MIN_PENDING, self._sums.numel() // 4):  # joining few values takes as long as many
+        if self._pending_values > max(2**17, self._sums.numel() // 4):  # joining few values takes as long as many
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
@@ -91,10 +89,8 @@ class BinnedSums:
     def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
         """Add the sums of other rows; ``other`` does not change.
 
-        Args:
-            other: The sums of the other rows.
-            groups: A tensor that maps each code of a group in ``other`` to the code here. Default: equal codes.
-            first: The number to add to the identifiers of ``other``, if these are positions of rows.
+        ``groups`` maps each code of a group in ``other`` to the code here. Default: equal codes. If identifiers are
+        positions of rows, ``first`` is added to those of ``other``.
         """
         for each in (self, other):  # may fold bins, which changes their bits
             each._join_pending()

@@ -14,10 +14,9 @@ from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, Temperat
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
-from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy

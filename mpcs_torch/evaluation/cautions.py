@@ -10,7 +10,6 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.tables import FileTable, number_of, text_of
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.tables import in_percent
@@ -29,18 +28,13 @@ MIN_UNITS, MIN_UNNAMED = 5, 10
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
 below the second, they are categories."""
-MAX_EQUAL, MAX_COPIES = 0.05, 8
-"""The minimum share of repeated rows for a warning, and the maximum mean number of copies of a distinct row."""
-BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
-"""The probability of a false warning of miscalibration, and the smallest gap that matters."""
 
 
 def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
     """Return a warning if columns seem to name units whose rows are not independent, such as patients.
 
-    Args:
-        columns: By name of the column: the distinct values in it, and the number of rows with a value.
-        option: The option that takes clusters, for the text of the warning.
+    For each column, ``columns`` has its distinct values and the number of rows with a value. The text of the warning
+    names ``option``, which takes clusters.
     """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
@@ -70,7 +64,7 @@ class Repeats:
         """Return a warning if many rows repeat others, unless few rows are distinct, as those from a decision tree."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
-        if share < MAX_EQUAL or len(self._counts) < max(MIN_UNNAMED, rows / MAX_COPIES):
+        if share < 0.05 or len(self._counts) < max(MIN_UNNAMED, rows / 8):
             return []
         problem = f"about {in_percent(share)} of the rows have the scores and the label of another row"
         why = "if these are copies of samples, intervals are too narrow: leave copies out, or make them clusters"
@@ -113,38 +107,22 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
 
 
-def costlier_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
-    """Return a warning if decisions by cost are more expensive than the most probable class: a sign of miscalibration.
-
-    Args:
-        by_cost: The interval of the expected concern of decisions by cost.
-        by_probability: The interval of the expected concern of the most probable class.
-        model: The start of the sentence, which names the model if there are several.
-    """
-    if not by_cost[0] > by_probability[1]:
-        return []
-    problem = f"{model}decisions by cost are more expensive than the most probable class"
-    return [EvaluationWarning("E3", f"{problem}: the probabilities are not calibrated (mpcs calibrate)")]
-
-
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if, by more than chance, a bin of probabilities does not contain its share of correct classes.
+    """Return a warning if, by more than chance (1 %), a bin of probabilities lacks its share of correct classes.
 
-    Args:
-        measured: The bins of probabilities, with the numbers of correct and incorrect classes.
-        independent: The number of independent rows or clusters, divided by the number of rows.
-        model: The start of the sentence, which names the model if there are several.
+    Gaps of up to 0.02 do not matter.
+
+    ``independent`` is the number of independent rows or clusters, divided by the number of rows. ``model`` is the start
+    of the sentence, which names the model if there are several.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):
         counts = round(correct * independent), round((correct + incorrect) * independent)
-        low_rate, high_rate = (
-            clopper_pearson(*counts, confidence=1 - BY_CHANCE / len(measured.low)) if counts[1] else (0, 1)
-        )
+        low_rate, high_rate = clopper_pearson(*counts, confidence=1 - 0.01 / len(measured.low)) if counts[1] else (0, 1)
         rate = f"{in_percent(correct / (correct + incorrect))} of {correct + incorrect:.0f}"
         gaps.append(
             (max(low_rate - high, low - high_rate), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}")
         )
     gap, problem = max(gaps)
     why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"
-    return [EvaluationWarning("E3", f"{model}{problem}: {why}")] if gap > SMALLEST_GAP else []
+    return [EvaluationWarning("E3", f"{model}{problem}: {why}")] if gap > 0.02 else []

@@ -203,7 +203,9 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
         ("predicted labels alone", "must have the probability of each class"): (
             chosen.is_decided and takes not in ("decisions", "costs")
         ),
-        ("referrals or coarse answers among its decisions", NO_REFERRALS): chosen.refers and not takes_referrals(entry),
+        ("referrals or coarse answers among its decisions", NO_REFERRALS): (
+            chosen.refers and (takes != "decisions" or not getattr(entry.metric, "takes_referrals", False))
+        ),
         (WEIGHTS if chosen.is_weighted else ANNOTATORS, "takes none"): (
             is_weighed and not takes_weights(entry.make(chosen.num_classes))
         ),
@@ -249,11 +251,6 @@ def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSp
         rule = f"{entry.name} must name a class, or a group of classes of a concern"
         raise ValueError(f"{rule}: {meant or f'they are {quoted(list(known))}.'}")
     return replace(entry, settings={**entry.settings, "classes": known[entry.of]})
-
-
-def takes_referrals(entry: MetricEntry) -> bool:
-    """Return whether a metric takes decisions that may be referrals or coarse answers."""
-    return entry.takes == "decisions" and getattr(entry.metric, "takes_referrals", False)
 
 
 def _has_referral_cost(concern: ConcernSpec | None) -> bool:

@@ -8,27 +8,57 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
-from mpcs_torch.evaluation.chosen import needs_classes
+from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.crossed import crossed
 from mpcs_torch.evaluation.evaluation import Evaluation
-from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.open_columns import number_or_text
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.row_ids import shared_ids
-from mpcs_torch.evaluation.files.tables import number_of
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
+from mpcs_torch.evaluation.files.tables import number_of, shared_ids
+from mpcs_torch.evaluation.in_memory import crossed
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.row_risks import RowRisks
-from mpcs_torch.evaluation.rows import class_weights
+from mpcs_torch.evaluation.rows import Rows, class_weights
+from mpcs_torch.functional.concern.coverage import risks_of
+from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
+from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.metrics.register import MetricEntry
+
+MAX_CLASSES = 1000
+"""The maximum number of classes for which risks are kept, because pairs of classes take memory."""
+
+
+class RowRisks:
+    """The estimated risk of each row: the probability that its decision is a dangerous error, according to the model.
+
+    A row takes 5 bytes, and 8 more for a weight. Rows with soft labels or decisions, or with more classes than
+    `MAX_CLASSES`, are not kept.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Tensor, ...]] = []
+        """Risks, whether decisions are dangerous errors, and any weights."""
+
+    def add(self, rows: Rows, chosen: ChosenMetrics) -> None:
+        """Add the risks of rows, whose dangerous errors are those of the concern of the metrics."""
+        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
+            return
+        pairs, decisions = dangerous_pairs_of(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
+        columns = [risks_of(rows.probs, decisions, pairs).float(), pairs[rows.target, decisions]]
+        if rows.weights is not None:
+            columns.append(rows.weights)
+        self._parts.append(tuple(columns))
+
+    def risks(self) -> tuple[Tensor, ...] | None:
+        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), any weights; None if not kept."""
+        return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None
 
 
 def open_models(
@@ -37,16 +67,9 @@ def open_models(
     """Open the file of each model; return the opened files by the name of the model.
 
     If any of the files has predicted labels instead of scores, the models are compared by their decisions. The
-    decision for a row of scores is its most probable class.
-
-    Args:
-        paths: The files.
-        reading: The options for reading files. Columns of groups and clusters are taken from the first file.
-        concern: The concern that names the classes in index order, and the coarse answers in files of decisions.
-            Default: the classes are those of the first file that names them.
-
-    Raises:
-        PredictionsError: If a file cannot be read, or has other classes.
+    decision for a row of scores is its most probable class. Columns of groups and clusters are taken from the first
+    file. The ``concern`` names the classes in index order, and the coarse answers in files of decisions; without it,
+    the classes are those of the first file that names them.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -86,9 +109,6 @@ def score_models(
     `open_models` returns ``opened``. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics) are
     arguments of `Evaluation`. If ``risks`` names a model, its rows are also added there, for figures of certainty.
     Before the evaluation, ``check`` is called with the result of a single row: its ValueError refuses unknown names.
-
-    Raises:
-        PredictionsError: If a file cannot be read or scored, or rows do not match.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
@@ -138,7 +158,7 @@ def score_models(
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
-    models = {name: replace(result.models[name], file_notes=each.notes()) for name, each in opened.items()}
+    models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
 

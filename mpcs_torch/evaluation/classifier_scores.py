@@ -32,11 +32,7 @@ from mpcs_torch.tables import Table, in_digits, in_table
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
 
-CLASS_RATES = {"precision": "precision", "recall": "recall", "specificity": "specificity", "error_rate": "error rate"}
-"""The title of each rate of a class in tables without referrals."""
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
-NAMED = 3
-"""The maximum number of classes that are named in the reason why a value is missing."""
 
 
 @dataclass(frozen=True)
@@ -168,10 +164,10 @@ class ClassifierScores(Scores):
             cells.append({"class": name, "weight" if self.is_weighted else "samples": in_table(row["samples"])})
             if self.clusters:
                 cells[-1][self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
-            for rate, title in CLASS_RATES.items():
+            for rate in ("precision", "recall", "specificity", "error_rate"):
                 ends = self.class_intervals.get(name, {}).get(rate)
                 text = in_table(row[rate]) if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
-                cells[-1][title] = text
+                cells[-1][rate.replace("_", " ")] = text
         return Table.of_records(cells)
 
     @property
@@ -248,8 +244,8 @@ class ClassifierScores(Scores):
         empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
         if not empty:
             return ""
-        named = ", ".join(f"'{shown(name)}'" for name in empty[:NAMED])
-        more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+        named = ", ".join(f"'{shown(name)}'" for name in empty[:3])
+        more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
         return f"class {named} is {what}" if len(empty) == 1 else f"classes {named}{more} are {what}"
 
 

@@ -14,13 +14,13 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.open_columns import SEPARATOR
-from mpcs_torch.evaluation.files.tables import Column, listed, number_of, text_of
+from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.tables import listed, number_of, text_of
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout
-from mpcs_torch.evaluation.over_costs import OverCosts
+from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.values import binned_scores
@@ -82,15 +82,13 @@ def evaluate_confusion(
     return Result({model: scores}, (), (), concern is not None, notes, cautions, over_costs)
 
 
-CORNERS = frozenset(("", "class", "classes", "label", "labels", "index", "name"))
-"""Lower-case texts in the corner of a matrix that leave open whether its rows are true or predicted classes."""
 TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     """Read a confusion matrix with class names in the header and at the start of each row; sums are left out.
 
-    Rows are true classes, unless the text in the corner, or the names, mark them as predicted classes.
+    Rows are true classes, unless the text in the corner marks them as predicted classes.
 
     Returns:
         The class names; the counts, (C, C), int64, with a row for each true class; and a line on how the file was read.
@@ -101,24 +99,23 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     table = open_table(path)
     if table.counts_from_0:
         raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
-    rows = [*zip(*map(_texts, table.read(table.names).columns.values()), strict=True)]
+    cells_of = ([text_of(value) for value in column.tolist()] for column in table.read(table.names).columns.values())
+    rows = [*zip(*cells_of, strict=True)]
     if not table.has_names or all(number_of(cell) is not None for cell in table.names):
         rule = "must begin with a header of class names, and each row with its class, but the header is missing"
         raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
     corner, *columns = table.names
     by_row, totals = {row[0]: row[1:] for row in rows}, [name for name in columns if name.lower() in TOTALS]
     total_rows = [name for name in by_row if name.lower() in TOTALS]
-    class_rows = [name for name in by_row if name not in total_rows]
-    row_of = dict(zip(_without_kind(class_rows), class_rows, strict=True))
-    names = _without_kind([name for name in columns if name not in totals])
+    names = [name for name in columns if name not in totals]
     if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
         raise PredictionsError(path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}")
-    if sorted(row_of) != sorted(names) or len(rows) != len(row_of) + len(total_rows):
+    if sorted(row[0] for row in rows) != sorted([*names, *total_rows]):
         has = f"{listed([row[0] for row in rows])} and {listed(columns)}"
         raise PredictionsError(path, f"must have the same classes in rows and columns, but has {has}")
     cells = [
         [_count(path, cell, row, name) for name, cell in zip(columns, by_row[row], strict=True)]
-        for row in [*(row_of[name] for name in names), *total_rows]
+        for row in [*names, *total_rows]
     ]
     counts, size = torch.tensor(cells, dtype=torch.int64), len(names)
     kept = torch.tensor([name not in totals for name in columns])
@@ -129,7 +126,7 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     total = int(inner.sum())
     if not 0 < total <= MAX_SAMPLES:
         raise PredictionsError(path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}")
-    is_transposed = _rows_are_predicted(path, corner, [*by_row], columns)
+    is_transposed = _rows_are_predicted(path, corner)
     kinds = "rows predicted classes, columns true" if is_transposed else "rows true classes, columns predicted"
     left_out = f"; sums left out: {listed([*{*totals, *total_rows}])}" if totals or total_rows else ""
     dialect = f" ({table.dialect})" if table.dialect else ""
@@ -138,10 +135,6 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
         inner.T if is_transposed else inner,
         f"{path.name}{dialect}: {kinds} classes {listed(names)}{left_out}",
     )
-
-
-def _texts(column: Column) -> list[str]:
-    return [text_of(value) for value in column.tolist()]
 
 
 def _count(path: Path, cell: str, row: str, column: str) -> int:
@@ -153,30 +146,14 @@ def _count(path: Path, cell: str, row: str, column: str) -> int:
     return int(number)
 
 
-def _kind_of_name(name: str) -> bool | None:
-    """Return True if the first word of a name marks a predicted class, False if a true class, None if neither."""
-    word = plain(SEPARATOR.split(name.strip())[0])
-    return word in DECISIONS if word in (*DECISIONS, *LABELS) else None
-
-
-def _without_kind(names: Sequence[str]) -> list[str]:
-    """Remove the first word of each name if these words mark all names as true classes, or all as predicted classes."""
-    parts = [SEPARATOR.split(name, maxsplit=1) for name in names]
-    kinds = {_kind_of_name(part[0]) if len(part) == 2 else None for part in parts}
-    return [
-        part[-1].strip() if len(kinds) == 1 and None not in kinds else name
-        for part, name in zip(parts, names, strict=True)
-    ]
-
-
-def _rows_are_predicted(path: Path, corner: str, rows: Sequence[str], columns: Sequence[str]) -> bool:
-    """Return whether the corner, or the names of rows and columns, mark the rows as predicted classes."""
-    words = [_kind_of_name(part) for part in re.split(r"[\\/|]", corner)]
-    marked = [{_kind_of_name(name) for name in names if len(SEPARATOR.split(name)) > 1} for names in (rows, columns)]
-    if words[0] is not None and words[-1] is not (words[0] if len(words) > 1 else None):
-        return words[0]
-    if len(words) == 1 and (words[0] is not None or corner.lower() in CORNERS or corner.startswith("Unnamed:")):
-        return bool(words[0]) or (marked[0] == {True} and marked[1] == {False})
+def _rows_are_predicted(path: Path, corner: str) -> bool:
+    """Return whether the text in the corner marks the rows as predicted classes."""
+    words = [plain(SEPARATOR.split(part.strip())[0]) for part in re.split(r"[\\/|]", corner)]
+    kinds = [word in DECISIONS if word in (*DECISIONS, *LABELS) else None for word in words]
+    if kinds[0] is not None and (len(kinds) == 1 or kinds[-1] is not kinds[0]):
+        return kinds[0]
+    if corner.lower() in ("", "class", "classes", "label", "labels", "index", "name") or corner.startswith("Unnamed:"):
+        return False
     raise PredictionsError(
         path, f"has the corner {quoted(corner)}: write true\\predicted if rows are true classes, else predicted\\true"
     )

@@ -17,10 +17,9 @@ from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
-from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
@@ -71,7 +70,7 @@ class UnitRows(NamedTuple):
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
         """Return ``rows`` with the texts of ``columns``; combine them if the file has units of decision."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
-        target = rows.target if predictions.is_labelled else torch.full((size,), NO_LABEL)
+        target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
         if unit is None:
             return cls(rows.scores, target, texts, torch.arange(size), "")

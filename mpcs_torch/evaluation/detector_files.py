@@ -1,9 +1,9 @@
 """Score files of detectors: read them, match trials by name, calibrate, fuse, and evaluate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,25 +14,14 @@ from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, ne
 from mpcs_torch.evaluation.cautions import shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
-from mpcs_torch.evaluation.files.file_errors import Advance, PredictionsError, file_names, naming_file
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
+from mpcs_torch.evaluation.files.tables import RowIds
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
-from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
+from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import OperatingPoint
-
-
-class DetectorTrials(NamedTuple):
-    """A detector, with its scores for the trials to be measured."""
-
-    name: str
-    trials: Trials
-    is_llr: bool
-    development: Trials | None = None
-    """Other trials of the detector, from which thresholds, calibrations and fusions are learned."""
 
 
 def score_detectors(
@@ -65,35 +54,35 @@ def score_detectors(
     learning = options._replace(by=(), cluster=None, labels=development_labels)
     together = [development] if is_fused else [[path] for path in development]
     others = [table for files in together for table in _matched(files, learning, advance, named=is_fused)]
-    learned_from: Sequence[Trials | None] = [table.trials for table in others] or [None] * len(tables)
-    rows = zip(file_names(paths), tables, learned_from, strict=True)
-    read = compared = detectors = [DetectorTrials(name, table.trials, is_llr, learned) for name, table, learned in rows]
-    prior = points[0].effective_prior
+    names, prior = file_names(paths), points[0].effective_prior
+    trials = {name: table.trials for name, table in zip(names, tables, strict=True)}
+    learned = {name: table.trials for name, table in zip(names, others, strict=False)}  # without development: empty
+    further = list[tuple[str, Calibration | LogisticFusion, Path, list[str]]]()
     if calibration is not None:
-        compared = [
-            _learned(f"{each.name}, calibrated", new_calibration(calibration, 0, prior), path, [each])
-            for each, path in zip(read, development, strict=True)
-        ]
-        detectors = [*detectors, *compared]
+        for name, path in zip(names, development, strict=True):
+            further.append((f"{name}, calibrated", new_calibration(calibration, 0, prior), path, [name]))
     if is_fused:
-        fusion = _learned("fusion", LogisticFusion(len(read), prior), development[0], read)
-        detectors, compared = [*detectors, fusion], [*compared, fusion]
-    fixed = {detector.name: [] if threshold is None else given_threshold(threshold, points) for detector in detectors}
-    wanted: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
-    for name, _, _, learned in detectors:
-        fixed[name] += [] if learned is None else learned_thresholds(*learned, points, **wanted)
+        further.append(("fusion", LogisticFusion(len(names), prior), development[0], names))
+    limits: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
+    for name, module, path, sources in further:
+        trials[name], learned[name] = _converted(module, path, sources, trials, learned)
+    of_ratios, fixed = [name for name, *_ in further], dict[str, list[FixedThreshold]]()
+    for name in trials:
+        fixed[name] = [] if threshold is None else given_threshold(threshold, points)
+        if name in learned:
+            fixed[name] += learned_thresholds(*learned[name], points, **limits)
     result = evaluate_detectors(
-        {detector.name: detector.trials.scores for detector in detectors},
+        {name: each.scores for name, each in trials.items()},
         tables[0].trials.labels,
         points=points,
-        llr=[detector.name for detector in detectors if detector.is_llr],
+        llr=[*names, *of_ratios] if is_llr else of_ratios,
         thresholds=fixed,
         groups={column: tables[0].groups[column] for column in options.by},
         clusters=None if options.cluster is None else tables[0].groups[options.cluster],
         p_fa=() if development else p_fa,
         p_miss=() if development else p_miss,
         max_p_fa=max_p_fa,
-        compared=[detector.name for detector in compared],
+        compared=list(trials) if calibration is None else of_ratios,
         intervals=intervals,
     )
     cautions, is_apart = list(result.cautions), options.cluster is None
@@ -101,24 +90,25 @@ def score_detectors(
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 
-def _learned(
-    name: str, module: Calibration | LogisticFusion, path: Path, detectors: Sequence[DetectorTrials]
-) -> DetectorTrials:
-    """Return a detector whose log-likelihood ratios are a calibration or fusion of the scores of ``detectors``.
+def _converted(
+    module: Calibration | LogisticFusion,
+    path: Path,
+    names: Sequence[str],
+    trials: Mapping[str, Trials],
+    learned: Mapping[str, Trials],
+) -> list[Trials]:
+    """Fit a calibration or fusion of the detectors ``names``; return its log-likelihood ratios of both sets of trials.
 
-    The ``module`` is fitted to their development trials. An error in the fit names ``path``, the file of these trials.
+    The ``module`` is fitted to the development trials ``learned``. An error in the fit names their file, ``path``.
     """
 
-    def joined(trials: Sequence[Trials]) -> Tensor:
-        scores = torch.stack([each.scores for each in trials], dim=1)
+    def joined(by_name: Mapping[str, Trials]) -> Tensor:
+        scores = torch.stack([by_name[name].scores for name in names], dim=1)
         return scores if isinstance(module, LogisticFusion) else scores.squeeze(1)
 
-    trials, development = detectors[0].trials, [each.development for each in detectors if each.development is not None]
-    scores = joined(development)
     with naming_file(path):
-        module.fit(scores, development[0].labels)
-    measured = trials._replace(scores=module(joined([each.trials for each in detectors])))
-    return DetectorTrials(name, measured, is_llr=True, development=development[0]._replace(scores=module(scores)))
+        module.fit(joined(learned), learned[names[0]].labels)
+    return [each[names[0]]._replace(scores=module(joined(each))) for each in (trials, learned)]
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
@@ -131,14 +121,12 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
     with naming_file(paths[0]):
         number = len(first.trials.labels)
         units = DecisionUnits.of(first.groups[options.unit], options.combine, None, 2, number, options.unit)
-        return [_combine(table, units) for table in tables]
-
-
-def _combine(table: TrialTable, units: DecisionUnits) -> TrialTable:
-    """Combine the trials of each unit into one trial, as ``combine`` of `evaluate_detectors` does."""
-    groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
-    read = f"{table.read}; {units.note(('non-target', 'target'))}"
-    return table._replace(trials=Trials(*units.trials(*table.trials)), names=None, groups=groups, read=read)
+        for place, table in enumerate(tables):
+            groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
+            read = f"{table.read}; {units.note(('non-target', 'target'))}"
+            trials = Trials(*units.trials(*table.trials))
+            tables[place] = table._replace(trials=trials, names=None, groups=groups, read=read)
+    return tables
 
 
 def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:

@@ -181,7 +181,7 @@ class Detector:
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
             yield DetectorMetric(limiting.name, limiting.title), limiting.value_of(at), CHOSEN_HERE, ErrorsAt(at)
-        yield AREA, summary.area, self._area_interval, None
+        yield AREA, summary.area, partial(area_interval, self.misranked, clusters=self.clusters_by_kind), None
         if self._max_p_fa is not None:
             title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
             partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
@@ -286,9 +286,6 @@ class Detector:
         if self.clusters is not None:  # clusters make the two rates depend on each other
             return self.at(fixed.threshold, fixed.weights, value).bounds()
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
-
-    def _area_interval(self) -> Interval | Reason:
-        return area_interval(self.misranked, clusters=self.clusters_by_kind)
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the jackknife's interval of Cllr, or the reason for none, such as too few trials with large costs."""

@@ -13,12 +13,12 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.cautions import Repeats, costlier_by_cost, repeating, uncalibrated
+from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
 from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
-from mpcs_torch.evaluation.over_costs import OverCosts
+from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
@@ -171,21 +171,23 @@ class Evaluation:
         if not isinstance(groups, Mapping) or "" in groups:
             got = quoted(groups) if isinstance(groups, Mapping) else type(groups).__name__
             raise ValueError(f"groups must be a dictionary by column, such as {{'site': sites}}, but got {got}.")
-        labels, size = self.labels_of(target), len(self.class_names)
+        names = self.class_names
+        number_of = {name: label for label, name in enumerate(names)}
+        labels = as_numbers("target", in_class_order("target", target, names), number_of)
         checked = dict[str, tuple[Tensor, Tensor]]()
         for name, each in by_model.items():
             try:
                 preds = (
                     as_numbers("preds", each, self._decisions)
                     if self.chosen.is_decided
-                    else as_tensor(in_class_order("preds", each, self.class_names), "preds")
+                    else as_tensor(in_class_order("preds", each, names), "preds")
                 )
                 checked[str(name)] = self.chosen.checked(preds, labels)
             except ValueError as error:
                 if len(by_model) == 1:
                     raise
                 raise ValueError(str(error).replace("preds", f"preds[{name!r}]")) from None
-        rows = {column: row_names(column, names, len(labels)) for column, names in groups.items()}
+        of_rows = {column: row_names(column, each, len(labels)) for column, each in groups.items()}
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         ids = torch.arange(len(labels))
@@ -193,10 +195,10 @@ class Evaluation:
             ids = ids_of_names(row_names("clusters", clusters, len(labels)))
         numbers = (
             None if weights is None else row_weights(weights, len(labels)),
-            None if costs is None else row_costs(in_class_order("costs", costs, self.class_names), len(labels), size),
+            None if costs is None else row_costs(in_class_order("costs", costs, names), len(labels), len(names)),
             None if frequencies is None else row_frequencies(frequencies, len(labels)),
         )
-        codes = {column: self.codes_of(column, names) for column, names in rows.items()}
+        codes = {column: self.codes_of(column, each) for column, each in of_rows.items()}
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
@@ -336,7 +338,8 @@ class Evaluation:
         if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _costs_differ(concern):
             independent = 1.0 if self._cluster is None else len(sums.tables[ALL].ids) / sums.rows
             for name, scores in models.items():
-                cautions += _miscalibrated(scores, independent, f"{name}: " if len(models) > 1 else "")
+                start = f"{name}: " if len(models) > 1 else ""
+                cautions += [] if scores.measured is None else uncalibrated(scores.measured, independent, start)
         units, counts = "samples", None if sums.confusion is None else sums.class_rows
         if self._cluster is not None and self._clusters_of:
             units = f"{_clusters(self._cluster)} with samples"
@@ -348,11 +351,6 @@ class Evaluation:
     def _arguments(self) -> tuple[object, ...]:
         names = tuple(entry.name for entry in self.chosen.entries)  # not their settings, which may be tensors
         return names, self.chosen[1:], self._intervals
-
-    def labels_of(self, target: Any) -> Tensor:
-        """Return labels as a tensor of class indices or soft labels; class names become indices."""
-        target = in_class_order("target", target, self.class_names)
-        return as_numbers("target", target, {name: label for label, name in enumerate(self.class_names)})
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of the rows with group ``code`` in ``column``; ``numbers`` (B, K) are the sums in bins."""
@@ -368,15 +366,6 @@ class Evaluation:
 def _clusters(column: str) -> str:
     """Return the word "clusters", followed by the name of the column unless that is the same word."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
-
-
-def _miscalibrated(scores: ClassifierScores, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return at most one warning: of miscalibrated probabilities, or else of decisions by cost that cost too much."""
-    cautions = [] if scores.measured is None else uncalibrated(scores.measured, independent, model)
-    by_cost, by_probability = (scores.intervals.get(name) for name in ("least_concern_cost", "expected_concern"))
-    if cautions or by_cost is None or by_probability is None:
-        return cautions
-    return costlier_by_cost(by_cost, by_probability, model)
 
 
 def _costs_differ(concern: ConcernSpec) -> bool:

@@ -45,12 +45,12 @@ class FixedThreshold(NamedTuple):
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return the Bayes threshold of log-likelihood ratios for each operating point, to measure actual costs."""
-    return [
-        FixedThreshold(
-            f"actual_cost[{point_key(point)}]", f"actual cost, {point.label()}", point.bayes_threshold, "cost", point
-        )
-        for point in points
-    ]
+    return [_cost("actual_cost[", "actual cost", point.bayes_threshold, point) for point in points]
+
+
+def _cost(name: str, title: str, threshold: float, point: OperatingPoint) -> FixedThreshold:
+    """Return an entry for the cost at ``threshold``; the operating point is added to the name and the title."""
+    return FixedThreshold(f"{name}{point_key(point)}]", f"{title}, {point.label()}", threshold, "cost", point)
 
 
 def point_key(point: OperatingPoint) -> str:
@@ -62,12 +62,7 @@ def point_key(point: OperatingPoint) -> str:
 def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return an entry for each value measured at ``threshold``: costs at ``points``, and the half total error rate."""
     key = f"threshold={threshold:g}"
-    costs = [
-        FixedThreshold(
-            f"cost[{key},{point_key(point)}]", f"cost at {threshold:g}, {point.label()}", threshold, "cost", point
-        )
-        for point in points
-    ]
+    costs = [_cost(f"cost[{key},", f"cost at {threshold:g}", threshold, point) for point in points]
     half = f"half total error rate at {threshold:g}"
     return [*costs, FixedThreshold(f"half_total_error_rate[{key}]", half, threshold, "half total error rate")]
 
@@ -101,8 +96,7 @@ def learned_thresholds(
     vertices, thresholds = hull_vertices(counts), list[FixedThreshold]()
     for point in points:
         threshold = min_cost_of(counts, vertices, point).threshold.item()
-        title = f"cost at the development threshold, {point.label()}"
-        thresholds.append(FixedThreshold(f"cost[development,{point_key(point)}]", title, threshold, "cost", point))
+        thresholds.append(_cost("cost[development,", "cost at the development threshold", threshold, point))
     nearest = equal_error_of(counts, "nearest")
     ways = {"development": ("development threshold", middle_of(nearest.low, nearest.high).item())}
     if at_minimum:
@@ -118,14 +112,8 @@ def limiting_thresholds(
 ) -> list[FixedThreshold]:
     """Return the thresholds with the lowest miss rate, or false-alarm rate, under limits on the respective other rate.
 
-    Args:
-        counts: The errors at each threshold, of the trials on which thresholds are chosen.
-        p_fa: Limits on the false-alarm rate, as in `learned_thresholds`.
-        p_miss: Limits on the miss rate, as in `learned_thresholds`.
-        are_learned: Whether these are development trials, which names and titles then state.
-
-    Raises:
-        ValueError: If a limit is outside [0, 1].
+    The limits are those of `learned_thresholds`. ``counts`` has the errors at each threshold of the trials on which
+    thresholds are chosen. Names and titles state whether these are development trials (``are_learned``).
     """
     key, where = ("development,", "the development threshold of ") if are_learned else ("", "")
     shown: tuple[Shown, Shown] = ("miss rate", "false-alarm rate")

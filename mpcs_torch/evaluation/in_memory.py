@@ -1,22 +1,47 @@
-"""Evaluate classifiers in one call, from rows in memory."""
+"""Evaluate classifiers in one call, from rows in memory, and combine intervals for crossed clusters.
 
-from collections.abc import Mapping, Sequence
+Crossed clusters are, for example, cases that were all read by the same readers. Intervals with patients as clusters do
+not allow for other readers, and the reverse. To allow for both, the variances by patient and by reader are added, and
+the variance by pair is subtracted (Cameron, Gelbach and Miller: Robust inference with multiway clustering, Journal of
+Business and Economic Statistics 29, 2011). Here, the same is done with the squared distances from a value to the ends
+of its intervals. The result is at least as wide as the interval by either column.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from math import inf, isfinite, sqrt
+from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.crossed import crossed, crossed_rows
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
+from mpcs_torch.evaluation.intervals import quantile
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Prevalence, as_numbers, check_order, class_weights, column_names, is_decisions
+from mpcs_torch.evaluation.rows import (
+    Prevalence,
+    as_numbers,
+    check_order,
+    class_weights,
+    column_names,
+    is_decisions,
+)
+from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
+from mpcs_torch.functional import Comparison, PairedDifference
+from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.groups import row_names
+
+Classified = Result[ClassifierScores]
 
 
 def evaluate(
@@ -92,12 +117,7 @@ def evaluate(
     """
     if unit is None and combine != "mean":
         raise ValueError(f"combine needs unit, the name of the unit of each row, but got {combine!r} alone.")
-    if isinstance(clusters, Mapping):
-        arguments: dict[str, Any] = {"concern": concern, "metrics": metrics, "groups": groups, "weights": weights}
-        arguments |= {"prevalence": prevalence, "class_names": class_names, "settings": settings, "unit": unit}
-        arguments |= {"frequencies": frequencies, "combine": combine, "costs": costs, "intervals": intervals}
-        ways = (evaluate(preds, target, clusters=each, **arguments) for each in crossed_rows(clusters))
-        return crossed(ways, clusters)
+    clusterings = crossed_rows(clusters) if isinstance(clusters, Mapping) else [clusters]
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
@@ -107,36 +127,42 @@ def evaluate(
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
         class_names = concern.classes if is_decided and concern is not None else _classes_of(first, concern)
+    refers = False
     if is_decided:
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        by_model = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
+        decided = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
+        refers = any(bool(((each < 0) | (each >= len(names))).any()) for each in decided.values())
+        by_model = decided
     evaluation = Evaluation(
         class_names,
         concern=concern,
         metrics=metrics,
         settings=settings,
-        refers=is_decided and any(_refers(decisions, len(names)) for decisions in by_model.values()),
+        refers=refers,
         is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(np.asarray(target))) == 2,
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
         has_costs=costs is not None,
         intervals=intervals,
     )
-    rows, notes = evaluation._rows_of(by_model, target, groups, clusters, weights, costs, frequencies), list[str]()
-    is_clustered, classes = clusters is not None, len(evaluation.class_names)
-    if unit is not None:
-        units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
-        rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
-        notes.append(units.note(evaluation.class_names))
-    if prevalence is not None:
-        repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
-        of_classes = class_weights(repeated, prevalence, evaluation.class_names)
-        rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
-    evaluation._add_all(rows, is_clustered=is_clustered)
-    result = evaluation.result()
-    return replace(result, notes=[*notes, *result.notes])
+    results, is_clustered, classes = list[Classified](), clusters is not None, len(evaluation.class_names)
+    for clustering in clusterings:
+        part, notes = deepcopy(evaluation), list[str]()
+        rows = part._rows_of(by_model, target, groups, clustering, weights, costs, frequencies)
+        if unit is not None:
+            units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
+            rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
+            notes.append(units.note(part.class_names))
+        if prevalence is not None:
+            repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
+            of_classes = class_weights(repeated, prevalence, part.class_names)
+            rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
+        part._add_all(rows, is_clustered=is_clustered)
+        result = part.result()
+        results.append(replace(result, notes=[*notes, *result.notes]))
+    return crossed(results, clusters) if isinstance(clusters, Mapping) else results[0]
 
 
 def _classes_of(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
@@ -148,6 +174,96 @@ def _classes_of(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[
     return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names
 
 
-def _refers(decisions: Any, classes: int) -> bool:
-    """Return whether any of the decisions is a referral or a coarse answer."""
-    return bool(((decisions < 0) | (decisions >= classes)).any())
+def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the cluster of each row by the first column, by the second, and by both, (N,) each.
+
+    Raises:
+        ValueError: If there are not exactly two columns, with names for the same rows.
+    """
+    if len(clusters) != 2:
+        raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
+    columns = [row_names(f"clusters[{name!r}]", rows, len(rows)) for name, rows in clusters.items()]
+    return [*columns, list(zip(*columns, strict=True))]
+
+
+def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
+    """Combine three results, with clusters by either column and by both, into the result for crossed clusters."""
+    first, second, both = results
+    models = {name: _crossed(first.models[name], second.models[name], both.models[name]) for name in first.models}
+    groups = list[GroupScores]()
+    for scores, *further in zip(first.groups, second.groups, both.groups, strict=True):
+        of_groups = {
+            name: _crossed(each, *(other.groups[name] for other in further)) for name, each in scores.groups.items()
+        }
+        groups.append(scores._replace(pooled=models[scores.model], groups=of_groups))
+    names = " and ".join(map(str, columns))
+    note = f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
+    without = list({(each.first, each.second, each.by): each for each in (*second.without, *first.without)}.values())
+    replaced = {*map(str, first.without)}
+    notes = [each for each in first.notes if not each.startswith(CONFIDENCE_TEXT) and each not in replaced]
+    return replace(
+        first,
+        models=models,
+        groups=groups,
+        comparisons=_crossed_comparisons(first.comparisons, second.comparisons, both.comparisons),
+        without=without,
+        notes=[note, *map(str, without), *notes],
+        cautions=[*{str(each): each for each in (*first.cautions, *second.cautions)}.values()],
+    )
+
+
+def _crossed(*scores: Scores) -> ClassifierScores:
+    first, second, both = cast("tuple[ClassifierScores, ...]", scores)
+    rates = {
+        name: _crossed_ends(
+            {rate: share.value for rate, share in first.rate_shares(name).items()},
+            *(each.class_intervals.get(name, {}) for each in (first, second, both)),
+        )
+        for name in first.class_intervals
+    }
+    intervals = _crossed_ends(first.values, first.intervals, second.intervals, both.intervals)
+    without = {**both.without_interval, **second.without_interval, **first.without_interval}
+    return replace(first, intervals=intervals, without_interval=without, class_intervals=rates)
+
+
+def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
+    """Return the combined interval of each value that has an interval by both the first and the second column."""
+    first, second, both = intervals
+    ends = dict[str, Interval]()
+    for name in (name for name in first if name in second):
+        value = values[name]
+        low, high = _around(value, first[name], second[name], both.get(name, (value, value)))
+        is_rate = min(first[name][0], second[name][0]) >= 0 and max(first[name][1], second[name][1]) <= 1
+        ends[name] = (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
+    return ends
+
+
+def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
+    """Return the interval around a value, given its intervals by each column and by both columns."""
+    distances = list[float]()
+    for end in (0, 1):
+        one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
+        square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
+        distances.append(sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf)
+    return value - distances[0], value + distances[1]
+
+
+def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]:
+    by_first, by_second, by_both = ({(row.first, row.second, row.measure): row for row in rows} for rows in comparisons)
+    rows = list[tuple[str, str, Measure, PairedDifference]]()
+    for key, row in by_first.items():
+        if key in by_second:
+            pair = by_both[key].paired[3:5] if key in by_both else (row.paired.difference,) * 2
+            ends = _around(row.paired.difference, row.paired[3:5], by_second[key].paired[3:5], pair)
+            rows.append((row.first, row.second, row.by, _difference(row.paired, *ends)))
+    return with_verdicts(rows, CONFIDENCE) if rows else []
+
+
+def _difference(paired: PairedDifference, low: float, high: float) -> PairedDifference:
+    """Return a difference with a new interval, and a p-value that is at most 0.05 exactly if this excludes 0."""
+    from scipy.special import ndtr  # scipy.stats takes longer to import
+
+    change = paired.difference
+    half = change - low if change > 0 else high - change
+    p_value = 1.0 if half == inf or not isfinite(change) else 2 * float(ndtr(-quantile(inf) * abs(change) / half))
+    return paired._replace(low=low, high=high, p_value=p_value)

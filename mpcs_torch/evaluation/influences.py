@@ -29,9 +29,6 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 INFINITE = "it is infinite"
 LEAST_P = 1e-12
 """The smallest p-value that is computed from combined bounds."""
-MIN_MISRANKED = 40
-"""The minimum effective sample size (`Influences.effective`) for the jackknife of an area. With a smaller sample, its
-intervals are too narrow."""
 
 
 class Influences(NamedTuple):
@@ -176,7 +173,8 @@ def area_interval(
     With many independent trials, it is DeLong's interval on the logit scale; otherwise, it is Gaffke's.
     """
     area = roc_area(misranked, weights, clusters)
-    return area.jackknife("logit") if clusters is None and area.effective() >= MIN_MISRANKED else area.bounds()
+    is_large = clusters is None and area.effective() >= 40  # intervals of smaller samples would be too narrow
+    return area.jackknife("logit") if is_large else area.bounds()
 
 
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
@@ -202,12 +200,8 @@ def equal_error_ends(
     """Return the interval of the equal error rate, and the derivatives of this rate by miss and false-alarm rate.
 
     To compute both, the curve is shifted: at every threshold, one rate or both rates move to an end of their intervals.
-
-    Args:
-        counts: The errors at every threshold.
-        rate: The equal error rate, interpolated on straight lines between the points of the curve.
-        threshold: A threshold with nearly equal rates.
-        errors_at: A function that returns the miss rate and the false-alarm rate at a threshold.
+    ``rate`` is the equal error rate, interpolated on straight lines between the points of the curve; ``threshold`` has
+    nearly equal rates. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold.
     """
     rates, last = counts.rates(), len(counts.thresholds) - 1
 

@@ -33,19 +33,10 @@ MIN_WRONG = {"mean": 10, "smooth": 5}
 """For each rule, the minimum number of bins with a wrong decision; the jackknife's intervals are else too narrow."""
 MIN_OF_CLASS = 5
 """The jackknife of an average over classes needs samples of each class in at least this number of bins."""
-MIN_OF_RATE = 10
-"""For each class, the minimum number of bins with correct decisions, and of bins with misses, for the jackknife.
-
-With fewer, the interval of an average over classes is combined from the intervals of the rates of each class.
-"""
-MIN_HEAVY = 5
-"""The jackknife of a mean needs this many bins, or 1 % if that is less, to make up half of the squared deviations."""
 MAX_BIAS = 0.1
 """The maximum bias of an average over classes by the jackknife's estimate, relative to the width of its interval."""
 MAX_CLASS_BOUNDS = 100
 """The maximum number of classes for which bounds of rates over clusters are computed: each takes milliseconds."""
-WIDEST = 0.1
-"""The maximum width of Gaffke's interval of a mean that is reported, relative to the range of possible values."""
 RATE = [(0, 1), (1, 1)]
 """The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
 ABOUT_DIFFERENCES = (
@@ -102,11 +93,8 @@ def metric_interval(
 ) -> Interval | Reason:
     """Return the interval of a metric, or the reason why it has none.
 
-    Args:
-        metric: The metric.
-        bins: The sums of each bin: the metric's ``sums_type``, with tensors (B, ...).
-        units: The sizes and errors of the bins.
-        class_ends: `class_rate_ends`, or a cached version of it, because several metrics may share ``bins``.
+    ``bins`` are the sums of each bin: the metric's ``sums_type``, with tensors (B, ...). ``class_ends`` may be a cached
+    `class_rate_ends`, because several metrics may share ``bins``.
     """
     whole = total_sums(bins, units)
     value = metric.value_of(whole).item()
@@ -122,7 +110,7 @@ def metric_interval(
     if is_rare or (metric.interval_rule == "mean" and _few_dominate(*metric.ratio_of(bins, whole), units)):
         interval = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
         ends = sorted(metric.of_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
-        if isinstance(interval, str) or interval[1] - interval[0] > WIDEST * (ends[-1] - ends[0]):
+        if isinstance(interval, str) or interval[1] - interval[0] > 0.1 * (ends[-1] - ends[0]):  # too wide to report
             why = (
                 f"fewer than {fewest} {units.name} have a wrong decision"
                 if is_rare
@@ -301,14 +289,14 @@ def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
     heavy = (counts * squares).cumsum(0) <= 0.5 * (counts * squares).sum()
-    return bool((counts * heavy).sum() < min(MIN_HEAVY, counts.sum().item() // 100))
+    return bool((counts * heavy).sum() < min(5, counts.sum().item() // 100))
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
-    """Return whether any class has few bins with correct decisions or with misses, so that the jackknife fails."""
+    """Return whether any class has fewer than 10 bins with correct decisions or with misses: the jackknife fails."""
     numbers = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
-    return bool(((torch.minimum(*numbers) < MIN_OF_RATE) & is_present).any())
+    return bool(((torch.minimum(*numbers) < 10) & is_present).any())
 
 
 def _from_class_rates(

@@ -1,42 +1,135 @@
-"""Keep the states of any Metric for each part of the rows, to compute its value, its interval and differences.
+"""Keep the states of any Metric for each part of the rows, and compute intervals by the delete-a-group jackknife.
 
 The hash of each row, or of its cluster, decides to which part the row belongs. States that are sums, minima, maxima or
-collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows.
+collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows. The
+spread of the values without each part estimates the standard error (Shao and Wu, A general theory for jackknife
+variance estimation, Annals of Statistics 17, 1989). Metrics for which this fails get no interval. To detect these,
+parts are joined into folds. The method fails if
+
+- few folds make up the whole spread, as for a maximum;
+- the effect of leaving out two folds differs from the sum of both effects, as for quantiles and values at thresholds;
+- the mean of the values on a quarter of the rows differs from the value, as for binned calibration errors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
-from math import isfinite
+from math import isfinite, sqrt
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
-from mpcs_torch.evaluation.any_metric_jackknife import LeftOut, assign_folds
 from mpcs_torch.evaluation.bins import in_bits
 from mpcs_torch.evaluation.influences import area_interval
-from mpcs_torch.evaluation.intervals import MIN_UNITS, Reason
+from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
+
+if TYPE_CHECKING:
+    from mpcs_torch.metrics.additive import Scale
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
 """The number of parts as powers of 2: at most 128, or 64 if samples are collected, which are slow to join; and at least
 32, which is also the maximum for groups of rows."""
 MAX_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
-PACKED = 1000
-"""The size above which a state is stored as sparse if over 3/4 of its values are 0, as for calibration bins."""
 IDS = "identifiers of rows"
 """The key under which the states of a metric contain the identifiers of rows."""
-PROBED = 1000
-"""The maximum number of rows for testing whether the states of another package's metric merge."""
 WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
 NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
+FOLDS = 32
+"""The maximum number of folds: each must be so large that leaving it out changes medians and values at thresholds."""
+MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
+"""The limits of the three checks: the share of effective folds, the squared difference of pairs relative to the squared
+spread, and the bias in standard errors.
+
+Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
+and calibration errors contain the true value in only 0 to 90 % of cases (`tests/benchmarks/any_metric.py`).
+"""
+
+
+class LeftOut(NamedTuple):
+    """The values of a metric, of any shape (...), with all rows and without parts of the rows."""
+
+    whole: Tensor
+    """(...): the value with all rows."""
+    alone: Tensor
+    """(P, ...): the values without each of P parts."""
+    singles: Tensor
+    """(G, ...): the values without each of G folds of the parts."""
+    pairs: Tensor
+    """(G, ...): for each fold, the value without this fold and the next one."""
+    quarters: Tensor
+    """(...): the mean of four values, each computed from a quarter of the parts."""
+
+    def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
+        """Call ``function`` on each field of this object and of ``others``, which must have the same parts."""
+        return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
+
+
+def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
+    """Return the interval of a scalar metric, or the reason why it has none, which names ``unit``, such as "rows".
+
+    ``limits`` are the minimum and the maximum possible value, None if unknown; they decide the scale of the interval.
+    """
+    scale = _scale_of(left, limits)
+    on_scale = left.mapped(SCALES[scale][0])
+    spread = _spread(on_scale, unit)
+    return spread if isinstance(spread, str) else student_interval(on_scale.whole, spread, len(left.alone) - 1, scale)
+
+
+def jackknife_difference(
+    first: LeftOut | tuple[float, Reason], second: LeftOut | tuple[float, Reason], unit: str
+) -> PairedDifference | Reason:
+    """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
+
+    If parts of a model's rows cannot be left out, its argument is a pair: its value, and the reason.
+    """
+    if not isinstance(first, LeftOut):
+        return first[1]
+    if not isinstance(second, LeftOut):
+        return second[1]
+    spread = _spread(second.mapped(torch.sub, first), unit)
+    if isinstance(spread, str):
+        return spread
+    return student_difference(first.whole.item(), second.whole.item(), spread, len(first.alone) - 1)
+
+
+def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
+    """Return the scale on which a value with ``limits`` is nearly normal; "plain" if any value is at a limit."""
+    values = torch.cat([each.reshape(-1) for each in left])
+    low, high = limits
+    if low == 0 and high == 1 and bool(((values > 0) & (values < 1)).all()):
+        return "logit"
+    return "log" if low == 0 and high is None and bool((values > 0).all()) else "plain"
+
+
+def _spread(left: LeftOut, unit: str) -> float | Reason:
+    """Return the standard error of a value, or the reason why it is unknown."""
+    if len(left.alone) < MIN_UNITS:
+        return f"a standard error needs at least {MIN_UNITS} {unit}"
+    if not all(bool(each.isfinite().all()) for each in left):
+        return f"the value does not exist without some of the {unit}"
+    parts, folds = len(left.alone), len(left.singles)
+    spread = sqrt((parts - 1) / parts * (left.alone - left.alone.mean()).square().sum().item())
+    if spread <= 1e-12 * max(1.0, abs(left.whole.item())):
+        return f"all {unit} agree, so the error of the value is unknown"
+    change = left.singles - left.singles.mean()
+    if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
+        return f"few {unit} dominate the value, so rare ones may be missing here"
+    alone = left.singles - left.whole
+    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # exact for means, where other rows gain weight
+    if (left.pairs - left.whole - both).square().sum() > 2 * MAX_STEPS * alone.square().sum():
+        return f"it changes in steps as {unit} are left out, as quantiles and values at a threshold do"
+    if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:
+        return f"it depends on the number of {unit}: its mean value on a quarter of them differs"
+    return spread
 
 
 class BinnedStates:
@@ -132,7 +225,8 @@ class BinnedStates:
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
-        folds = assign_folds(len(parts))
+        shuffled = torch.randperm(len(parts), generator=torch.Generator().manual_seed(0))  # the same for all models
+        folds = shuffled % min(FOLDS, len(parts))
 
         def without(codes: Tensor, *left_out: int) -> Tensor:
             kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
@@ -252,11 +346,11 @@ def takes_weights(metric: Metric) -> bool:
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     """Test whether a metric has the same value for all rows at once as for the merged states of two parts of the rows.
 
-    Fewer than three rows cannot show a difference, so the result is then True.
+    At most 1000 rows are used. Fewer than three rows cannot show a difference, so the result is then True.
     """
     if len(inputs[0]) < 3:
         return True
-    whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:PROBED]
+    whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:1000]
     rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
     named = {name: each for name, each in further.items() if name != "sample_weight"}
     for measured, rows in zip((whole, *parts), rows_of, strict=True):
@@ -275,7 +369,7 @@ def _stored(state: Any) -> Any:
     """Copy a list, because torchmetrics would empty it in place; make a large tensor with mostly zeros sparse."""
     if isinstance(state, list):
         return list(state)
-    is_wide = not state.is_sparse and state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
+    is_wide = not state.is_sparse and state.numel() > 1000 and 4 * int(state.count_nonzero()) < state.numel()
     return state.to_sparse() if is_wide else state
 
 

@@ -9,13 +9,11 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.any_metric_jackknife import LeftOut, jackknife_interval
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
 from mpcs_torch.evaluation.intervals import Reason, Units
-from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
-from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
-from mpcs_torch.evaluation.over_costs import decisions_by_way
+from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates, LeftOut, jackknife_interval
+from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes, decisions_by_way
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
@@ -184,10 +182,8 @@ class ModelSums:
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
 
-        Args:
-            other: The sums and states of the other rows.
-            codes: For each column of groups: a tensor that maps each code of a group in ``other`` to the code here.
-            first: The number to add to the identifiers of rows of ``other``, if these are positions.
+        For each column, ``codes`` maps each code of a group in ``other`` to the code here. If identifiers of rows are
+        positions, ``first`` is added to those of ``other``.
         """
         self.flush()
         other.flush()

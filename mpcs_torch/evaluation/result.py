@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.intervals import NotCompared
-from mpcs_torch.evaluation.over_costs import OverCosts
+from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
 from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
@@ -376,15 +376,11 @@ class Result(Generic[ScoresT]):
         for groups in self.groups:
             parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
-            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)), nan, nan)
+            (model, column, group, name, *_effect(scores.find(name)), nan, nan)
+            for are_of_classes in (False, True)
             for model, column, group, scores in parts
-            for name, value in scores.values.items()
-        ]
-        rows += [
-            (model, column, group, name, *_effect(measured), nan, nan)
-            for model, column, group, scores in parts
-            for name, measured in scores.by_class().items()
-            if name not in scores.values
+            for name in (scores.by_class() if are_of_classes else scores.values)
+            if not are_of_classes or name not in scores.values
         ]
         for each in self.comparisons:
             place = f"{each.second} - {each.first}", "difference", "", each.by.metric
@@ -406,18 +402,14 @@ def _cell(scores: Scores, name: str) -> str:
     return in_digits(scores.values[name], 5) + (f" ({interval})" if interval else "")
 
 
-MAX_ROWS = 12
-"""The maximum number of comparisons in a table; if there are more, only those by the first metrics are shown."""
-
-
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics, for which a table has room, and the names of the other metrics."""
+    """Return the comparisons by the first metrics, up to 12 rows of a table, and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)
     kept: list[Comparison] = []
     left = list(by_measure)
-    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= MAX_ROWS):
+    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= 12):
         kept += by_measure[left.pop(0)]
     return kept, left
 

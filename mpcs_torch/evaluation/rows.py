@@ -1,4 +1,4 @@
-"""Rows of predictions and labels."""
+"""Rows of predictions and labels, and the groups, clusters and weights of rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType

@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 
 Measured = tuple[float, Interval | None, str]
 """A value, its interval or None, and the reason if it has no interval."""
-ALL_IN_ONE = 12
-"""The maximum number of metrics that one table shows in the requested order; a longer list is split into sections."""
 
 
 class DetectorMetric(NamedTuple):
@@ -37,11 +35,11 @@ class DetectorMetric(NamedTuple):
 
 
 def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return one list of metric names for each section of the tables; empty sections are left out.
+    """Return one list of metric names for each section of the tables: up to 12 names are one section.
 
     Without a concern, the metrics of the section "concern" repeat the error rate, so they are in the last list.
     """
-    if len(entries) <= ALL_IN_ONE:
+    if len(entries) <= 12:
         return [[entry.name for entry in entries]]
     leading = ("main", "concern") if has_concern else ("main",)
     first, last = ([entry.name for entry in entries if (entry.section in leading) == is_in] for is_in in (True, False))
@@ -154,9 +152,6 @@ def interval_text(interval: Interval, digits: int = 4) -> str:
     return f"{in_digits(interval[0], digits)} to {in_digits(interval[1], digits)}"
 
 
-SELECTED = " (selected as worst)"
-"""The mark of the worst of `SELECTS` or more groups: its interval contains the true value in under 95 % of cases."""
-SELECTS = 5
 MAX_SHOWN = 40
 """The maximum number of groups in a table; if there are more, only the worst are shown."""
 MAX_COLUMNS = 6
@@ -244,13 +239,11 @@ class GroupScores(NamedTuple):
         metrics = self.main_metrics() if metrics is None else metrics
         groups, sizes = self.worst_first(), self.pooled.sizes()
         rows = [
-            [
-                shown(name, 40) + (SELECTED if place == 0 and self.has_intervals and len(groups) >= SELECTS else ""),
-                *map(str, self.groups[name].sizes().values()),
-                *_cells(self.groups[name], metrics),
-            ]
-            for place, name in enumerate(groups[:MAX_SHOWN])
+            [shown(name, 40), *map(str, self.groups[name].sizes().values()), *_cells(self.groups[name], metrics)]
+            for name in groups[:MAX_SHOWN]
         ]
+        if self.has_intervals and len(groups) >= 5:  # its interval has the true value in under 95 % of cases
+            rows[0][0] += " (selected as worst)"
         if len(groups) > MAX_SHOWN:
             rows.append([f"and {len(groups) - MAX_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
         for title, summary in self.summaries().items():

@@ -9,7 +9,6 @@ from math import isnan
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.any_metric_jackknife import jackknife_difference
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -25,6 +24,7 @@ from mpcs_torch.evaluation.intervals import (
     rate_ends,
     total_sums,
 )
+from mpcs_torch.evaluation.metric_states import jackknife_difference
 from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
 from mpcs_torch.functional import Comparison, PairedDifference
@@ -48,15 +48,9 @@ def binned_scores(
 ) -> ClassifierScores:
     """Compute the values of metrics, and their intervals, from the sums of rows in bins.
 
-    Args:
-        layout: The metrics, and the columns of ``numbers`` that contain their sums.
-        numbers: ``(B, K)``, the sums of each bin.
-        units: The sizes and errors of the bins.
-        class_names: The names of the C classes.
-        without_sums: The values of metrics that are not functions of sums, each with its interval or the reason why it
-            has none.
-        confusion: ``(C, C)`` or ``(C, C + A + 1)``, with a row for each true class. Rates of classes need it.
-        intervals: Whether to compute intervals.
+    ``numbers`` (B, K) are the sums of each bin, in the columns of ``layout``. ``without_sums`` has the values of all
+    other metrics, each with its interval or the reason why it has none. Rates of classes need ``confusion``, (C, C) or
+    (C, C + A + 1), with a row for each true class.
     """
     chosen, rows = layout.chosen, numbers[:, LEADING - 1]
     entries = {entry.name: entry for entry in chosen.entries}

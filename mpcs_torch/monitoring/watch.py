@@ -13,10 +13,9 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
-from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional.comparison.means import is_beyond_chance
@@ -109,7 +108,7 @@ def read_log(
         rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
         raise PredictionsError(path, rule)
     numbers, decisions, target, others = predictions.rows()
-    for sentence in (predictions.how(), *predictions.notes()):
+    for sentence in (predictions.how(), *predictions.notes):
         tell(sentence)
     has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
     chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones

@@ -14,7 +14,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import ConcernError, Problem
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import printable
-from mpcs_torch.evaluation.held_rows import HeldRows
+from mpcs_torch.evaluation.files.matched_rows import HeldRows
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.report.render import named, render

@@ -10,9 +10,9 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import printable
+from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text
-from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 from mpcs_torch.plots import confusion_matrix, reliability, risk_coverage_figure

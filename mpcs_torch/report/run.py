@@ -14,9 +14,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.chosen import choose_metrics
+from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY
-from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT

@@ -9,10 +9,10 @@ from markupsafe import Markup
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.evaluation.result import ABOUT_RANGES
-from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import ClassifierSections

@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.evaluation.held_rows import HeldRows
+from mpcs_torch.evaluation.files.matched_rows import HeldRows
 from mpcs_torch.functional import least_concern_decision
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.packaged import packaged_names

@@ -11,7 +11,7 @@ from mpcs_torch.cli.console import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
 from mpcs_torch.errors import DataError, MpcsError
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
+from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.learning.checkpoint_files import ManifestError
 from mpcs_torch.trainer.config.sections import ConfigError

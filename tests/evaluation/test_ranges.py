@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import evaluate_confusion
-from mpcs_torch.evaluation.over_costs import OverCosts
+from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.functional import least_concern_decision
 from tests.cli.test_cli import run
 

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.learning import Limit
 from mpcs_torch.monitoring.watch import RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
 

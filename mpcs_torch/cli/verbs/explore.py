@@ -35,7 +35,7 @@ def explore(
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.cautions import shared_by_rows
     from mpcs_torch.evaluation.classifier_files import open_models
-    from mpcs_torch.evaluation.held_rows import hold_rows
+    from mpcs_torch.evaluation.files.matched_rows import hold_rows
     from mpcs_torch.report.explore import write_explorer
 
     spec = None if concern is None else load_concern(concern)

@@ -67,9 +67,8 @@ def score(
         requirements = [Requirement.parse(text) for text in require or ()]
 
     from mpcs_torch.concern import load_concern_range
-    from mpcs_torch.evaluation.classifier_files import open_models, score_models, shared_rows
+    from mpcs_torch.evaluation.classifier_files import RowRisks, open_models, score_models, shared_rows
     from mpcs_torch.evaluation.files.predictions import Predictions
-    from mpcs_torch.evaluation.row_risks import RowRisks
     from mpcs_torch.metrics.register import find_entry
 
     costs = load_concern_range(*concern) if concern else None

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of, unnamed
 from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
 
@@ -53,11 +53,7 @@ def detect_encoding(start: bytes) -> str:
 
 
 def sniff(path: Path, content: bytes) -> Dialect:
-    """Infer the dialect of a text table from its first rows.
-
-    Raises:
-        PredictionsError: If the content is empty, or is not text in UTF-8 or UTF-16.
-    """
+    """Infer the dialect of a text table from its first rows."""
     file = io.BytesIO(content)
     start = file.read(SNIFFED_BYTES) + file.readline() + file.readline()
     encoding = detect_encoding(start)

@@ -1,7 +1,7 @@
 """Match the rows of several files of predictions, by ids or by their order, with their labels and groups."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,15 +9,16 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.files.file_errors import PredictionsError, naming_file
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP
-from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import ReadColumns, text_of
+from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
+from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, text_of
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups
+
+MAX_VALUES = 10_000_000
+"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in an HTML page."""
 
 
 class MatchedRows:
@@ -56,9 +57,6 @@ class MatchedRows:
 
         The list has one item. For crossed clusters it has three items, whose ids are those of the first column of
         clusters, of the second, and of both.
-
-        Raises:
-            PredictionsError: If a file cannot be read, or its rows differ from those of the first file.
         """
         scores, target = self._scores, self._target
         if predictions is not self._first:
@@ -167,3 +165,37 @@ def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> T
     if kind == "cost":
         return numbers
     return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)
+
+
+class HeldRows(NamedTuple):
+    """The rows of files in memory: their labels and groups, and the probabilities of each model."""
+
+    class_names: list[str]
+    probs: dict[str, Tensor]
+    """The probabilities of each model, (N, C), float32."""
+    target: Tensor
+    """(N,), int64: the labels."""
+    groups: dict[str, Groups]
+    """The groups of the rows, by column."""
+
+
+def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
+    """Read all rows of files that `open_models` has opened; the files must have the same rows.
+
+    Raises:
+        PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` probabilities.
+    """
+    first = next(iter(opened.values()))
+    matched, probs = MatchedRows(first, is_alone=len(opened) == 1), {}
+    for name, predictions in opened.items():
+        if predictions.decides:
+            raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
+        [rows] = matched.rows_of(predictions)
+        if rows.target.ndim == 2:
+            raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
+        if len(opened) * rows.probs.numel() > MAX_VALUES:
+            rule = f"must have at most {MAX_VALUES} probabilities, of all models together: draw fewer rows"
+            raise PredictionsError(predictions.path, rule)
+        probs[name] = rows.probs.float()
+        advance(len(rows.ids))
+    return HeldRows(first.class_names, probs, rows.target, matched.columns)

@@ -8,10 +8,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.files.file_errors import NoRowsError, PredictionsError
-from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, Kind, choices, kind_of, listed, number_of, numbers_in, text_of
+from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.tables import (
+    FileTable,
+    Kind,
+    choices,
+    distinct_texts,
+    kind_of,
+    listed,
+    number_of,
+    numbers_in,
+    text_of,
+    way,
+)
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
 from mpcs_torch.functional.inputs.checks import SUM_TOLERANCE
 
@@ -172,3 +183,39 @@ def number_or_text(text: str) -> tuple[float, str]:
     """Return a sort key that sorts numbers by value, before all other texts."""
     number = number_of(text)
     return (np.inf if number is None else number, text)
+
+
+def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list[str]:
+    """Return the numbers of the classes, as texts, for scores without names; refuse labels that are words."""
+    if label is not None and columns.kinds[label] == "text":
+        problem = "has scores without names, and labels that are names: which score is of which class?"
+        ways = f"{way('--classes', sorted(columns.texts(label)))} names the classes in their order"
+        raise columns.error(f"{problem} {ways}")
+    is_number = label is not None and columns.kinds[label] == "whole"
+    first = first_number(columns, [label], size) if label is not None and is_number else 0
+    return [str(number) for number in range(first, first + size)]
+
+
+def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: Sequence[str] = ()) -> int:
+    """Return the number of the first class: 0 if a label is 0, else 1 if a label is the number of classes.
+
+    If no label is 0 or that number, arrays count from 0, and most other files are refused as ambiguous.
+    """
+    for texts in (set[str]().union(*map(columns.texts, names)), None):
+        known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts
+        by_number = {number: label_text(each) for each in known if (number := number_of(each)) is not None}
+        numbers = sorted(by_number)
+        if 0 in numbers or size in numbers:
+            return int(0 not in numbers)
+    is_other = any(number < 0 or number > size for number in numbers)
+    if is_other and len(numbers) == size:
+        readings = [[by_number[number] for number in numbers]]
+        problem = f"has the labels {listed(readings[0])}, which are no numbers from 0 or 1"
+    elif is_other or columns.table.counts_from_0:
+        return 0
+    else:
+        readings = [[*map(str, range(first, first + size))] for first in (0, 1)]
+        problem = f"is never 0 and never {size}, so the first class may be 0 or 1"
+    ways = choices("--classes", readings)
+    beside = f", with {way('--score-columns', scores)}" if scores else ""
+    raise columns.error(f"{problem}: {ways}{beside}", column=names[0])

@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
-from mpcs_torch.evaluation.files.classifier_roles import assign_roles
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
+from mpcs_torch.evaluation.files.classifier_roles import assign_roles, with_labels
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.label_files import with_labels
 from mpcs_torch.evaluation.files.open_columns import label_numbers, nominal_sum, span
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
 from mpcs_torch.functional.inputs.checks import sum_tolerance
 from mpcs_torch.functional.inputs.decisions import highest_class
@@ -102,9 +100,6 @@ class Predictions:
         numbers: Further columns to read as numbers.
         decisions: The number of each decision by name (see `decision_numbers`), if some decisions are not classes.
         table: The table of ``path``, if it is already open.
-
-    Raises:
-        PredictionsError: If the file cannot be read; the message names the row and the column if they are known.
     """
 
     def __init__(
@@ -122,7 +117,8 @@ class Predictions:
         self.path, self.reading = path, reading or ReadOptions()
         self.table = with_labels(table or open_table(path), self.reading)
         self._needs_labels = needs_labels
-        self._notes, self._whole = list[str](), 1.0
+        self.notes, self._whole = list[str](), 1.0
+        """Sentences about the numbers that were changed and the rows that were left out, once rows are read."""
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
         """The names of the further columns that are read as text."""
         self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
@@ -138,11 +134,6 @@ class Predictions:
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
             self._whole = self._first_sum() or 1.0
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether rows have labels or degrees of truth."""
-        return bool(self.roles.label or self.roles.truth)
 
     @cached_property
     def refers(self) -> bool:
@@ -170,18 +161,11 @@ class Predictions:
             return f"{span(classes)}: lists {listed(columns)}"
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
-    def notes(self) -> list[str]:
-        """Return sentences about the numbers that were changed and the rows that were left out."""
-        return self._notes
-
     def rows(self) -> PredictedRows:
         """Read probabilities (N, C) with labels (N,) or soft labels (N, C).
 
         With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
         If the file has decisions, they are returned instead of probabilities, as int64 (N, 1).
-
-        Raises:
-            PredictionsError: If a value breaks a rule; the message names the first one.
         """
         _, rows = self._read()
         is_scored = self.decides and self.roles.form != "decisions"
@@ -191,9 +175,6 @@ class Predictions:
         """Read logits (N, C), float64, with labels as in `rows`.
 
         They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
-
-        Raises:
-            PredictionsError: If a value breaks a rule, or the file has decisions or soft labels.
         """
         if self.decides:
             problem = "has predicted labels, but scores of each class are needed: --score-columns names them"
@@ -228,7 +209,7 @@ class Predictions:
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         scores = self._decided(read) if is_decided else self._matrix(read)
-        kept, self._notes = self._kept(scores, target, read), []
+        kept, self.notes = self._kept(scores, target, read), []
         if not kept.all():
             scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
         if not len(scores):
@@ -236,7 +217,7 @@ class Predictions:
         probs, target = (scores, target) if is_decided else self._checked(scores, target, read)
         if dropped := int((~kept).sum()):
             without = f"{'1 row' if dropped == 1 else f'{dropped} rows'} without a label, a score, a cluster or a unit"
-            self._notes.append(f"{without} left out: values are those of the others.")
+            self.notes.append(f"{without} left out: values are those of the others.")
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
@@ -371,7 +352,7 @@ class Predictions:
             problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
             several = "of independent probabilities of several labels, `mpcs detect` scores one"
             raise read.error(f"{problem}; {several}", row)
-        self._notes.append(rounded)
+        self.notes.append(rounded)
         return probs / total, target
 
     def _refuse(self, bad: Tensor, values: Tensor, read: ReadColumns, rule: str, columns: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Tables (files whose columns are read when they are needed), and functions for the values of a column."""
+"""Tables (files whose columns are read when they are needed), the values of columns, and the ids of rows."""
 
 import json
 import re
@@ -8,16 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.file_errors import PredictionsError, reading
-from mpcs_torch.evaluation.files.words import MISSING
+from mpcs_torch.errors import quoted, shown
+from mpcs_torch.evaluation.files.reading import PredictionsError, reading
+from mpcs_torch.evaluation.files.words import MISSING, is_index
 
 if TYPE_CHECKING:
     import pyarrow
@@ -71,11 +71,7 @@ class ReadColumns(NamedTuple):
         return values
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers, or of texts that are numbers, as float64 (n,); missing values are NaN.
-
-        Raises:
-            PredictionsError: If a value is neither a number nor missing.
-        """
+        """Return a column of numbers, or of texts that are numbers, as float64 (n,); missing values are NaN."""
         import pyarrow
         from pyarrow import compute
         from pyarrow.types import is_floating, is_integer, is_string
@@ -99,11 +95,7 @@ class ReadColumns(NamedTuple):
         return np.array(numbers, dtype=np.float64)
 
     def matrix(self, names: Sequence[str]) -> Tensor:
-        """Return columns of numbers, or one column of lists, as a matrix (n, columns).
-
-        Raises:
-            PredictionsError: If a value is not a number or a list, or lists have different lengths.
-        """
+        """Return columns of numbers, or one column of lists, as a matrix (n, columns)."""
         first = self.columns[names[0]]
         if isinstance(first, Tensor) and len(names) == 1:
             return first
@@ -187,9 +179,6 @@ class FileTable:
         """Read the columns ``names``: all rows, or at least the first ``rows`` rows.
 
         In a text file, the columns ``numbers`` are read as numbers where that is possible, which is faster.
-
-        Raises:
-            PredictionsError: If the file cannot be read.
         """
         with reading(self.path):
             return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)
@@ -312,3 +301,68 @@ def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gap
             problem = f"must have at most {most} different values, but has more"
             raise PredictionsError(table.path, problem, column=name)
     return distinct if has_gaps else distinct - {""}
+
+
+class RowIds(NamedTuple):
+    """The ids of the rows of a file: the texts of one column, or those of several columns joined by spaces."""
+
+    path: Path
+    ids: "pyarrow.Array"
+    """(N,) texts, none of them missing."""
+    column: str | None = None
+    """The column of the ids, for error messages; None if there are several."""
+    has_rows: bool = True
+    """Whether the ids are those of all rows of the file, in their order."""
+
+    @classmethod
+    def of(cls, read: ReadColumns, names: Sequence[str]) -> Self:
+        """Join the texts of the columns ``names`` to one id per row; refuse missing texts."""
+        from pyarrow import compute
+
+        parts = []
+        for name in names:
+            texts = compute.utf8_trim_whitespace(read.texts(name))
+            if texts.null_count:
+                raise read.error("must name the row, but is missing", texts.is_null().index(True).as_py(), name)
+            parts.append(texts)
+        joined = parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
+        return cls(read.path, joined, names[0] if len(names) == 1 else None)
+
+    def named(self, place: int) -> str:
+        """Quote the id at index ``place`` for a message."""
+        return quoted(self.ids[place].as_py())
+
+    def repeated(self) -> int:
+        """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
+        return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
+
+    def check_different(self, next_step: str = "") -> Self:
+        """Return these ids; refuse an id that several rows share."""
+        if row := self.repeated():
+            problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
+            raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
+        return self
+
+    def among(self, others: "RowIds") -> NDArray[np.int32]:
+        """Return the index of each id in ``others``; -1 for an id that ``others`` lacks."""
+        from pyarrow import compute
+
+        return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
+
+    def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
+        """Return the index of each id in ``others``; refuse ``others`` if an id is missing."""
+        places = self.among(others)
+        if number := int((places < 0).sum()):
+            place = int((places < 0).argmax())
+            row = f" in row {place + 1}" if self.has_rows else ""
+            column = "" if self.column is None else f" of column {shown(self.column.removeprefix('column '))}"
+            rows = "1 row" if number == 1 else f"{number} rows"
+            problem = f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
+            raise PredictionsError(others.path, f"{problem}{next_step}")
+        return places
+
+
+def shared_ids(tables: Sequence[FileTable]) -> list[str]:
+    """Return the names of the columns of ids that all tables have."""
+    ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
+    return [name for name in ids[0] if all(name in others for others in ids)]

@@ -1,4 +1,4 @@
-"""Write tables: trials in several formats, and copies of files with changed columns."""
+"""Write tables: trials in several formats, and copies of files with changed columns, such as normalised scores."""
 
 import csv
 import zipfile
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -15,14 +15,22 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.row_ids import RowIds
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
-from mpcs_torch.evaluation.files.trial_roles import PAIR
-from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, listed
+from mpcs_torch.evaluation.files.trials import MISSING, PAIR, TrialTable, find_names, find_roles, in_words, read_columns
+from mpcs_torch.functional.detection.normalization import (
+    CohortStatistics,
+    SameScoresError,
+    cohort_statistics,
+    normalize_scores,
+)
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
+NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
+SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
+"""The sides of a trial (enrollment, test) whose cohort scores each method uses."""
 RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
 """The formats that can store all columns of trials."""
@@ -37,15 +45,9 @@ def copy_table(
 ) -> None:
     """Copy a file, and replace or add columns; all other columns keep their names, order and texts.
 
-    Args:
-        table: The file to copy.
-        out: The file to write atomically. Its suffix may name parquet (or npz or pt, if ``table`` is a file of arrays);
-            otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
-        change: A function that returns the new columns from all columns of ``table``.
-        left_out: Columns that are not copied.
-
-    Raises:
-        PredictionsError: If ``out`` names another format.
+    ``change`` returns the new columns from all columns of ``table``. The columns ``left_out`` are not copied. The file
+    ``out`` is written atomically. Its suffix may name parquet (or npz or pt, if ``table`` is a file of arrays);
+    otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
     """
     check_copy(table, out)
     read = table.read(table.names)
@@ -86,15 +88,13 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    parquet.write_table(pyarrow.table({name: _arrow(values) for name, values in columns.items()}), file)
-
-
-def _arrow(values: Any) -> Any:
-    import pyarrow
-
-    if isinstance(values, Tensor):
-        return pyarrow.array(values.numpy() if values.ndim == 1 else values.tolist(), from_pandas=True)
-    return values if hasattr(values, "type") else pyarrow.array(values)
+    arrays = {
+        name: pyarrow.array(each.numpy() if each.ndim == 1 else each.tolist(), from_pandas=True)
+        if isinstance(each, Tensor)
+        else each
+        for name, each in columns.items()
+    }
+    parquet.write_table(pyarrow.table(arrays), file)
 
 
 def write_text(
@@ -146,11 +146,13 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         if column in RESERVED:
             raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
         _check_texts(path, column, group, "must have no zero character", lambda text: "\0" not in text)
+    columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
+    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
     if path.suffix.lower() in TABLES:
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
         write = WRITERS.get(path.suffix.lower(), write_text)
-        replace_whole(path, lambda file: write(file, _columns(table)))
+        replace_whole(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
         raise PredictionsError(path, "holds no labels: give another file for the list of trials, --out-trials FILE")
@@ -161,17 +163,14 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
         raise PredictionsError(
             path, f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}"
         )
-    pairs = {name: _texts(table.groups[name]) for name in PAIR}
-    RowIds.of(ReadColumns(path, pairs), PAIR).check_different()
-    replace_together({trials: _pair_writer(trials, table, "label"), path: _pair_writer(path, table, "score")})
+    RowIds.of(ReadColumns(path, columns), PAIR).check_different()
+    for name in PAIR:
+        rule = "must have no white space in text"
+        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text])
+    labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
+    text = partial(write_text, delimiter=SPACE, has_names=False)
+    replace_together({trials: lambda file: text(file, labels), path: lambda file: text(file, scores)})
     return [name for name in table.groups if name not in PAIR]
-
-
-def _columns(table: TrialTable, names: Sequence[str] = ()) -> Columns:
-    """Return the columns ``names``; by default, all groups, the scores and the labels."""
-    columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
-    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
-    return {name: columns[name] for name in names or columns}
 
 
 def _texts(groups: Groups) -> Any:
@@ -180,15 +179,98 @@ def _texts(groups: Groups) -> Any:
     return array(groups.names, string()).take(array(groups.codes.int().numpy()))
 
 
-def _pair_writer(path: Path, table: TrialTable, column: str) -> Callable[[BinaryIO], None]:
-    """Return a function that writes enrollment, test and ``column``; refuse names that contain white space."""
-    for name in PAIR:
-        rule = "must have no white space in text"
-        _check_texts(path, name, table.groups[name], rule, lambda text: text.split() == [text])
-    return lambda file: write_text(file, _columns(table, [*PAIR, column]), delimiter=SPACE, has_names=False)
-
-
 def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]) -> None:
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
+
+
+def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
+    """Read the scores of names against a cohort; return statistics of the scores (or ``top`` highest) of each name.
+
+    The names are in the column ``name``. Without a header, each line has a name, a name of the cohort and a score.
+    A score that is not finite is refused. A name must have two different scores.
+
+    Returns:
+        The names (of enrolments or tests), their statistics in the same order, and the number of names that have fewer
+        than ``top`` scores. For these names, all scores are used.
+    """
+    table = open_table(path)
+    roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
+    table.check_columns([column])
+    read = read_columns(table, roles._replace(label=""), [], [(column,)], advance)
+    if not (is_finite := np.isfinite(read.scores)).all():
+        row = int(is_finite.argmin())
+        raise PredictionsError(path, f"must be finite, but is {read.scores[row]}", row=row + 1, column=roles.score)
+    encoded = read.ids([column]).ids.dictionary_encode()
+    preds, codes, names = torch.from_numpy(read.scores), torch.tensor(encoded.indices.to_numpy()), encoded.dictionary
+    try:
+        statistics = cohort_statistics(preds, codes, num_names=len(names), top=top)
+    except SameScoresError as error:
+        highest = "" if top is None else f" among its {top} highest"
+        problem = f"must have two scores that differ{highest} for {quoted(names[error.name].as_py())}"
+        raise PredictionsError(path, problem) from None
+    return RowIds(path, names), statistics, int((codes.bincount() < (top or 0)).sum())
+
+
+def rewrite_scores(
+    path: Path,
+    out: Path,
+    change: Callable[..., Tensor],
+    options: ReadOptions,
+    advance: Advance,
+    *,
+    sides: Sequence[str] = (),
+) -> str:
+    """Copy a file of trials with changed scores, as `copy_table` does, and return a sentence on how it was read.
+
+    ``change`` maps the scores (n,), float64, and the names on each of the ``sides`` (enrollment, test) to new scores.
+    The file need not have labels.
+    """
+    table = open_table(path)
+    roles = find_roles(table, options, has_label=None)
+    naming = find_names(table, roles, options, is_matched=False) if sides else []
+    pair = next((names for names in naming if len(names) == 2), ())
+    if sides and not pair:
+        rule = "must name enrollment and test: name two columns with --id-column A,B"
+        raise PredictionsError(path, f"{rule}; it has {listed(table.names)}")
+    columns = [pair[PAIR.index(side)] for side in sides]
+
+    def changed(read: ReadColumns) -> dict[str, Any]:
+        scores = torch.from_numpy(read.numbers(roles.score))
+        if scores.isnan().any():
+            raise read.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
+        names = [RowIds.of(read, [name]) for name in columns]
+        advance(read.rows)
+        return {roles.score: change(-scores if options.lower_is_target else scores, *names).numpy()}
+
+    copy_table(table, out, changed)
+    others = [name for name in table.names if name not in (roles.score, *pair)]
+    return in_words(table, roles.score, pair, [], others, options)
+
+
+def normalize_trials(
+    path: Path,
+    out: Path,
+    cohort: Path,
+    method: NormalizationMethod,
+    options: ReadOptions,
+    advance: Advance,
+    *,
+    top: int | None = None,
+) -> tuple[str, int]:
+    """Copy a file of trials with normalised scores, as `rewrite_scores` does.
+
+    The method z uses the scores of the enrolment against the cohort, t uses those of the test, and s and adaptive-s
+    use both. adaptive-s needs ``top``, the number of highest scores that are used for each name.
+
+    Returns:
+        A sentence on how the file was read, and the number of names that have fewer than ``top`` cohort scores.
+    """
+    cohort_names, statistics, fewer = read_cohort(cohort, advance, top=top)
+
+    def change(scores: Tensor, *columns: RowIds) -> Tensor:
+        places = [torch.from_numpy(names.all_among(cohort_names)).long() for names in columns]
+        return normalize_scores(scores, **dict(zip(SIDES[method], map(statistics.of, places), strict=True)))
+
+    return rewrite_scores(path, out, change, options, advance, sides=SIDES[method]), fewer

@@ -3,10 +3,9 @@
 from typing import Any
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.classifier_files import score_models
+from mpcs_torch.evaluation.classifier_files import RowRisks, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.row_risks import RowRisks
 
 
 def score(

@@ -11,9 +11,8 @@ import pytest
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 
 
@@ -309,7 +308,7 @@ def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("label,cat,dog\ncat,,\ndog,.4,.6\n")
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(missing="drop"))
     assert len(predictions.rows().scores) == 1
-    assert predictions.notes() == [
+    assert predictions.notes == [
         "1 row without a label, a score, a cluster or a unit left out: values are those of the others."
     ]
 

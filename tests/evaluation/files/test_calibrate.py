@@ -19,12 +19,11 @@ from mpcs_torch.evaluation.calibration_files import (
     open_to_calibrate,
     save_calibration,
 )
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.normalize import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
+from mpcs_torch.evaluation.files.write import rewrite_scores
 from tests.calibration.data import CLASSES, logits, trials
 from tests.evaluation.files.write import SUFFIXES, write_predictions
 
@@ -122,7 +121,7 @@ def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
     calibrate_predictions(TEMPERATURE, scores, tmp_path / "out.csv", ignore)
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[1:] == ["1.0,2.0,3.0,4.0,a", ",,,,b", "4.0,3.0,2.0,1.0,c"]
-    assert scores.notes() == [
+    assert scores.notes == [
         "1 row without a label, a score, a cluster or a unit left out: values are those of the others."
     ]
 

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch.evaluation.files import delimited
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.reading import PredictionsError
 
 NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
 NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]

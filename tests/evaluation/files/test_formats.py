@@ -15,9 +15,8 @@ import pytest
 import torch
 from pyarrow import ipc, parquet
 
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 
 PROBS = [[0.75, 0.125, 0.125], [0.0625, 0.875, 0.0625], [0.25, 0.25, 0.5], [0.0, 0.125, 0.875]]
 LABELS, NAMES = ["cat", "dog", "owl", "owl"], ["cat", "dog", "owl"]

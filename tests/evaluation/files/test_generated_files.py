@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import PredictionsError
 
 WORDS = (
     "cat",

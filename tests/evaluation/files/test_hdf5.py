@@ -10,9 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
 
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"

@@ -17,11 +17,10 @@ from pyarrow import feather, parquet
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.calibration_files import CalibrationFileError, load_calibration
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.normalize import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
+from mpcs_torch.evaluation.files.write import rewrite_scores
 from mpcs_torch.io import untrusted_files
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_rule import DecisionFileError

@@ -16,9 +16,8 @@ from mpcs_torch.evaluation.calibration_files import (
     new_calibration,
     save_calibration,
 )
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from tests.evaluation.files.test_hostile_files import read, refused, trials
 

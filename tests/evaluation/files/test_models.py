@@ -15,9 +15,8 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, PredictionsError, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, mcnemar_test
 from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.files.alone import score

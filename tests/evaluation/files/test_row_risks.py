@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.row_risks import RowRisks
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
 from tests.evaluation.files.alone import score

@@ -22,9 +22,8 @@ from mpcs_torch import (
     SoftF1,
     evaluate,
 )
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.functional import soft_kl_divergence
 from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.files.alone import score

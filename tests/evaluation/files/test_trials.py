@@ -10,8 +10,7 @@ import pytest
 import torch
 from pyarrow import csv, parquet
 
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
 
 SCORES = (0.5, -1.5, 2e-3, 1.25)

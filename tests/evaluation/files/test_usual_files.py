@@ -13,9 +13,8 @@ from pyarrow import csv as arrow_csv
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from tests.evaluation.files.alone import score
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.files.write import copy_table, write_trials
 from mpcs_torch.functional.inputs.groups import Groups

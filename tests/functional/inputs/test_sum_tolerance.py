@@ -7,9 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.evaluation.files.file_errors import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.functional import brier_score, shift_priors
 
 
