@@ -16,7 +16,7 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     @classmethod
-    def of_records(cls, records: Sequence[Mapping[str, str]]) -> Self:
+    def from_records(cls, records: Sequence[Mapping[str, str]]) -> Self:
         """Make a table of one or more records: each is a row, and its keys are the header. Reverses `records`."""
         return cls([*records[0]], [[*record.values()] for record in records])
 

@@ -11,7 +11,7 @@ BUDGET = {
     "calibration": 1_050,
     "cli": 2_450,
     "concern": 1_250,
-    "evaluation": 10_000,
+    "evaluation": 9_950,
     "functional": 7_250,
     "integrations": 1_000,
     "io": 500,
@@ -19,7 +19,7 @@ BUDGET = {
     "metrics": 3_250,
     "monitoring": 900,
     "paper": 650,
-    "plots": 1_100,
+    "plots": 1_150,
     "report": 1_500,
     "trainer": 2_600,
 }

@@ -28,7 +28,7 @@ from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.learning import Limit, recommended, with_averages
-from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_of
+from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_matrix
 from mpcs_torch.learning.recommended import LOSSES
 from mpcs_torch.processes import run_in_processes
 
@@ -180,11 +180,11 @@ def choose(trials: Trials) -> Choices:
 
 def compared(trials: Trials, arms: Sequence[Arm], seeds: Sequence[int], factors: Sequence[float] = FACTORS) -> Options:
     """Compare arms, the plain one first, on the validation samples of all seeds."""
-    harm, parts = harm_of(trials.concern), []
+    harm, parts = harm_matrix(trials.concern), []
     for seed in seeds:
         runs = [trials.run(arm, seed) for arm in arms]
         probs = [_validation_probs(run, calibration_for(harm)) for run in runs]
-        parts.append(Options.of_probs(probs, outcome_of(runs[0]).validation_labels, harm, factors))
+        parts.append(Options.from_probs(probs, outcome_of(runs[0]).validation_labels, harm, factors))
     return pooled(parts)
 
 
@@ -251,7 +251,7 @@ def judge(work: Work) -> Row:
 def _of_arm(trials: Trials, arm: Arm, baseline: Arm) -> Row:
     """Decide by the baseline or by the arm, as the validation samples of each seed choose."""
     task, spec, method = trials.details, trials.concern, method_of(arm.method)
-    harm = harm_of(spec)
+    harm = harm_matrix(spec)
     row = Row(*setting_of(task, method, arm.setting), method.members, [arm] * len(task.seeds), [], [], [], [], [])
     candidates = list(dict.fromkeys([baseline, arm]))
     for seed in task.seeds:
@@ -320,7 +320,7 @@ def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row], recipes
 def _line(trials: Trials, arms: Sequence[Arm]) -> list[Measure]:
     """Return the mean results with each factor, from the arm of each judging seed."""
     spec = trials.concern
-    harm, measures = harm_of(spec), []
+    harm, measures = harm_matrix(spec), []
     for outcome in trials.of_seeds(arms):
         probs = calibrated_probs(outcome, harm)
         measures.append([measure(decide(probs, harm, factor), outcome.test_labels, spec) for factor in FACTORS])
@@ -333,7 +333,7 @@ def _bayes_line(trials: Trials) -> list[Measure]:
     assert task.bayes is not None
     test = task.parts(trials.data_root, task.seeds[0]).test
     probs = task.bayes(test.inputs)
-    return [measure(decide(probs, harm_of(spec), factor), test.labels, spec) for factor in FACTORS]
+    return [measure(decide(probs, harm_matrix(spec), factor), test.labels, spec) for factor in FACTORS]
 
 
 def _curve(trials: Trials, arms: Sequence[Arm]) -> list[float]:

@@ -36,7 +36,7 @@ class LabelledLogits(NamedTuple):
     target: Tensor
     """The true classes: (M,), int64."""
 
-    def of_true_class(self, values: Tensor) -> Tensor:
+    def true_class_values(self, values: Tensor) -> Tensor:
         """Return the value of the true class from each row of ``values`` (M, C): (M,)."""
         return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
 
@@ -192,7 +192,7 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
     if spread == 0:
         return "the logits are the same for all classes: they are uninformative"
     unit = LabelledLogits(centred / spread, samples.target)
-    true = unit.of_true_class(unit.logits)
+    true = unit.true_class_values(unit.logits)
     if (true >= unit.logits.amax(dim=1)).all():
         return "every sample is classified correctly: the optimal temperature is 0"
     if true.mean() <= 0:
@@ -207,11 +207,11 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
 def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) -> Expansion:
     """Compute the cross entropy (convex) and its derivatives at ``inverse_temperature`` (1,)."""
     log_probs = (inverse_temperature * samples.logits).log_softmax(dim=1)
-    probs, true = log_probs.exp(), samples.of_true_class(samples.logits)
+    probs, true = log_probs.exp(), samples.true_class_values(samples.logits)
     expected = (probs * samples.logits).sum(dim=1, keepdim=True)
     variance = (probs * (samples.logits - expected).square()).sum(dim=1).mean()
     slope = (expected.squeeze(1) - true).mean()
-    return Expansion(-samples.of_true_class(log_probs).mean(), slope.reshape(1), variance.reshape(1, 1))
+    return Expansion(-samples.true_class_values(log_probs).mean(), slope.reshape(1), variance.reshape(1, 1))
 
 
 class VectorScaling(nn.Module):
@@ -309,7 +309,7 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
     weighted = torch.cat([probs * logits, probs], dim=1)
     square, first, zeroth = ((probs * logits**power).mean(dim=0).diag() for power in (2, 1, 0))
     within = torch.cat([torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)])
-    return Expansion(-samples.of_true_class(log_probs).mean(), gradient, within - weighted.T @ weighted / rows)
+    return Expansion(-samples.true_class_values(log_probs).mean(), gradient, within - weighted.T @ weighted / rows)
 
 
 def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:

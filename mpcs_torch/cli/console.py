@@ -71,7 +71,7 @@ COMMAND_LINE = CommandLine()
 """The command line of this process."""
 
 
-def text_of(part: Table | str) -> str:
+def part_text(part: Table | str) -> str:
     """Return a table as text: fitted to the width of a terminal, or as Markdown for a pipe or a file."""
     if isinstance(part, str):
         return part
@@ -94,7 +94,7 @@ def say(*parts: Table | str, err: bool = False) -> None:
 
     On a terminal, long lines are broken at spaces; paths and options stay whole, so that they can be copied.
     """
-    text = "\n\n".join(map(text_of, parts))
+    text = "\n\n".join(map(part_text, parts))
     if (sys.stderr if err else sys.stdout).isatty():
         wrapper = TextWrapper(
             get_terminal_size().columns, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
@@ -145,14 +145,14 @@ def print_scores(
     result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
 ) -> None:
     """Print all values of a result, and whether requirements are met; with --json, also the values of ``beside``."""
-    from mpcs_torch.evaluation.requirements import table_of
+    from mpcs_torch.evaluation.requirements import outcomes_table
 
     plain = dict[str, Any]()
     if COMMAND_LINE.json:
         print_reading(*result.read)
         rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
         plain = {**beside, **result.to_dict()} | ({"requirements": rows} if rows else {})
-    print_result(plain, *result.parts(), *([table_of(outcomes)] if outcomes else []))
+    print_result(plain, *result.parts(), *([outcomes_table(outcomes)] if outcomes else []))
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)
 

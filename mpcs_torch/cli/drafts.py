@@ -24,7 +24,7 @@ from mpcs_torch.concern.suggest import (
 )
 from mpcs_torch.errors import DataError
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.tables import distinct_texts, number_of, text_of
+from mpcs_torch.evaluation.files.tables import distinct_texts, to_number, to_text
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
@@ -90,8 +90,8 @@ def read_samples(path: Path) -> LabelledPoints:
     texts, columns = distinct_texts(table, [LABELS], MAX_MATRIX_CLASSES, has_gaps=True), table.read(table.names)
     if not features or "" in texts:
         raise DataError(f"{path}: must have columns of numbers beside {LABELS}, and no empty label")
-    names = sorted(texts, key=lambda name: (number_of(name) or 0, name))  # 9 before 10
-    labels = columns.codes(LABELS, lambda value: names.index(text_of(value)), "")
+    names = sorted(texts, key=lambda name: (to_number(name) or 0, name))  # 9 before 10
+    labels = columns.codes(LABELS, lambda value: names.index(to_text(value)), "")
     return _checked(str(path), LabelledPoints(columns.matrix(features), labels, tuple(names)))
 
 
@@ -172,7 +172,7 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
     """Draft a concern from a table of costs with the class names in its first row."""
     table = open_table(Path(path))
     costs = table.read(table.names).matrix(table.names).tolist()
-    names = table.names if table.has_names else [text_of(name) for name in costs.pop(0)]
+    names = table.names if table.has_names else [to_text(name) for name in costs.pop(0)]
     return _with_threshold(spec_from_costs(costs, names), dangerous)
 
 

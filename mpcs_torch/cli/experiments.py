@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, progress_bar, show, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, part_text, progress_bar, show
 from mpcs_torch.paper import experiments, published_values
 from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published_values import MeanOverRuns
@@ -47,7 +47,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -
     elif records is not None:
         parts.append("Not compared epoch by epoch: no record was published, or its data were split without a seed.")
     if name == "case-study":
-        parts += [experiments.picks_table(experiments.picks(run)), experiments.figure_5_comparison(run, text_of)]
+        parts += [experiments.picks_table(experiments.picks(run)), experiments.figure_5_comparison(run, part_text)]
     show(*parts)
     note(f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends")
     return run

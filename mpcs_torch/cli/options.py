@@ -32,7 +32,7 @@ def concern_option(text: str) -> Any:
 def file_or_name(kind: str) -> Callable[[str], Path]:
     """Return a parser for the path of a YAML file (with a dot or a slash) or the name of a packaged YAML file."""
 
-    def file_of(text: str) -> Path:
+    def path_from_text(text: str) -> Path:
         shown, path = printable(text), Path(text)
         if "." in text or path.name != text:
             if not path.is_file():
@@ -44,7 +44,7 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
         known = did_you_mean(text, names) or f"the names are {', '.join(names)}."
         raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
 
-    return file_of
+    return path_from_text
 
 
 def _column(text: str, kind: Any = str, *names: str, metavar: str = "COLUMN", default: str | None = None) -> Any:
@@ -152,7 +152,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
                     setattr(COMMAND_LINE, name, value)
             _check_files(given, infos, in_place=in_place, or_else=" or pass --overwrite" * ("overwrite" in names))
             read = {name: given.pop(name) for name in READING if name in names}
-            verb(**given, **({"reading": _options_of(read)} if read else {}))
+            verb(**given, **({"reading": _read_options(read)} if read else {}))
 
         vars(called)["__signature__"] = Signature(parameters)
         called.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -161,7 +161,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
     return decorated
 
 
-def _options_of(given: Mapping[str, Any]) -> ReadOptions:
+def _read_options(given: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in given.items() if value is not None}
     for name in {"score_columns", "classes", "cost_columns"} & {*read}:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))

@@ -40,9 +40,9 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """
     path, document = _read(path)
     problems = []
-    if any(_ends_of(document.value.get(field), (), [])[0] != document.value.get(field) for field in WITH_RANGES):
+    if any(_range_ends(document.value.get(field), (), [])[0] != document.value.get(field) for field in WITH_RANGES):
         problems = [Problem((), "has ranges of costs: use load_concern_range or mpcs score")]
-    return _spec_of(document.value, document, path, problems)
+    return _make_spec(document.value, document, path, problems)
 
 
 def load_concern_range(*paths: str | Path) -> ConcernRange:
@@ -67,17 +67,17 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
         path, document = _read(source)
         low, high, problems = dict(document.value), dict(document.value), list[Problem]()
         for field in filter(document.value.__contains__, WITH_RANGES):
-            low[field], high[field] = _ends_of(document.value[field], (field,), problems)
+            low[field], high[field] = _range_ends(document.value[field], (field,), problems)
         _name_dangerous(low, high)
-        ends.append((_spec_of(low, document, path, problems), _spec_of(high, document, path, problems)))
+        ends.append((_make_spec(low, document, path, problems), _make_spec(high, document, path, problems)))
     return ConcernRange(*zip(*ends, strict=True)) if ends else ConcernRange([], [])
 
 
-def _ends_of(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
+def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
     """Return ``value`` at the low and at the high ends of its ranges; add descending ranges to ``problems``."""
     if isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
-        ends = {key: _ends_of(each, (*steps, key), problems) for key, each in items}
+        ends = {key: _range_ends(each, (*steps, key), problems) for key, each in items}
         low, high = ({key: pair[end] for key, pair in ends.items()} for end in (0, 1))
         return (low, high) if isinstance(value, dict) else ([*low.values()], [*high.values()])
     matched = RANGE.fullmatch(value) if isinstance(value, str) else None
@@ -124,7 +124,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
     return path, document
 
 
-def _spec_of(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
+def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
     """Make the spec from the mapping in a file; raise a `ConcernError` for its problems and those in ``found``."""
     problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)

@@ -67,7 +67,7 @@ class ConcernRange:
             raise ConcernError([Problem((), problem)])
 
     @classmethod
-    def of_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
+    def from_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
         """Combine the costs of several people, with or without ranges; ``people`` maps names to costs.
 
         Raises:
@@ -75,7 +75,7 @@ class ConcernRange:
 
         Example:
             >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))
-            >>> low, high = ConcernRange.of_people({"anna": anna, "ben": ben}).bounds()
+            >>> low, high = ConcernRange.from_people({"anna": anna, "ben": ben}).bounds()
             >>> low[:, 0, 1].tolist()
             [5.0, 20.0]
         """
@@ -134,7 +134,7 @@ class ConcernRange:
         """
         import torch
 
-        boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes_of(*pair)]
+        boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes(*pair)]
         low, high = (torch.stack([spec.costs() for spec in specs]) for specs in zip(*boxes, strict=True))
         if self.low[0].answers:  # a maximum of costs is not linear in them
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
@@ -145,9 +145,9 @@ class ConcernRange:
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
         cells = defaultdict[str, list[tuple[int, int]]](list)
-        name_of = self._names_of_costs()
+        cost_name = self._names_of_costs()
         for true, column in ((lowest < highest) & matters).nonzero().tolist():
-            cells[name_of(true, column)].append((true, column))
+            cells[cost_name(true, column)].append((true, column))
         return [
             UncertainCost(name, places, lowest[places[0]].item(), highest[places[0]].item())
             for name, places in cells.items()
@@ -165,7 +165,7 @@ class ConcernRange:
         released = self.low[0].released_array() if self._shares_releases() and not answers else None
         is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
 
-        def name_of(true: int, column: int) -> str:
+        def cost_name(true: int, column: int) -> str:
             answer = column - len(names)
             if answer < 0:
                 is_shared = released is not None and released[true, column]
@@ -174,7 +174,7 @@ class ConcernRange:
                 return f'answering "{answers[answer]}" for {names[true]}'
             return f"referring {names[true]}" if is_by_class else "a referral"
 
-        return name_of
+        return cost_name
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
@@ -201,7 +201,7 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
     return ""
 
 
-def _boxes_of(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
+def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
     """Return a box (low and high costs) for each combination of the ends of a factor and of a cost of a referral."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)

@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadO
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
-from mpcs_torch.functional.detection.llr_cost import cllr_of
+from mpcs_torch.functional.detection.llr_cost import cllr_from_scores
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 
@@ -130,7 +130,7 @@ def fit_to_trials(
         CalibrationWarning: If the scores are reversed or carry no information.
     """
     saved = SavedCalibration(method, new_calibration(method, 0, p_target), lower_is_target=lower_is_target)
-    return _fitted(path, saved, *trials, "Cllr", cllr_of)
+    return _fitted(path, saved, *trials, "Cllr", cllr_from_scores)
 
 
 def _fitted(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.tables import FileTable, number_of, text_of
+from mpcs_torch.evaluation.files.tables import FileTable, to_number, to_text
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
@@ -93,7 +93,7 @@ def shared_in_table(
     Columns that contain only class names are skipped.
     """
     values = table.peek(10_000) if unread else {}
-    texts = {name: [text for value in values[name] if (text := text_of(value))] for name in unread}
+    texts = {name: [text for value in values[name] if (text := to_text(value))] for name in unread}
     columns = {name: ({*each}, len(each)) for name, each in texts.items()}
     return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}}, option)
 
@@ -103,7 +103,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
         return False
     if PERSON.search(name) or len(values) < MIN_UNITS:
         return bool(PERSON.search(name))
-    is_text = any(number_of(value) is None for value in values)
+    is_text = any(to_number(value) is None for value in values)
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
 
 

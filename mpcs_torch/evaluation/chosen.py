@@ -16,11 +16,11 @@ from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.metric_states import OfRows, takes_weights
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.evaluation.scores import sections_of
+from mpcs_torch.evaluation.scores import metric_sections
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
-from mpcs_torch.functional.inputs.soft_labels import flatten_soft, shares_of
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
+from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.metric_set import MetricSet
@@ -100,11 +100,11 @@ class ChosenMetrics(NamedTuple):
             raise_first(soft.find_faults()[: 1 if self.has_shares else None])
             if not self.has_shares:
                 return soft.predicted.double().cpu(), soft.actual.double().cpu()
-            shares, fault = shares_of(soft.actual.double().cpu())
+            shares, fault = annotator_shares(soft.actual.double().cpu())
             raise_first([fault])
             target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
         samples = flatten_samples(
-            preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
+            preds, target, num_classes=classes, scale=input_scale(False), ignore_index=None, sample_weight=None
         )
         try:
             raise_first(samples.find_faults())
@@ -169,7 +169,7 @@ def choose_metrics(
     if entries is None:
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
         entries = in_order(defaults, has_concern=concern is not None)
-    entries = [_of_class(entry, class_names, concern) if entry.of else entry for entry in entries]
+    entries = [_class_entry(entry, class_names, concern) if entry.of else entry for entry in entries]
     takes: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     if takes is not None:  # metrics of other packages take whatever the rows have
         is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
@@ -242,7 +242,7 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
     return any(entry.counts_classes for entry in entries)
 
 
-def _of_class(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
+def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
     """Add class indices to the settings of a metric whose name has a class, or a group of classes, in brackets."""
     classes = {name: (label,) for label, name in enumerate(class_names)}
     known = {**classes, **dict(concern.class_groups if concern is not None else ())}
@@ -260,7 +260,7 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
     """Return metrics in the order in which the sections of tables show them."""
     by_name = {entry.name: entry for entry in entries}
-    return [by_name[name] for names in sections_of(entries, has_concern=has_concern) for name in names]
+    return [by_name[name] for names in metric_sections(entries, has_concern=has_concern) for name in names]
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:
@@ -274,7 +274,7 @@ class MetricInputs:
     """The inputs of metrics for some rows: labels, weights, and predictions in each form that metrics take."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
-        self.rows, self._inputs = rows, inputs_of(rows.probs, takes)
+        self.rows, self._inputs = rows, model_inputs(rows.probs, takes)
 
     @property
     def decisions(self) -> Tensor:
@@ -295,7 +295,7 @@ class MetricInputs:
         return places, self._inputs[takes][places], classes, weights
 
 
-def inputs_of(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
+def model_inputs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
     """Convert probabilities (n, C), or decisions (n, 1), to each form that metrics take."""
     if not probs.is_floating_point():
         return {"decisions": probs[:, 0], "costs": probs[:, 0]}
@@ -316,14 +316,14 @@ def as_entries(metrics: Metrics) -> list[MetricEntry]:
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
-    entries = [_entry_of(metric, name) for name, metric in named]
+    entries = [_make_entry(metric, name) for name, metric in named]
     repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
     if repeated:
         raise ValueError(f"metrics must have different names, as in {{'name': metric}}, but {quoted(repeated)} repeat.")
     return entries
 
 
-def _entry_of(metric: Any, name: str | None) -> MetricEntry:
+def _make_entry(metric: Any, name: str | None) -> MetricEntry:
     if isinstance(metric, str | MetricEntry):
         entry = find_entry(metric) if isinstance(metric, str) else metric
         return entry if name is None else replace(entry, name=name)

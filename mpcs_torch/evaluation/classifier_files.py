@@ -21,12 +21,12 @@ from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.open_columns import number_or_text
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
-from mpcs_torch.evaluation.files.tables import number_of, shared_ids
+from mpcs_torch.evaluation.files.tables import shared_ids, to_number
 from mpcs_torch.evaluation.in_memory import crossed
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, class_weights
-from mpcs_torch.functional.concern.coverage import risks_of
-from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
+from mpcs_torch.functional.concern.coverage import danger_risks
+from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.metrics.register import MetricEntry
@@ -50,8 +50,8 @@ class RowRisks:
         """Add the risks of rows, whose dangerous errors are those of the concern of the metrics."""
         if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
             return
-        pairs, decisions = dangerous_pairs_of(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
-        columns = [risks_of(rows.probs, decisions, pairs).float(), pairs[rows.target, decisions]]
+        pairs, decisions = dangerous_pair_mask(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
+        columns = [danger_risks(rows.probs, decisions, pairs).float(), pairs[rows.target, decisions]]
         if rows.weights is not None:
             columns.append(rows.weights)
         self._parts.append(tuple(columns))
@@ -85,7 +85,7 @@ def open_models(
     models = opened(None if concern is None else concern.classes)
     if any(each.class_names != models[0].class_names for each in models):
         scored = [each.class_names for each in models if each.roles.form != "decisions"]
-        named = [names for names in scored if None in map(number_of, names)]
+        named = [names for names in scored if None in map(to_number, names)]
         every = sorted({name for each in models for name in each.class_names}, key=number_or_text)
         models = opened([*named, *scored, every][0])
     for each in models:
@@ -115,7 +115,7 @@ def score_models(
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
-    rows, of_classes = matched.rows_of(first), None
+    rows, of_classes = matched.matched_groups(first), None
     with naming_file(first.path):
         if reading.prevalence is not None:
             of_classes = class_weights(rows[0].repeated(is_clustered=is_clustered), reading.prevalence, names)
@@ -138,11 +138,11 @@ def score_models(
             check(trial.result())
         evaluation.count_repeats(rows[0])
         for column in reading.by:
-            evaluation.codes_of(column, matched.columns[column].names)
+            evaluation.assign_codes(column, matched.columns[column].names)
     evaluations = [evaluation, *(deepcopy(evaluation) for _ in rows[1:])]
     clusterings = (reading.cluster, reading.crossed, reading.cluster)[: len(rows)]
     for name, predictions in opened.items():
-        rows = rows if predictions is first else matched.rows_of(predictions)
+        rows = rows if predictions is first else matched.matched_groups(predictions)
         for each, cluster, of_model in zip(evaluations, clusterings, rows, strict=True):
             for part in of_model.repeated(is_clustered=is_clustered):
                 part = part if of_classes is None else part.weighted_by(of_classes)

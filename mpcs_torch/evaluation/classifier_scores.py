@@ -168,7 +168,7 @@ class ClassifierScores(Scores):
                 ends = self.class_intervals.get(name, {}).get(rate)
                 text = in_table(row[rate]) if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
                 cells[-1][rate.replace("_", " ")] = text
-        return Table.of_records(cells)
+        return Table.from_records(cells)
 
     @property
     def confusion_is_shown(self) -> bool:
@@ -208,7 +208,7 @@ class ClassifierScores(Scores):
             )
         return sentences
 
-    def range_of(self, metric: str) -> tuple[float, float] | None:
+    def value_range(self, metric: str) -> tuple[float, float] | None:
         """Return the lowest and the highest possible value of a metric, or of a rate; None if a value is unbounded."""
         entry = next((entry for entry in self.entries if entry.name == metric), None)
         made: Any = None if entry is None else entry.metric
@@ -249,7 +249,7 @@ class ClassifierScores(Scores):
         return f"class {named} is {what}" if len(empty) == 1 else f"classes {named}{more} are {what}"
 
 
-def plural_of(column: str) -> str:
+def cluster_plural(column: str) -> str:
     """Return the word for the clusters of a column, such as "patients" for ``patient_id``."""
     name = ID.sub("", column).lower()
     if not name.isalpha():

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.open_columns import SEPARATOR
 from mpcs_torch.evaluation.files.reading import PredictionsError
-from mpcs_torch.evaluation.files.tables import listed, number_of, text_of
+from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
 from mpcs_torch.evaluation.model_sums import SumLayout
 from mpcs_torch.evaluation.outcomes import OverCosts
@@ -99,9 +99,11 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     table = open_table(path)
     if table.counts_from_0:
         raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
-    cells_of = ([text_of(value) for value in column.tolist()] for column in table.read(table.names).columns.values())
-    rows = [*zip(*cells_of, strict=True)]
-    if not table.has_names or all(number_of(cell) is not None for cell in table.names):
+    column_texts = (
+        [to_text(value) for value in column.tolist()] for column in table.read(table.names).columns.values()
+    )
+    rows = [*zip(*column_texts, strict=True)]
+    if not table.has_names or all(to_number(cell) is not None for cell in table.names):
         rule = "must begin with a header of class names, and each row with its class, but the header is missing"
         raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
     corner, *columns = table.names
@@ -138,7 +140,7 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
 
 
 def _count(path: Path, cell: str, row: str, column: str) -> int:
-    number = None if cell.endswith("%") else number_of(cell)
+    number = None if cell.endswith("%") else to_number(cell)
     if number is None or number % 1 or not 0 <= number <= MAX_SAMPLES:
         raise PredictionsError(
             path, f"must be a whole number of at least 0, but is {quoted(cell)} for {quoted(row)}", column=column

@@ -19,14 +19,14 @@ from mpcs_torch.evaluation.influences import Influences, area_interval, combined
 from mpcs_torch.evaluation.intervals import MIN_UNITS, MIN_WRONG, Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
-from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate_of
+from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import Measure
-from mpcs_torch.functional.detection.area import h_measure_of, partial_auc_of
+from mpcs_torch.functional.detection.area import h_measure_from_hull, partial_auc_from_counts
 from mpcs_torch.functional.detection.cost import cost_at
-from mpcs_torch.functional.detection.curve import summary_of
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
-from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, middle_of, misranked_shares
-from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
+from mpcs_torch.functional.detection.curve import summary_from_counts
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
+from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, midpoint, misranked_shares
+from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.tables import Table, in_digits
 
@@ -154,7 +154,7 @@ class Detector:
         self.clusters_by_kind = None if clusters is None else self._by_kind(clusters)
         counts = count_errors(scores, labels)
         self.limiting = limiting_thresholds(counts, *limits)
-        self.summary = summary_of(counts, area_under_roc(counts), points)
+        self.summary = summary_from_counts(counts, area_under_roc(counts), points)
 
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""
@@ -180,14 +180,14 @@ class Detector:
         yield INTERPOLATED, self._equal_error[0], lambda: self._ends[0], None
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
-            yield DetectorMetric(limiting.name, limiting.title), limiting.value_of(at), CHOSEN_HERE, ErrorsAt(at)
+            yield DetectorMetric(limiting.name, limiting.title), limiting.cost_value(at), CHOSEN_HERE, ErrorsAt(at)
         yield AREA, summary.area, partial(area_interval, self.misranked, clusters=self.clusters_by_kind), None
         if self._max_p_fa is not None:
             title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
             partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
-            yield partial_area, partial_auc_of(counts, self._max_p_fa), UNKNOWN, None
-        yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_of(summary.hull.rates()), UNKNOWN, None
-        yield BREAK_EVEN, crossing_of(summary.hull).rate, UNKNOWN, None
+            yield partial_area, partial_auc_from_counts(counts, self._max_p_fa), UNKNOWN, None
+        yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_from_hull(summary.hull.rates()), UNKNOWN, None
+        yield BREAK_EVEN, error_crossing(summary.hull).rate, UNKNOWN, None
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
             metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
@@ -201,7 +201,7 @@ class Detector:
             at = cost_at(counts, fixed.point, fixed.threshold)
             rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
             metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
-            yield metric, fixed.value_of(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates)
+            yield metric, fixed.cost_value(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates)
 
     @cached_property
     def _kinds(self) -> list[Tensor]:
@@ -212,8 +212,8 @@ class Detector:
     def _equal_error(self) -> tuple[float, float]:
         """The equal error rate, interpolated between points of the curve, and a threshold with nearly equal rates."""
         counts = self.summary.counts
-        nearest = equal_error_of(counts, "nearest")
-        return equal_error_of(counts, "interpolated").rate.item(), middle_of(nearest.low, nearest.high).item()
+        nearest = equal_error_from_counts(counts, "nearest")
+        return equal_error_from_counts(counts, "interpolated").rate.item(), midpoint(nearest.low, nearest.high).item()
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
@@ -224,8 +224,8 @@ class Detector:
     def bits(self) -> Influences:
         """Cllr, the cost of log-likelihood ratios in bits, with the influence of each trial; it has no upper bound."""
         nothing = self.scores.new_zeros(())
-        costs = [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
-        value = sum(of_kind.mean().item() for of_kind in costs)
+        costs = [cllr_from_means(softplus(ratios), nothing) for ratios in self._wrong_ratios]
+        value = sum(by_kind.mean().item() for by_kind in costs)
         return Influences(value, costs, limits=(0.0, inf), clusters=self.clusters_by_kind)
 
     @property
@@ -258,7 +258,7 @@ class Detector:
             yield Measure(CLLR.title, metric=CLLR.name), self.bits
         fixed = [self.fixed[name] for name in costs]
         for each in fixed:
-            value = each.value_of(cost_at(counts, each.point, each.threshold))
+            value = each.cost_value(cost_at(counts, each.point, each.threshold))
             yield Measure(each.title, metric=each.name), self.at(each.threshold, each.weights, value)
         for each in fixed[:1]:
             wrong = ((self.scores < each.threshold) == self.labels).double()
@@ -274,15 +274,15 @@ class Detector:
         if self.clusters_by_kind is None:
             errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
             trials = counts.targets, counts.nontargets
-            return [rate_of(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
+            return [error_mean(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
         wrong = self.at(threshold, weights, at.cost).kinds
         rows = zip(wrong, weights, self.clusters_by_kind, strict=True)
-        return [mean_of(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
+        return [estimate_mean(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval:
         if fixed.shown in ("miss rate", "false-alarm rate"):
             return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
-        value = fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
+        value = fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
         if self.clusters is not None:  # clusters make the two rates depend on each other
             return self.at(fixed.threshold, fixed.weights, value).bounds()
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
@@ -302,7 +302,7 @@ class Detector:
         near = self.bits.jackknife("log")
         if isinstance(near, str):
             return near
-        possible = [(0.0, max(FURTHER_BITS, of_kind.max().item())) for of_kind in self.bits.kinds]
+        possible = [(0.0, max(FURTHER_BITS, by_kind.max().item())) for by_kind in self.bits.kinds]
         return near[0], max(near[1], self.bits._replace(possible=possible).bounds()[1])
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:

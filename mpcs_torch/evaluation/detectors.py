@@ -124,25 +124,25 @@ def evaluate_detectors(
         notes.append(units.note(("non-target", "target")))
     codes = None if of_clusters is None else of_clusters.codes
 
-    def detector_of(name: str, places: Tensor | slice = slice(None)) -> Detector:
+    def make_detector(name: str, places: Tensor | slice = slice(None)) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
         ids = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         part = scores[name][places], is_target[places], ids
         return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), max_p_fa=max_p_fa)
 
-    detectors = {name: detector_of(name) for name in scores}
+    detectors = {name: make_detector(name) for name in scores}
     for detector in detectors.values():
         warn_if_reversed(detector.summary.area, detector.summary.counts)
     values = {name: detector.compute_scores(intervals=intervals) for name, detector in detectors.items()}
     for column, (names, of_rows) in columns.items():
-        places_of = {name: (of_rows == code).nonzero().squeeze(1) for code, name in enumerate(names)}
-        complete = {name: places for name, places in places_of.items() if missing_kind(is_target[places]) is None}
+        rows_by_name = {name: (of_rows == code).nonzero().squeeze(1) for code, name in enumerate(names)}
+        complete = {name: places for name, places in rows_by_name.items() if missing_kind(is_target[places]) is None}
         if len(complete) < len(names):
             left_out = ", ".join(name for name in names if name not in complete)
             notes.append(f"Without targets or without non-targets, by {column}: {left_out}.")
         for model in scores:
-            parts = {name: detector_of(model, places) for name, places in complete.items()}
+            parts = {name: make_detector(model, places) for name, places in complete.items()}
             of_groups = {name: part.compute_scores(intervals=intervals) for name, part in parts.items()}
             by_group.append(GroupScores(model, column, values[model], of_groups))
     if intervals and of_clusters is not None:

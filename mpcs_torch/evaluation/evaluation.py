@@ -15,7 +15,7 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
-from mpcs_torch.evaluation.classifier_scores import ClassifierScores, plural_of
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
 from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import OverCosts
@@ -27,7 +27,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
-from mpcs_torch.metrics.register import ENTRIES, settings_of
+from mpcs_torch.metrics.register import ENTRIES, accepted_settings
 
 MODEL = "model"
 """The name of the model if there is only one."""
@@ -111,7 +111,7 @@ class Evaluation:
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
-        known = {name for entry in ENTRIES for name in settings_of(entry.metric)}
+        known = {name for entry in ENTRIES for name in accepted_settings(entry.metric)}
         for name in settings or {}:
             if name not in known:
                 meant = did_you_mean(name, known)
@@ -129,7 +129,7 @@ class Evaluation:
         self._columns = dict[str, dict[str, int]]()
         """For each column of groups: the code of each group, by name of the group."""
         self._cluster: str | None = None
-        self._clusters_of = defaultdict[int, set[int]](set)
+        self._clusters_by_class = defaultdict[int, set[int]](set)
         """For each class: identifiers of clusters that have it, only as many as the warning on rare classes needs."""
         self._is_numbered = True
         """Whether the identifiers of rows are their positions."""
@@ -157,10 +157,10 @@ class Evaluation:
         Raises:
             ValueError: If an argument is one that `evaluate` refuses, or if batches have different columns.
         """
-        rows = self._rows_of(preds, target, groups, clusters, weights, costs, frequencies)
+        rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies)
         self._add_all(rows, is_clustered=clusters is not None)
 
-    def _rows_of(
+    def _checked_rows(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
     ) -> dict[str, Rows]:
         """Validate a batch and return the rows of each model; the arguments are those of `update`."""
@@ -172,8 +172,8 @@ class Evaluation:
             got = quoted(groups) if isinstance(groups, Mapping) else type(groups).__name__
             raise ValueError(f"groups must be a dictionary by column, such as {{'site': sites}}, but got {got}.")
         names = self.class_names
-        number_of = {name: label for label, name in enumerate(names)}
-        labels = as_numbers("target", in_class_order("target", target, names), number_of)
+        label_by_name = {name: label for label, name in enumerate(names)}
+        labels = as_numbers("target", in_class_order("target", target, names), label_by_name)
         checked = dict[str, tuple[Tensor, Tensor]]()
         for name, each in by_model.items():
             try:
@@ -198,7 +198,7 @@ class Evaluation:
             None if costs is None else row_costs(in_class_order("costs", costs, names), len(labels), len(names)),
             None if frequencies is None else row_frequencies(frequencies, len(labels)),
         )
-        codes = {column: self.codes_of(column, each) for column, each in of_rows.items()}
+        codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
@@ -218,7 +218,7 @@ class Evaluation:
 
         Args:
             model: The name of the model.
-            rows: The rows; their groups are codes that `codes_of` returned.
+            rows: The rows; their groups are codes that `assign_codes` returned.
             cluster: The column of clusters; None if rows are independent.
             are_numbered: Whether to replace the identifiers of rows by their positions, counted over all batches.
 
@@ -240,13 +240,13 @@ class Evaluation:
         if cluster is not None and (rows.target.ndim == 1 or self.chosen.has_shares):
             places, classes, _ = rows.by_class()
             for label in set(classes.tolist()):
-                if len(known := self._clusters_of[label]) < MIN_OF_DANGEROUS_CLASS:
+                if len(known := self._clusters_by_class[label]) < MIN_OF_DANGEROUS_CLASS:
                     known.update(islice(set(rows.ids[places][classes == label].tolist()), MIN_OF_DANGEROUS_CLASS))
         step = max(1, self._layout.pending * len(rows.ids) // max(1, self._layout.scores_in(rows)))
         for start in range(0, len(rows.ids), step):
             sums.add(rows.at(slice(start, start + step)))
 
-    def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
+    def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the code of each row's group, (n,). ``names`` are the groups of the rows; new groups get new codes."""
         known = self._columns.setdefault(column, {})
         return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
@@ -271,9 +271,9 @@ class Evaluation:
             self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
-        for label, clusters in other._clusters_of.items():
-            self._clusters_of[label] |= clusters
-        codes = {column: self.codes_of(column, list(names)) for column, names in other._columns.items()}
+        for label, clusters in other._clusters_by_class.items():
+            self._clusters_by_class[label] |= clusters
+        codes = {column: self.assign_codes(column, list(names)) for column, names in other._columns.items()}
         for name, sums in other._models.items():
             if name not in self._models:
                 self._models[name] = ModelSums(self._layout, list(sums.tables)[1:], keeps_bins=self._intervals)
@@ -341,9 +341,9 @@ class Evaluation:
                 start = f"{name}: " if len(models) > 1 else ""
                 cautions += [] if scores.measured is None else uncalibrated(scores.measured, independent, start)
         units, counts = "samples", None if sums.confusion is None else sums.class_rows
-        if self._cluster is not None and self._clusters_of:
+        if self._cluster is not None and self._clusters_by_class:
             units = f"{_clusters(self._cluster)} with samples"
-            counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
+            counts = torch.tensor([len(self._clusters_by_class[label]) for label in range(len(self.class_names))])
         if counts is not None:
             cautions += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
         return cautions
@@ -359,7 +359,7 @@ class Evaluation:
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
         scores = binned_scores(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
         clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded bin has several clusters
-        scores = replace(scores, clusters=clusters, cluster_name=plural_of(self._cluster or ""))
+        scores = replace(scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
 
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate, lowest_false_alarm, lowest_miss
-from mpcs_torch.functional.detection.cost import min_cost_of
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
-from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, hull_vertices, middle_of
+from mpcs_torch.functional.detection.cost import min_cost_from_counts
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
+from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, hull_vertices, midpoint
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 EVEN = OperatingPoint(0.5)
@@ -37,7 +37,7 @@ class FixedThreshold(NamedTuple):
         scale = min(miss, false_alarm) if self.shown == "cost" else 1.0
         return miss / scale, false_alarm / scale
 
-    def value_of(self, cost: DetectionCost) -> Tensor:
+    def cost_value(self, cost: DetectionCost) -> Tensor:
         """Return the measured value, given costs and rates at the threshold."""
         rates = {"half total error rate": cost.cost, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
         return cost.normalized if self.shown == "cost" else rates[self.shown]
@@ -95,12 +95,15 @@ def learned_thresholds(
     counts = count_errors(*checked_scores(preds, target))
     vertices, thresholds = hull_vertices(counts), list[FixedThreshold]()
     for point in points:
-        threshold = min_cost_of(counts, vertices, point).threshold.item()
+        threshold = min_cost_from_counts(counts, vertices, point).threshold.item()
         thresholds.append(_cost("cost[development,", "cost at the development threshold", threshold, point))
-    nearest = equal_error_of(counts, "nearest")
-    ways = {"development": ("development threshold", middle_of(nearest.low, nearest.high).item())}
+    nearest = equal_error_from_counts(counts, "nearest")
+    ways = {"development": ("development threshold", midpoint(nearest.low, nearest.high).item())}
     if at_minimum:
-        ways["development_minimum"] = "development minimum", min_cost_of(counts, vertices, EVEN).threshold.item()
+        ways["development_minimum"] = (
+            "development minimum",
+            min_cost_from_counts(counts, vertices, EVEN).threshold.item(),
+        )
     for key, (place, threshold) in ways.items():
         name, title = f"half_total_error_rate[{key}]", f"half total error rate at the {place}"
         thresholds.append(FixedThreshold(name, title, threshold, "half total error rate"))
@@ -132,4 +135,4 @@ def _middle_threshold(counts: ErrorCounts, first: int, last: int) -> float:
     """Return the middle of the interval of equally good thresholds; infinite if all or no trials are accepted."""
     if last == 0:
         return -torch.inf
-    return middle_of(counts.thresholds[max(first - 1, 0)], counts.thresholds[last]).item()
+    return midpoint(counts.thresholds[max(first - 1, 0)], counts.thresholds[last]).item()

@@ -126,7 +126,7 @@ def evaluate(
     if class_names is None and is_decided and concern is None:
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
-        class_names = concern.classes if is_decided and concern is not None else _classes_of(first, concern)
+        class_names = concern.classes if is_decided and concern is not None else _guess_classes(first, concern)
     refers = False
     if is_decided:
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
@@ -150,7 +150,7 @@ def evaluate(
     results, is_clustered, classes = list[Classified](), clusters is not None, len(evaluation.class_names)
     for clustering in clusterings:
         part, notes = deepcopy(evaluation), list[str]()
-        rows = part._rows_of(by_model, target, groups, clustering, weights, costs, frequencies)
+        rows = part._checked_rows(by_model, target, groups, clustering, weights, costs, frequencies)
         if unit is not None:
             units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
             rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
@@ -165,7 +165,7 @@ def evaluate(
     return crossed(results, clusters) if isinstance(clusters, Mapping) else results[0]
 
 
-def _classes_of(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
+def _guess_classes(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
     """Return the number of columns; without a concern, return the names of the columns of a data frame, if it has any.
 
     Columns that are numbered have no names.

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference, bounded_mean_test
-from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, mean_of_clusters
+from mpcs_torch.functional.comparison.means import Interval, Mean, estimate_mean, mean_of_clusters
 from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.inputs.checks import CONFIDENCE
 
@@ -122,7 +122,7 @@ class Influences(NamedTuple):
         """
         assert self.possible is not None
         if self.clusters is None:
-            return [mean_of(part, ends, None) for part, ends in zip(self.kinds, self.possible, strict=True)]
+            return [estimate_mean(part, ends, None) for part, ends in zip(self.kinds, self.possible, strict=True)]
         [units] = self.units()
         ends = torch.zeros(2, len(units), dtype=torch.float64)
         for part, codes, possible in zip(self.kinds, self.clusters, self.possible, strict=True):

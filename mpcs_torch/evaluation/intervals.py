@@ -97,7 +97,7 @@ def metric_interval(
     `class_rate_ends`, because several metrics may share ``bins``.
     """
     whole = total_sums(bins, units)
-    value = metric.value_of(whole).item()
+    value = metric.value_from_sums(whole).item()
     if not isfinite(value):
         return "the metric has no value"
     if metric.interval_rule == "bounded":
@@ -107,9 +107,9 @@ def metric_interval(
     fewest = MIN_WRONG[metric.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
     is_rare = is_hard and _effective_count(units.errors > 0, units) < fewest
-    if is_rare or (metric.interval_rule == "mean" and _few_dominate(*metric.ratio_of(bins, whole), units)):
+    if is_rare or (metric.interval_rule == "mean" and _few_dominate(*metric.ratio_from_sums(bins, whole), units)):
         interval = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
-        ends = sorted(metric.of_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
+        ends = sorted(metric.value_from_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
         if isinstance(interval, str) or interval[1] - interval[0] > 0.1 * (ends[-1] - ends[0]):  # too wide to report
             why = (
                 f"fewer than {fewest} {units.name} have a wrong decision"
@@ -133,13 +133,13 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     the jackknife of the difference. ``first`` and ``second`` are sums in the same bins (see `metric_interval`).
     """
     whole = [total_sums(bins, units) for bins in (first, second)]
-    first_value, second_value = (metric.value_of(sums).item() for sums in whole)
+    first_value, second_value = (metric.value_from_sums(sums).item() for sums in whole)
     difference = second_value - first_value
     if not isfinite(difference):
         return "a value is not finite"
     possible = metric.bin_ratios(first, whole[0], units.size)
     if metric.interval_rule != "smooth":
-        ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
+        ratios = [metric.ratio_from_sums(bins, each) for bins, each in zip((first, second), whole, strict=True)]
         change = ratios[1][0] - ratios[0][0]
         is_rare = _effective_count(change != 0, units) < MIN_UNITS
         is_rare |= metric.interval_rule == "bounded" and _few_dominate(change, ratios[0][1], units)
@@ -156,7 +156,7 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     if reason := _too_few(metric, first, units) or _too_few(metric, second, units):
         return reason
     of_models = zip((first, second), whole, strict=True)
-    without = [metric.value_of(_without_each(bins, sums)) for bins, sums in of_models]
+    without = [metric.value_from_sums(_without_each(bins, sums)) for bins, sums in of_models]
     spread = _spread(without[1] - without[0], units)
     if spread is None:
         return f"the value does not exist without some of the {units.name}"
@@ -169,7 +169,7 @@ def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
     """Return the derivative of a value with respect to its ratio; None if the derivative is not constant."""
     ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
     width = (ends[-1] - ends[0]) / 4
-    low, middle, high = (metric.of_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
+    low, middle, high = (metric.value_from_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
     return (high - low) / (2 * width) if isclose(middle - low, high - middle, rel_tol=1e-9) else None
 
 
@@ -233,7 +233,7 @@ def _effective_count(is_counted: Tensor, units: Units) -> float:
 
 
 def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
-    numerator, per = metric.ratio_of(bins, whole)
+    numerator, per = metric.ratio_from_sums(bins, whole)
     possible = metric.bin_ratios(bins, whole, units.size)
     if not possible:
         return "the contribution of a row is unbounded"
@@ -243,7 +243,7 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
         ends: Sequence[float] = rate_ends(numerator, per, units).tolist()
     else:
         ends = _gaffke(*_histogram(numerator, per, possible, units))
-    low, high = (metric.of_ratio(end, whole) for end in ends)
+    low, high = (metric.value_from_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
 
@@ -252,9 +252,9 @@ def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Unit
 
     The worst possible bin is then the worst bin here, with such a row added.
     """
-    numerator, per = metric.ratio_of(bins, whole)
+    numerator, per = metric.ratio_from_sums(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
-    is_rising = metric.of_ratio(highest, whole) > metric.of_ratio(lowest, whole)
+    is_rising = metric.value_from_ratio(highest, whole) > metric.value_from_ratio(lowest, whole)
     sign, bad = (1.0, highest) if is_rising != bool(metric.higher_is_better) else (-1.0, -lowest)
     sizes = units.rows if units.weights is None else units.weights
     total = units.counts @ sizes
@@ -262,7 +262,7 @@ def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Unit
     worst = (sign * numerator / per).nan_to_num(-inf).max().item()
     worst += max(0.0, bad - worst) * row / size
     possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
-    return metric.of_ratio(sign * _gaffke(*_histogram(sign * numerator, per, possible, units))[1], whole)
+    return metric.value_from_ratio(sign * _gaffke(*_histogram(sign * numerator, per, possible, units))[1], whole)
 
 
 def _histogram(
@@ -313,7 +313,7 @@ def _from_class_rates(
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
     all_ends = class_ends(bins, units)
-    value, squares = metric.value_of(whole), torch.zeros(2, 3, dtype=torch.float64)
+    value, squares = metric.value_from_sums(whole), torch.zeros(2, 3, dtype=torch.float64)
     known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
     if not len(known):
         return "all rows are of one class, so the others may be missing here"
@@ -326,13 +326,15 @@ def _from_class_rates(
         moved[each, 2:4, 2, labels] = right + alarms * (rows - true)
         moved[each, 4:, :2, labels] *= (share * rows / true).unsqueeze(2)
         moved[each, :, 2, labels] += moved[each, :, 0, labels] - right
-        change = (metric.value_of(ClassCounts(moved)) - value).nan_to_num(0).view(-1, 3, 2)
+        change = (metric.value_from_sums(ClassCounts(moved)) - value).nan_to_num(0).view(-1, 3, 2)
         ends = torch.stack([change.amin(2).clamp(max=0), change.amax(2).clamp(min=0)])
         squares += ends.square().sum(1)
     missed, alarmed, shared = squares.sqrt().unbind(1)
     below, above = torch.hypot(missed + alarmed, shared).tolist()
     number = units.counts.sum()
-    change = (metric.value_of(_without_each(bins, whole)) - value).nan_to_num(0)  # NaN without the only row of a class
+    change = (metric.value_from_sums(_without_each(bins, whole)) - value).nan_to_num(
+        0
+    )  # NaN without the only row of a class
     if ((number - 1) / number * (units.counts @ change)).abs() > MAX_BIAS * (below + above):
         return f"it depends on the number of {units.name}: its mean value changes when a class has fewer"
     least, most = metric.plot_lower_bound, metric.plot_upper_bound
@@ -345,8 +347,8 @@ def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) ->
     if reason is not None:
         return reason
     forward = SCALES[metric.interval_scale][0]
-    value = forward(metric.value_of(whole))
-    spread = _spread(forward(metric.value_of(_without_each(bins, whole))), units)
+    value = forward(metric.value_from_sums(whole))
+    spread = _spread(forward(metric.value_from_sums(_without_each(bins, whole))), units)
     if spread is None or not isfinite(value.item()):
         return f"the value does not exist without some of the {units.name}"
     if spread <= 1e-12 * max(1.0, abs(value.item())):

@@ -78,7 +78,7 @@ def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None],
 
     ``limits`` are the minimum and the maximum possible value, None if unknown; they decide the scale of the interval.
     """
-    scale = _scale_of(left, limits)
+    scale = _interval_scale(left, limits)
     on_scale = left.mapped(SCALES[scale][0])
     spread = _spread(on_scale, unit)
     return spread if isinstance(spread, str) else student_interval(on_scale.whole, spread, len(left.alone) - 1, scale)
@@ -101,7 +101,7 @@ def jackknife_difference(
     return student_difference(first.whole.item(), second.whole.item(), spread, len(first.alone) - 1)
 
 
-def _scale_of(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
+def _interval_scale(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
     """Return the scale on which a value with ``limits`` is nearly normal; "plain" if any value is at a limit."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits
@@ -219,8 +219,8 @@ class BinnedStates:
         self.metric._update_count, self.metric._computed = 1, None
         return self.metric
 
-    def leave_out(self, value_of: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
-        """Compute the values without parts of the rows, by ``value_of``; no values if there are too few parts."""
+    def leave_out(self, compute_value: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
+        """Compute the values without parts of the rows, by ``compute_value``; no values if there are too few parts."""
         parts = sorted(self._parts)
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
@@ -230,7 +230,7 @@ class BinnedStates:
 
         def without(codes: Tensor, *left_out: int) -> Tensor:
             kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
-            return value_of(self.loaded(kept))
+            return compute_value(self.loaded(kept))
 
         number = int(folds.max()) + 1
         singles = torch.stack([without(folds, fold) for fold in range(number)])
@@ -351,9 +351,9 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     if len(inputs[0]) < 3:
         return True
     whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:1000]
-    rows_of = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
+    row_sets = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
     named = {name: each for name, each in further.items() if name != "sample_weight"}
-    for measured, rows in zip((whole, *parts), rows_of, strict=True):
+    for measured, rows in zip((whole, *parts), row_sets, strict=True):
         measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
     merged = deepcopy(metric)
     for name, join in state_joins(metric).items():

@@ -199,7 +199,7 @@ class ModelSums:
         for column, by_code in other._states.items():
             for code, added in by_code.items():
                 here = int(codes[column][code]) if column in codes else code
-                for states, others in zip(self._states_of(column, here), added, strict=True):
+                for states, others in zip(self._group_states(column, here), added, strict=True):
                     states.merge(others, first=first)
 
     def _add_decided(self, decided: Mapping[str, Tensor]) -> None:
@@ -235,13 +235,13 @@ class ModelSums:
             group = next(each for each in self._others.groups if name in each.metrics)
             states = self._states_named(name, column, code)
 
-            def value_of(metric: Metric) -> Tensor:
+            def value_from_sums(metric: Metric) -> Tensor:
                 metric = metric if len(group.metrics) == 1 else self._others.metrics()[name]
                 return torch.tensor(entry.value(metric), dtype=torch.float64)
 
-            whole = value_of(states.loaded())
+            whole = value_from_sums(states.loaded())
             reason = entry.no_interval or states.reason
-            self._left_out[key] = (whole.item(), reason) if reason else states.leave_out(value_of, whole)
+            self._left_out[key] = (whole.item(), reason) if reason else states.leave_out(value_from_sums, whole)
         return self._left_out[key]
 
     def _states_named(self, name: str, column: str, code: int) -> BinnedStates:
@@ -275,7 +275,7 @@ class ModelSums:
             for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
                 part = rows.at(groups == code) if column else rows
                 inputs = MetricInputs(part, self._others.takes)
-                for group, states in zip(self._others.groups, self._states_of(column, code), strict=True):
+                for group, states in zip(self._others.groups, self._group_states(column, code), strict=True):
                     places, *arguments, weights = inputs.arguments(group.takes)
                     try:
                         states.add(part.ids[places], *arguments, weights=weights)
@@ -283,7 +283,7 @@ class ModelSums:
                         error.add_note(f"This was raised by the metrics: {', '.join(group.metrics)}.")
                         raise
 
-    def _states_of(self, column: str, code: int) -> list[BinnedStates]:
+    def _group_states(self, column: str, code: int) -> list[BinnedStates]:
         """Return the states of each group of metrics for a group of rows; a new group of rows gets empty states."""
         if code not in self._states[column]:
             no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}

@@ -13,7 +13,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, MAX_READABLE_CLASSES
 from mpcs_torch.functional import mean_cost_range
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.tables import Table, in_digits, in_percent
@@ -126,7 +126,7 @@ class OutcomeCounter:
         groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MAX_READABLE_CLASSES else []
         groups += () if concern is None else concern.class_groups
         members = {name: torch.isin(torch.arange(size), torch.tensor(of)) for name, of in groups}
-        self._severity = severity_of(concern, size) if size <= MAX_MATRIX_CLASSES else None
+        self._severity = severity_matrix(concern, size) if size <= MAX_MATRIX_CLASSES else None
         if self._severity is not None:
             every = torch.ones(size, dtype=torch.bool)
             members |= {EVERY: every, AT_RISK: (self._severity == DANGEROUS).any(1)}

@@ -135,10 +135,12 @@ class RequirementError(MpcsError, AssertionError):
 
     def __str__(self) -> str:
         failed = [outcome for outcome in self.outcomes if not outcome.holds]
-        return f"{len(failed)} of {len(self.outcomes)} tests of requirements failed:\n{table_of(failed).markdown()}"
+        return (
+            f"{len(failed)} of {len(self.outcomes)} tests of requirements failed:\n{outcomes_table(failed).markdown()}"
+        )
 
 
-def table_of(outcomes: Sequence[Outcome]) -> Table:
+def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
     """Return a table with a row for each outcome; differences and their bounds are shown with a sign."""
     rows = []
     for requirement, model, group, value, bound, holds, reason, caution in outcomes:

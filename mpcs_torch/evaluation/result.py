@@ -10,7 +10,7 @@ from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.intervals import NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
-from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, sections_of
+from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, metric_sections
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
@@ -147,7 +147,7 @@ class Result(Generic[ScoresT]):
                     for group, (value, ends, reason) in self._tested(requirement, model).items():
                         outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
                         outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
-                if requirement.reference is None and (values := self.first.range_of(requirement.metric)) is not None:
+                if requirement.reference is None and (values := self.first.value_range(requirement.metric)) is not None:
                     requirement.check_range(*values)
             except ValueError as error:
                 raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
@@ -182,7 +182,7 @@ class Result(Generic[ScoresT]):
     def sections(self) -> list[Table]:
         """Return tables of the metrics, one for each section, the main metrics first."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
-        sections = sections_of(list(entries.values()), has_concern=self.has_concern)
+        sections = metric_sections(list(entries.values()), has_concern=self.has_concern)
         return [self.table(names) for names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:

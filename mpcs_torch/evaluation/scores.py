@@ -34,7 +34,7 @@ class DetectorMetric(NamedTuple):
     is_count: bool = False
 
 
-def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
+def metric_sections(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
     """Return one list of metric names for each section of the tables: up to 12 names are one section.
 
     Without a concern, the metrics of the section "concern" repeat the error rate, so they are in the last list.
@@ -85,7 +85,7 @@ class Scores:
         reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
         return self.values[metric], self.intervals.get(metric), reason
 
-    def range_of(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
+    def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
         """Return the lowest and the highest possible value of a metric; None if there are none, or are not known."""
         return None
 

@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Measure
-from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.metrics.one_class import ClassRate
@@ -64,7 +64,7 @@ def binned_scores(
     ends = {name: interval for name, (_, interval) in without_sums.items()}
     class_ends = cache(class_rate_ends)  # metrics of classes share their sums
     for name, metric, bins in layout.metric_sums(numbers):
-        value = metric.value_of(total_sums(bins, units)).item()
+        value = metric.value_from_sums(total_sums(bins, units)).item()
         values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
             ends[name] = metric_interval(metric, bins, units, class_ends)
@@ -102,7 +102,7 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
 def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
     """Compute the outcomes of each class from a confusion matrix."""
     size, counts = len(confusion), confusion.double()
-    severity = severity_of(chosen.concern, size)[:, : counts.shape[1]]
+    severity = severity_matrix(chosen.concern, size)[:, : counts.shape[1]]
     true = counts.sum(1)
     columns = Outcomes(
         true=true,

@@ -162,7 +162,7 @@ class WithInterval(Metric):
         self, preds: Any, target: Any, clusters: Sequence[object] | Tensor | None, sample_weight: Any = None
     ) -> None:
         preds, target, weight = as_tensors(preds, target, sample_weight)
-        samples, number = self.metric.samples_of(preds, target, weight), len(target)
+        samples, number = self.metric.samples_from_batch(preds, target, weight), len(target)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
         ids = torch.full((number,), NO_CLUSTER)
@@ -174,7 +174,7 @@ class WithInterval(Metric):
             return
         counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
         bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
-        sums = self.metric.sums_of(in_bins(samples, bins))
+        sums = self.metric.sum_samples(in_bins(samples, bins))
         weights = torch.ones_like(counted) if weight is None else weight.reshape(-1)
         has_classes = not target.is_floating_point() and target.numel() == len(counted)
         wrong = counted & _wrong(preds, target) if has_classes else torch.zeros_like(counted)
@@ -208,7 +208,7 @@ class WithInterval(Metric):
         interval = metric_interval(self.metric, bins, units)
         ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
-        return self._named(self.metric.value_of(total_sums(bins, units)), low, high)
+        return self._named(self.metric.value_from_sums(total_sums(bins, units)), low, high)
 
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
@@ -226,14 +226,14 @@ class WithInterval(Metric):
                 states_of_part[name] = values[part]
         states = BinnedStates(self.metric, parts=parts)
 
-        def value_of(metric: Any) -> Tensor:
+        def value_from_sums(metric: Any) -> Tensor:
             value = metric.compute()
             if not isinstance(value, Tensor):
                 raise ValueError(f"metric must compute a tensor, but {type(metric).__name__} computes {quoted(value)}.")
             return value.detach().cpu().double()
 
-        whole = value_of(states.loaded())
-        left = states.leave_out(value_of, whole)
+        whole = value_from_sums(states.loaded())
+        left = states.leave_out(value_from_sums, whole)
         self.metric.reset()
         limits = getattr(self.metric, "plot_lower_bound", None), getattr(self.metric, "plot_upper_bound", None)
         unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()

@@ -29,7 +29,7 @@ from mpcs_torch.functional import confusion_matrix
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry, settings_of
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry, accepted_settings
 
 __all__ = [
     "ConcernConfusionDisplay",
@@ -85,7 +85,7 @@ def concern_scorer(
         >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=concern_scorer("mpcs", concern)).round(1)
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
-    classes = classes_of(concern)
+    classes = concern_classes(concern)
     with suppress(LabelError):
         label = classes[class_index(refer_value, classes, "refer_value")]
         raise ScorerError(f"refer_value must not be a label, but {quoted(refer_value)} is class {label}.")
@@ -106,7 +106,7 @@ def concern_scorer(
             problem = f"metric must be a torchmetrics Metric or {known}, but got {quoted(metric)}"
             raise ScorerError(f"{problem}{f': {meant}' if meant else '.'}")
         entry = BY_NAME[metric]
-        allowed = settings_of(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
+        allowed = accepted_settings(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
         if unknown := settings.keys() - allowed:
             raise ScorerError(f"{metric} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
         metric = entry.make(len(concern.classes), **{"concern": concern, **settings})
@@ -222,7 +222,7 @@ class ConcernConfusionDisplay:
     @classmethod
     def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
         """Show predicted labels against true labels."""
-        target, decisions = (class_indices(labels, classes_of(concern)) for labels in (y_true, y_pred))
+        target, decisions = (class_indices(labels, concern_classes(concern)) for labels in (y_true, y_pred))
         counts = confusion_matrix(decisions, target, num_classes=len(concern.classes)).long()
         return cls(counts, concern).plot()
 
@@ -234,7 +234,7 @@ class ConcernConfusionDisplay:
         return self
 
 
-def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
+def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:
     """Return the class names of a concern; raise a `ScorerError` if it is not a `ConcernSpec` (a path, for example)."""
     if not isinstance(concern, ConcernSpec):
         raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")

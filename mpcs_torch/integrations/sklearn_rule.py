@@ -24,7 +24,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.integrations.sklearn import class_indices, classes_of
+from mpcs_torch.integrations.sklearn import class_indices, concern_classes
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.decision_rule import CalibrationMethod
 
@@ -168,7 +168,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.concern is None:
             concern, self._place = ConcernSpec([str(label) for label in labels]), np.arange(len(labels))
         else:
-            names = classes_of(self.concern)
+            names = concern_classes(self.concern)
             concern, self._place = self.concern, class_indices(self.classes_, names).numpy()
             absent = [name for place, name in enumerate(names) if place not in self._place]
             if absent:

@@ -24,7 +24,7 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.comparison.means import mean_of
+from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limits import UnattainableLimitError
 from mpcs_torch.functional.inputs.checks import CONFIDENCE
@@ -32,7 +32,7 @@ from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.rule_fit import draw_calibration_units
-from mpcs_torch.learning.rule_limit import Limit, losses_of
+from mpcs_torch.learning.rule_limit import Limit, decision_values
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The candidate decision factors. A factor is the cost of a harmless error if the worst error costs 1. With a factor of
@@ -65,7 +65,7 @@ class Options:
     """``(M, N)``: the log score of each of M models, in nats; lower is better."""
 
     @classmethod
-    def of_probs(
+    def from_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
         """Compute the outcomes from the `calibrated` probabilities (N, C) of each model, the plain model first.
@@ -114,7 +114,7 @@ class Options:
 
     def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
         """Return whether counts show that an option loses too much accuracy, or does more harm than the plain model."""
-        right, harm = (mean_of(self.counted[place, part], CHANGES, clusters) for part in (RIGHT, HARM))
+        right, harm = (estimate_mean(self.counted[place, part], CHANGES, clusters) for part in (RIGHT, HARM))
         return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
 
 
@@ -128,7 +128,7 @@ def softened(harm: Tensor, factor: float) -> Tensor:
     return (factor + (1 - factor) * harm).fill_diagonal_(0)
 
 
-def harm_of(concern: ConcernSpec) -> Tensor:
+def harm_matrix(concern: ConcernSpec) -> Tensor:
     """Return each error's harm (C, C): its weight divided by the highest; without weights, 1 if dangerous, else 0."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
@@ -141,7 +141,7 @@ def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
     if factor is None:
         return concern
     pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
-    errors: dict[str, Any] = {"releases": (), "weights": softened(harm_of(concern), factor).tolist()}
+    errors: dict[str, Any] = {"releases": (), "weights": softened(harm_matrix(concern), factor).tolist()}
     return replace(concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1))
 
 
@@ -223,7 +223,7 @@ def choose_referring(
     sizes = units.bincount()
     members = torch.split(units.argsort(stable=True), sizes[sizes > 0].tolist())
     group_codes = {column: each.codes[rows] for column, each in (groups or {}).items()}
-    labels, harm = target[rows], harm_of(concern)
+    labels, harm = target[rows], harm_matrix(concern)
     probs = [calibrated(each[rows], labels) for each in logits]
     log_probs = [each.log() for each in probs]
     best = min(range(len(probs)), key=lambda model: log_score(probs[model], labels, harm).mean().item())
@@ -256,9 +256,9 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Fit a rule, and return its four mean `losses_of` values; ``truth`` (N, C) are the class probabilities."""
+    """Fit a rule, and return its four mean `decision_values` values; ``truth`` (N, C) are the class probabilities."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:
         decision = torch.full((len(preds),), REFERRED)
-    return (losses_of(concern)[:, :, decision] * truth.T).sum(dim=1).mean(dim=1)
+    return (decision_values(concern)[:, :, decision] * truth.T).sum(dim=1).mean(dim=1)

@@ -150,7 +150,7 @@ class DecisionRule(nn.Module):
             marginal = [
                 str(each)
                 for each in self.limits
-                if not each.is_of_true_class or len(each.classes_of(concern) or ()) > 1
+                if not each.is_of_true_class or len(each.limited_classes(concern) or ()) > 1
             ]
             rule = "priors must only be given with limits on single true classes, which hold at any class frequencies"
             require(not marginal, rule, quoted(marginal))

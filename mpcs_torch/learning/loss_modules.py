@@ -12,10 +12,10 @@ from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import (
     check_margin,
     concern_loss,
-    penalties_of,
+    penalty_matrix,
     softmax_margin_loss,
 )
-from mpcs_torch.functional.inputs.arrays import weights_of
+from mpcs_torch.functional.inputs.arrays import concern_weights
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_costs, check_target
 from mpcs_torch.functional.inputs.faults import warn_of_probabilities
 from mpcs_torch.functional.inputs.logits import (
@@ -31,7 +31,7 @@ from mpcs_torch.functional.inputs.logits import (
 )
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.functional.probability.scores import generalized_mean_loss
-from mpcs_torch.functional.soft.scores import SoftAverage, SoftSums, score_of, soft_sums
+from mpcs_torch.functional.soft.scores import SoftAverage, SoftSums, score_from_sums, soft_sums
 
 
 class _LossOfLogits(nn.CrossEntropyLoss):
@@ -96,10 +96,10 @@ class ConcernLoss(_LossOfLogits):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        matrix = None if concern is None else weights_of(concern).float()  # some devices do not support float64
+        matrix = None if concern is None else concern_weights(concern).float()  # some devices do not support float64
         if matrix is not None:
             check_concern(matrix, len(matrix))
-            matrix = penalties_of(matrix)
+            matrix = penalty_matrix(matrix)
         classes = None if matrix is None else len(matrix)
         super().__init__(
             classes, weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
@@ -173,7 +173,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        matrix = weights_of(concern).float()  # some devices do not support float64
+        matrix = concern_weights(concern).float()  # some devices do not support float64
         check_costs(matrix, len(matrix))
         super().__init__(
             len(matrix), weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
@@ -407,14 +407,14 @@ class SoftF1Loss(nn.Module):
         )
         sums = soft_sums(samples, samples.predicted.dtype)
         if self.weight is None:
-            return 1 - score_of(sums, beta=1.0, average=self.average, zero_division=0.0)
+            return 1 - score_from_sums(sums, beta=1.0, average=self.average, zero_division=0.0)
         check_class_count(self.weight, sums.actual.shape[-1])
         weight = self.weight.to(sums.actual)
         if self.average == "macro":
-            scores = score_of(sums, beta=1.0, average="none", zero_division=0.0)
+            scores = score_from_sums(sums, beta=1.0, average="none", zero_division=0.0)
             return 1 - (weight * scores).sum() / weight.sum()
         weighted = SoftSums(*(weight * each for each in sums))
-        return 1 - score_of(weighted, beta=1.0, average=self.average, zero_division=0.0)
+        return 1 - score_from_sums(weighted, beta=1.0, average=self.average, zero_division=0.0)
 
     def _probabilities(self, scores: Tensor) -> Tensor:
         if not self.from_logits:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.comparison.means import Mean, mean_of
+from mpcs_torch.functional.comparison.means import Mean, estimate_mean
 from mpcs_torch.functional.inputs.checks import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.learning.choice import (
@@ -23,13 +23,13 @@ from mpcs_torch.learning.choice import (
     calibrated,
     calibration_for,
     choose_referring,
-    harm_of,
+    harm_matrix,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_fit import checked_logits
-from mpcs_torch.learning.rule_limit import Limit, losses_of
+from mpcs_torch.learning.rule_limit import Limit, decision_values
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
@@ -148,17 +148,17 @@ class Recipe:
 
     def _rule(self, factor: float) -> DecisionRule:
         concern = self.concern if factor == self._default_factor else with_factor(self.concern, factor)
-        return DecisionRule(concern, calibration=calibration_for(harm_of(self.concern)))
+        return DecisionRule(concern, calibration=calibration_for(harm_matrix(self.concern)))
 
     def _choose_without_limits(
         self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
     ) -> Recommendation:
-        harm, factors = harm_of(self.concern), {*FACTORS, self._default_factor}
+        harm, factors = harm_matrix(self.concern), {*FACTORS, self._default_factor}
         method = calibration_for(harm)
         if self.concern.refer is not None:  # the price of a referral is on the scale of the concern: try no factor
             harm, factors = self.concern.costs() / self.concern.costs().max(), {self._default_factor}
         probs = [calibrated(logits[name], target, method) for name in names]
-        options = Options.of_probs(probs, target, harm, sorted(factors, reverse=True))
+        options = Options.from_probs(probs, target, harm, sorted(factors, reverse=True))
         codes = None if clusters is None else clusters.codes
         place = options.choose(self.max_accuracy_loss, codes)
         ways = self._ways(options, place, {name: logits[name] for name in names}, target, codes)
@@ -189,8 +189,8 @@ class Recipe:
             if at == 0 or model == chosen.model or factor == chosen.factor:
                 rule, name = self._rule(factor), list(logits)[model]
                 rule.calibration, rule.is_fitted = fitted[model], True
-                losses[at] = losses_of(self.concern)[:, target, rule(logits[name])]
-                gain, more = (mean_of(each, CHANGES, clusters) for each in (losses[at] - losses[0])[:2])
+                losses[at] = decision_values(self.concern)[:, target, rule(logits[name])]
+                gain, more = (estimate_mean(each, CHANGES, clusters) for each in (losses[at] - losses[0])[:2])
                 changes = _written(gain, 100, 2), _written(more, 1e4, 1)
                 expected, size = options.estimates()[at][RIGHT], len(target)
                 ways[at] = self._way(name, factor, losses[at].mean(dim=1), changes, expected, size, at == place)
@@ -244,7 +244,7 @@ class Recipe:
         least = f"at any accuracy, {rival.by}: {rival.referred}, at {rival.gain} points of accuracy."
         least = least if rival.referred != way.referred else NOTHING_ELSE + "refer fewer."
         rule = fitted(with_factor(self.concern, chosen.factor), way.model)
-        right, _, _, referred = losses_of(self.concern)[:, target, rule(logits[way.model])].mean(dim=1)
+        right, _, _, referred = decision_values(self.concern)[:, target, rule(logits[way.model])].mean(dim=1)
         trade = f"{self._allowance()}, the limits are expected to refer {way.referred} of the samples; {least}"
         shares = f"{100 * (1 - referred):.1f} % of the samples under the limits, {100 * right:.1f} % correctly."
         summary = f"{trade}\n{way.model}, decided by {way.by}, decides {shares}"
@@ -335,7 +335,7 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
 
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
     """Return the loss with ``margin`` nats for the errors that matter most; errors without harm have no margin."""
-    return SoftmaxMarginLoss(harm_of(concern).float(), margin=margin, label_smoothing=label_smoothing)
+    return SoftmaxMarginLoss(harm_matrix(concern).float(), margin=margin, label_smoothing=label_smoothing)
 
 
 def _written(mean: Mean, unit: float, digits: int) -> str:

@@ -68,7 +68,7 @@ def choose_thresholds(
     path = None
     if needs_path(limits, concern):
         path = _path(limits, highest, samples.risk[calibration_rows, 0], counted[calibration_rows, 0])
-    places = samples.risk[..., 0] if path is None else path.place_of(samples.risk)
+    places = samples.risk[..., 0] if path is None else path.first_place(samples.risk)
     places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
     fixes_steps = _needs_steps(limits, concern)
     step_rows, most = (calibration_rows, MAX_STEPS) if fixes_steps else (threshold_rows, None)

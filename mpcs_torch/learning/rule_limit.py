@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
 from mpcs_torch.tables import Table, in_table
 
@@ -149,7 +149,7 @@ class Limit:
             return f"samples of {self.of}"
         return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
 
-    def classes_of(self, concern: ConcernSpec) -> tuple[int, ...] | None:
+    def limited_classes(self, concern: ConcernSpec) -> tuple[int, ...] | None:
         """Return the classes whose samples count, by true class or by decision; None if all samples count.
 
         Raises:
@@ -186,7 +186,7 @@ class Limit:
         loss = concern.over_answers(pairs)
         if self.errors == "cost":
             loss = concern.costs()[:, : loss.shape[1]]
-        labels = self.classes_of(concern)
+        labels = self.limited_classes(concern)
         if labels is not None:
             of_class = torch.isin(torch.arange(loss.shape[self.is_of_decided]), torch.tensor(labels))
             loss = loss * (of_class if self.is_of_decided else of_class.unsqueeze(1))
@@ -194,7 +194,7 @@ class Limit:
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
         """Return whether the limit counts each sample if it gets each of K ``answers`` (N, K): bool (N, K)."""
-        labels = self.classes_of(concern)
+        labels = self.limited_classes(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
         classes = answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
@@ -301,7 +301,9 @@ def report_on(
     interval, because it would be invalid. ``weights`` (N,) apply to the means, not to the error counts of classes.
     """
     classes = len(concern.classes)
-    _, dangerous, cost, referred = losses_of(concern).to(target.device)[:, target, decisions]  # -1 is the last column
+    _, dangerous, cost, referred = decision_values(concern).to(target.device)[
+        :, target, decisions
+    ]  # -1 is the last column
     coarse = (decisions >= classes).double()
     values = {"coverage": 1 - referred, "dangerous_rate": dangerous, "cost": cost, "coarse": coarse}
     samples = target.bincount(minlength=classes).tolist()
@@ -323,12 +325,12 @@ def report_on(
     return RuleReport(0, len(target), by_class=by_class, at_priors=at_priors, **means)
 
 
-def losses_of(concern: ConcernSpec) -> Tensor:
+def decision_values(concern: ConcernSpec) -> Tensor:
     """Return four values of each decision: 1 if correct, 1 if a dangerous error, its cost, and 1 if a referral.
 
     float64 (4, C, C + A + 1), by true class and decision. The last column, a referral, costs 0 if it has no price.
     """
     costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
     is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)
-    is_dangerous = severity_of(concern, len(costs)) == DANGEROUS
+    is_dangerous = severity_matrix(concern, len(costs)) == DANGEROUS
     return torch.stack([torch.eye(*costs.shape), is_dangerous, costs, is_referral]).double()

@@ -15,9 +15,9 @@ from mpcs_torch.functional.inputs.probabilities import (
     RowTerms,
     Samples,
     flatten_samples,
+    input_scale,
     row_terms,
     sample_rules,
-    scale_of,
 )
 from mpcs_torch.metrics.base import SumMetric
 
@@ -35,9 +35,9 @@ Scale = Literal["plain", "log", "logit", "atanh"]
 class AdditiveMetric(SumMetric):
     """A metric whose value is a function of sums over samples.
 
-    A subclass flattens a batch to samples (`samples_of`), sums the samples (`sums_of`), and computes the value from the
-    sums (`value_of`). The states are these sums, named by the fields of ``sums_type``. For intervals, samples are
-    summed in bins, and `value_of` is computed for all bins at once.
+    A subclass flattens a batch to samples (`samples_from_batch`), sums the samples (`sum_samples`), and computes the
+    value from the sums (`value_from_sums`). The states are these sums, named by the fields of ``sums_type``. For
+    intervals, samples are summed in bins, and `value_from_sums` is computed for all bins at once.
     """
 
     sums_type: ClassVar[Any]
@@ -65,21 +65,21 @@ class AdditiveMetric(SumMetric):
             self.add_sum(name, shape=shape)
 
     @abstractmethod
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Any:
+    def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Any:
         """Return the samples of a batch, with a ``find_faults`` method, without synchronizing an accelerator."""
 
     @abstractmethod
-    def sums_of(self, samples: Any, /) -> Any:
+    def sum_samples(self, samples: Any, /) -> Any:
         """Return the sums of ``samples``: a ``sums_type`` of tensors (...), or (B, ...) for samples in B bins."""
 
-    def value_of(self, sums: Any, /) -> Tensor:
-        """Return the value of sums (...), or the values (B,) of bins; by default, the ratio from `ratio_of`."""
-        numerator, denominator = self.ratio_of(sums, sums)
+    def value_from_sums(self, sums: Any, /) -> Tensor:
+        """Return the value of sums (...), or the values (B,) of bins; by default, the ratio from `ratio_from_sums`."""
+        numerator, denominator = self.ratio_from_sums(sums, sums)
         return numerator / denominator
 
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins, sample_weight: Tensor | None = None) -> Any:
         """Return the sums of a batch in each of B bins, without validation: tensors (B, ...)."""
-        return self.sums_of(in_bins(self.samples_of(preds, target, sample_weight), bins))
+        return self.sum_samples(in_bins(self.samples_from_batch(preds, target, sample_weight), bins))
 
     def packed(self, sums: Any) -> Tensor:
         """Return the sums of bins, tensors (B, ...), as one matrix (B, K)."""
@@ -91,7 +91,7 @@ class AdditiveMetric(SumMetric):
         parts = numbers.split_with_sizes([shape.numel() for shape in shapes], dim=1)
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
-    def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
+    def ratio_from_sums(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
         """Return the numerator and the denominator of the value in each bin, (B,) each; by default, the first two sums.
 
         Args:
@@ -101,7 +101,7 @@ class AdditiveMetric(SumMetric):
         numerator, denominator, *_ = sums
         return numerator, denominator
 
-    def of_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
+    def value_from_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
         """Convert ``ratio`` to a value, by a monotonic function; by default, the value is the ratio."""
         return ratio
 
@@ -119,14 +119,14 @@ class AdditiveMetric(SumMetric):
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
-        samples = self.samples_of(preds, target, sample_weight)
+        samples = self.samples_from_batch(preds, target, sample_weight)
         self.admit(samples.find_faults)
-        self.add(**self.sums_of(samples)._asdict())
+        self.add(**self.sum_samples(samples)._asdict())
 
     def compute(self) -> Tensor:
         """Return the value of all samples: a float64 scalar."""
         self.check_computable()
-        return self.value_of(self.sums())
+        return self.value_from_sums(self.sums())
 
     def sums(self) -> Any:
         """Return the sums of all samples so far."""
@@ -142,23 +142,23 @@ class ProbabilityMetric(AdditiveMetric):
         self, arguments: Mapping[str, Any], state_settings: Sequence[str] | None = None, *, shape: tuple[int, ...] = ()
     ) -> None:
         """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``from_logits``."""
-        num_classes, scale = arguments["num_classes"], arguments.get("scale", scale_of(arguments["from_logits"]))
+        num_classes, scale = arguments["num_classes"], arguments.get("scale", input_scale(arguments["from_logits"]))
         check_num_classes(num_classes)
         rules = sample_rules(num_classes, scale=scale)
         super().__init__({**arguments, "scale": scale}, value_rules=rules, state_settings=state_settings, shape=shape)
 
     @abstractmethod
-    def term_of(self, samples: Samples, /) -> Tensor:
+    def term_from_samples(self, samples: Samples, /) -> Tensor:
         """Return the term of each sample: (M,); the value is computed from the mean of the terms."""
 
-    def sums_of(self, samples: RowTerms) -> WeightedSum:
+    def sum_samples(self, samples: RowTerms) -> WeightedSum:
         """Return the weighted sum of the terms, and the sum of the weights."""
         return samples.summed()
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
+    def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
         """Return the samples of a batch with their terms."""
         settings = self.num_classes, self.scale, self.ignore_index
-        return row_terms(flatten_samples(detached(preds), target, *settings, sample_weight), self.term_of)
+        return row_terms(flatten_samples(detached(preds), target, *settings, sample_weight), self.term_from_samples)
 
 
 class DecisionMetric(AdditiveMetric):
@@ -177,6 +177,6 @@ class DecisionMetric(AdditiveMetric):
         settings = ("num_classes", "ignore_index", *further_settings)
         super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
+    def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
         """Flatten a batch of decisions (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
         return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, self.further)

@@ -53,7 +53,7 @@ class ClassRate(DecisionMetric):
     ) -> None:
         super().__init__(locals(), (), further_settings=("classes", "rate"))
 
-    def sums_of(self, samples: Decisions) -> WeightedSum:
+    def sum_samples(self, samples: Decisions) -> WeightedSum:
         """Return the numerator and the denominator of the rate, each summed over the samples with their weights."""
         labels = samples.labels
         true, predicted = (_is_in(classes, self.classes) for classes in (labels.target, samples.predicted))

@@ -120,7 +120,7 @@ class MetricEntry:
         if self.made is not None:
             return deepcopy(self.made)
         available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
-        accepted = settings_of(self.metric)
+        accepted = accepted_settings(self.metric)
         arguments = {name: value for name, value in available.items() if name in accepted}
         return self.metric(**{**arguments, **self.settings})
 
@@ -171,34 +171,34 @@ def entry_of_path(path: str) -> MetricEntry:
     pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
     if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
         raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
-    settings = {setting.strip(): _value_of(value.strip()) for setting, _, value in pairs}
+    settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
-    return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
+    return MetricEntry(name, metric, _guess_takes(metric), settings, compared_as=name)
 
 
 def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
     """Create an entry for a metric instance; the default name is the name of its class."""
     kind = type(metric)
-    takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _takes_of(kind))
+    takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _guess_takes(kind))
     if takes == "probabilities" and getattr(metric, "from_logits", False):
         takes = "log_probabilities"  # log-probabilities are also logits
     name = kind.__name__ if name is None else name
     return MetricEntry(name, kind, takes, made=metric, compared_as=name)
 
 
-def _takes_of(metric: type[Metric]) -> Takes:
+def _guess_takes(metric: type[Metric]) -> Takes:
     """Guess the kind of input of an unregistered metric: torchmetrics names binary metrics ``Binary...``."""
     return "positive" if metric.__name__.startswith("Binary") else "probabilities"
 
 
-def _value_of(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
 
 
-def settings_of(metric: type[Metric]) -> frozenset[str]:
+def accepted_settings(metric: type[Metric]) -> frozenset[str]:
     """Return the names of the parameters of a metric's constructor."""
     parameters = inspect.signature(metric.__init__).parameters.values()
     return frozenset(

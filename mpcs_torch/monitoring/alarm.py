@@ -130,11 +130,11 @@ class Monitor(SumMetric):
         loss, samples = sums.view(2, len(at) + 1, -1).cumsum(dim=1)
         evidence: Tensor = loss[:-1]  # empty if nobody looks: to compute evidence would synchronize an accelerator
         if len(at):
-            evidence = self.evidence_of(self.loss + loss[:-1], self.samples + samples[:-1])
+            evidence = self.limit_evidence(self.loss + loss[:-1], self.samples + samples[:-1])
         self.add(loss=loss[-1], samples=samples[-1])
         return evidence
 
-    def evidence_of(self, loss: Tensor, samples: Tensor) -> Tensor:
+    def limit_evidence(self, loss: Tensor, samples: Tensor) -> Tensor:
         """Return the evidence that the means of sums (..., K) are beyond their limits; 1 where there is no limit."""
         lowest, highest = self.limits
         evidence = anytime_evidence(loss, samples, limit=highest.clamp(MARGIN, 1 - MARGIN))
@@ -146,7 +146,7 @@ class Monitor(SumMetric):
 
     def evidence_now(self) -> Tensor:
         """Return the evidence of all samples so far: (K,)."""
-        return self.evidence_of(self.loss, self.samples)
+        return self.limit_evidence(self.loss, self.samples)
 
     def is_alarm(self, evidence: Tensor) -> Tensor:
         """Return whether each mean raises an alarm, from the evidence (..., K) of the means: bool (..., K)."""

@@ -93,7 +93,7 @@ class RiskMonitor(Monitor):
         require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
         require(1 <= cluster_size < float("inf"), "cluster_size must be at least 1", cluster_size)
         limited = _checked_limits([limits] if isinstance(limits, Limit) else list(limits))
-        means = [_means_of(limit, concern, groups or {}) for limit in limited]
+        means = [_group_means(limit, concern, groups or {}) for limit in limited]
         watched = [mean for of_limit in means for mean in of_limit]
         if least_chance < 1 or cluster_size > 1:
             watched = [mean._replace(is_counted=False) for mean in watched]
@@ -129,9 +129,9 @@ class RiskMonitor(Monitor):
             groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample, or int64
                 indices in [0, G). Other indices stand for groups that are not monitored.
         """
-        self.add_batch(*self.values_of(preds, target, chance, groups))
+        self.add_batch(*self.batch_values(preds, target, chance, groups))
 
-    def values_of(
+    def batch_values(
         self, preds: Tensor, target: Tensor, chance: Tensor | None = None, groups: RowGroups | None = None
     ) -> Batch:
         """Return the values that samples add to the rates of each limit, and a function that finds their faults."""
@@ -305,9 +305,9 @@ class DriftMonitor(Monitor):
 
     def update(self, preds: Tensor, risk: Tensor | None = None) -> None:
         """Add samples: integer decisions (N,), with -1 for referrals, and the estimated risk (N,), NaN if unknown."""
-        self.add_batch(*self.values_of(preds, risk))
+        self.add_batch(*self.batch_values(preds, risk))
 
-    def values_of(self, preds: Tensor, risk: Tensor | None = None) -> Batch:
+    def batch_values(self, preds: Tensor, risk: Tensor | None = None) -> Batch:
         """Return the values that samples add to each mean, and a function that finds their faults."""
         decisions = preds.reshape(-1).long()
         risks = torch.nan * decisions.double() if risk is None else risk.reshape(-1).double()
@@ -333,7 +333,7 @@ def _checked_limits(limits: list[Limit]) -> list[Limit]:
     return limits
 
 
-def _means_of(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[Mean]:
+def _group_means(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[Mean]:
     """Return the mean that ``limit`` bounds, or one mean for each group of its column."""
     names = [] if limit.by is None else groups.get(limit.by, ())
     require(limit.by is None or names, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))

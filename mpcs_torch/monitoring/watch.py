@@ -16,7 +16,7 @@ from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import distinct_texts, text_of
+from mpcs_torch.evaluation.files.tables import distinct_texts, to_text
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional.comparison.means import is_beyond_chance
 from mpcs_torch.functional.inputs.checks import CONFIDENCE
@@ -125,7 +125,7 @@ def read_log(
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:
-    return names.get(text_of(value) or NO_GROUP, -1)
+    return names.get(to_text(value) or NO_GROUP, -1)
 
 
 def names_of_groups(path: Path, column: str) -> list[str]:
@@ -209,7 +209,7 @@ class Watch:
     def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
         """Add the rows with the indices ``part``, which have labels; record the first alarm of each mean."""
         groups = {column: codes[part] for column, codes in rows.groups.items()}
-        values, _ = self.monitors[RISK].values_of(rows.decisions[part], rows.target[part], rows.chance[part], groups)
+        values, _ = self.monitors[RISK].batch_values(rows.decisions[part], rows.target[part], rows.chance[part], groups)
         looks = (values.loss > 0).any(dim=0).nonzero()[:, 0]  # evidence rises only at losses
         raised = {(alarm.kind, alarm.name) for alarm in self.alarms}
         for kind, monitor in self.monitors.items():
@@ -217,7 +217,7 @@ class Watch:
             for column, name in enumerate(monitor.names):
                 if is_alarm[:, column].any() and (kind, name) not in raised:
                     row = int(part[looks[is_alarm[:, column].int().argmax()]])
-                    time = text_of(rows.times[row]) if len(rows.times) else ""
+                    time = to_text(rows.times[row]) if len(rows.times) else ""
                     self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), time))
 
     def cautions(self) -> list[str]:

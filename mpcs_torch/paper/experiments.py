@@ -39,8 +39,8 @@ from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_of
-from mpcs_torch.trainer.prepare import metrics_of
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, model_inputs
+from mpcs_torch.trainer.prepare import make_metrics
 from mpcs_torch.trainer.result import Record, read_records
 
 
@@ -153,11 +153,11 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
 def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
     """Return a function that computes a metric from the logits, including the softmax."""
     target = run.evaluator.split.labels
-    metrics = metrics_of(run.config, run.data, logits.device, only=[name])
+    metrics = make_metrics(run.config, run.data, logits.device, only=[name])
 
     def compute() -> float:
         metrics.reset()
-        metrics.update(inputs_of(logits, metrics.takes), target)
+        metrics.update(model_inputs(logits, metrics.takes), target)
         return metrics.values()[name]
 
     return compute
@@ -231,7 +231,7 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
     return Table(header, rows)
 
 
-def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Table.markdown) -> str:
+def figure_5_comparison(run: FinishedRun, render_table: Callable[[Table], str] = Table.markdown) -> str:
     """Compare the picks of a replay with Fig. 5: epochs, confusion matrices and dangerous errors."""
     picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
     lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
@@ -247,7 +247,7 @@ def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Tabl
             f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
             f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix are those of Fig. 5",
             "",
-            text_of(Table(["predicted \\ true", *names], rows)),
+            render_table(Table(["predicted \\ true", *names], rows)),
         ]
     return "\n".join(lines)
 

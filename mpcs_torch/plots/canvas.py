@@ -116,7 +116,7 @@ def canvas(
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
         axes.set(**{name: value for name, value in labels.items() if name != "aspect"})
-        axes.set_title(lines(title, max(8, int(size_of(axes)[0] / (LETTER * SMALL * POINT))), 4), fontsize=SMALL)
+        axes.set_title(lines(title, max(8, int(axes_size(axes)[0] / (LETTER * SMALL * POINT))), 4), fontsize=SMALL)
     else:
         figure = Figure(layout="constrained") if on is None else on
         figure.set_size_inches(width, height)
@@ -128,7 +128,7 @@ def canvas(
     return figure, axes
 
 
-def size_of(axes: Axes) -> tuple[float, float]:
+def axes_size(axes: Axes) -> tuple[float, float]:
     """Return the width and the height of axes in inches, before their layout."""
     return axes.bbox.width / axes.figure.dpi, axes.bbox.height / axes.figure.dpi
 
@@ -162,7 +162,7 @@ def legend_below(
 
 def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     labels = [str(handle.get_label()) for handle in handles]
-    width, height = size_of(axes)
+    width, height = axes_size(axes)
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
     by_height = height * 0.4 / (ROW * POINT * len(labels))  # letters shrink if the legend would cover more

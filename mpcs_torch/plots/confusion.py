@@ -12,7 +12,7 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 from torch import Tensor
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import MAX_BESIDE, Place, canvas, legend_below, literal, shown_number, size_of
+from mpcs_torch.plots.canvas import MAX_BESIDE, Place, axes_size, canvas, legend_below, literal, shown_number
 
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
@@ -67,7 +67,7 @@ def confusion_matrix(
     digits = 1 if size > MAX_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):
-        cell = min(size_of(on)) / size
+        cell = min(axes_size(on)) / size
     font = min(style.SMALL, style.SMALL * (cell - 0.04) / (LETTER * digits))
     is_image = released is None and (size > MAX_NUMBERED or font < 5.0)  # points
     if is_image and not isinstance(on, Axes):

@@ -11,25 +11,25 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson
-from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_of
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
-from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of, hull_vertices, middle_of
-from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
+from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
+from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, convex_hull, hull_vertices, midpoint
+from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_from_counts
 from mpcs_torch.functional.inputs.checks import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
+from mpcs_torch.plots.canvas import Place, axes_size, canvas, coloured, grid, legend_below, literal
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
     """Thin out a line through K points in [0, 1]: keep the first and the last point in each cell of a fine grid."""
-    cells = torch.stack([_cells_of(x), _cells_of(y)])
+    cells = torch.stack([_grid_cells(x), _grid_cells(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
     kept = (torch.cat([ends, changes]) | torch.cat([changes, ends])).nonzero().squeeze(1)
     return x[kept].tolist(), y[kept].tolist()
 
 
-def _cells_of(values: Tensor) -> Tensor:
+def _grid_cells(values: Tensor) -> Tensor:
     """Return the number of the grid cell of each rate, on a logit scale, so that cells are small near 0 and 1."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
@@ -79,7 +79,7 @@ def det_curves(
     marked = as_points(points)
     counts = [rates.counts() for rates in systems.values()]
     hulls = [hull_vertices(errors) for errors in counts]
-    costs = [[min_cost_of(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
+    costs = [[min_cost_from_counts(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
     more = marks or {}
     drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
     drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
@@ -88,7 +88,7 @@ def det_curves(
     between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: axes of the caller may be small
     _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
-        equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
+        equal = error_crossing(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
         label = f"{literal(name, style.MAX_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
         axes.plot(*curve, color=colour, linewidth=1.5, label=label)
@@ -117,7 +117,7 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, 
     axes.set_xscale("function", functions=(ndtri, ndtr))
     axes.set_yscale("function", functions=(ndtri, ndtr))
     for axis, counts, (lowest, _), inches, draw in zip(
-        (axes.xaxis, axes.yaxis), trials, limits, size_of(axes), (axes.axvline, axes.axhline), strict=True
+        (axes.xaxis, axes.yaxis), trials, limits, axes_size(axes), (axes.axvline, axes.axhline), strict=True
     ):
         by_probit = inches / (ndtri(highest) - ndtri(lowest))
         ticks: list[float] = []
@@ -167,7 +167,9 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
     """
     colours = dict(zip(systems, cycle(style.SYSTEMS), strict=False))
-    errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None}
+    errors = {
+        name: bayes_errors_from_counts(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None
+    }
     if not errors:
         raise ValueError("systems must hold at least one curve, but holds none.")
     figure, axes = canvas(
@@ -211,9 +213,9 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
         label = f"{literal(name, style.MAX_IN_SENTENCE) if len(systems) > 1 else 'ROC'}, area {below:.4f}"
         axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
     if len(systems) == 1:
-        corners = hull_of(rates.counts())
+        corners = convex_hull(rates.counts())
         hull = corners.rates()
-        equal, label = crossing_of(hull).rate.item(), f"convex hull, area {area_under_roc(corners).item():.4f}"
+        equal, label = error_crossing(hull).rate.item(), f"convex hull, area {area_under_roc(corners).item():.4f}"
         axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=style.ORANGE, linewidth=1.0, label=label)
         label = f"equal error rate {100 * equal:.2f} %"
         axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=label)
@@ -229,7 +231,7 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     Infinite scores are drawn in the outer bins. ``rates`` is the result of `functional.detection_curve`.
     """
     counts = rates.counts()
-    equal = equal_error_of(counts, "nearest")
+    equal = equal_error_from_counts(counts, "nearest")
     drawn = counts.thresholds[counts.thresholds.abs() < 1e300]  # differences of larger scores can overflow
     low, high = (drawn[0].item(), drawn[-1].item()) if len(drawn) else (0.0, 0.0)
     edges = torch.linspace(low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64)
@@ -243,7 +245,7 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
         in_bins = below[places].diff()
         density = (in_bins.double() / in_bins.sum() / width).tolist()
         axes.stairs(density, edges.tolist(), fill=True, alpha=0.45, color=colour, label=f"{int(in_bins.sum())} {name}")
-    middle = middle_of(equal.low, equal.high).item()
+    middle = midpoint(equal.low, equal.high).item()
     if low <= middle <= high:
         label = f"equal error rates at {middle:.4g}"
         axes.axvline(middle, color=style.BLACK, linewidth=0.9, linestyle=":", label=label)

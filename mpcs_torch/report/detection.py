@@ -24,7 +24,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
     det, *drawings = _drawings(result)
     is_reversed = [f"{name}: {REVERSED}" for name, each in result.models.items() if each.summary.area.item() < 0.5]
     compared = summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title))
-    rates_of = [_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MAX_SENTENCES]
+    rate_sentences = [_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MAX_SENTENCES]
     details = [
         part("folded", "h2", "All metrics", part("table", result.table(), f"Metrics of {title}")),
         part("folded", "h2", "More curves", part("figures", drawings)),
@@ -32,7 +32,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
     write_page(
         path,
         f"Detection scores of {title}",
-        [*compared[:1], *rates_of],
+        [*compared[:1], *rate_sentences],
         [part("cautions", is_reversed), part("facts", result.first.sizes() | facts)],
         [
             part("section", "Misses against false alarms", part("figures", [det])),

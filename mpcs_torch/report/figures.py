@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import risk_coverage_curve
-from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.plots import confusion_matrix, reliability, risk_coverage_figure
 from mpcs_torch.report.harm import TERMS, harm_table
 from mpcs_torch.report.render import Drawing, draw, part
@@ -118,13 +118,13 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
             rows.append([f"{printable(names[row])} → {printable(names[column])}"])
             for counts, of_cost in zip(confusions.values(), shares, strict=True):
                 rows[-1] += [number_text(counts[row, column].item()), f"{100 * of_cost[row, column].item():.1f} %"]
-            rows[-1] += [] if concern is None else [kind_of(concern, row, column), f"{costs[row, column].item():g}"]
+            rows[-1] += [] if concern is None else [error_kind(concern, row, column), f"{costs[row, column].item():g}"]
     systems = ["errors"] if len(confusions) == 1 else [printable(f"errors, {name}") for name in confusions]
     further = [] if concern is None else ["kind", "concern"]
     return Table(["true → predicted", *(cell for name in systems for cell in (name, share)), *further], rows)
 
 
-def kind_of(concern: ConcernSpec, true: int, predicted: int) -> str:
+def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
     """Return the kind of an error: "dangerous", else its cost if the concern has weights, else "released"."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
@@ -139,7 +139,7 @@ def draw_confusion(
     ``decisions`` names the columns of the matrix, including coarse answers and a referral. Default: the classes.
     """
     further = confusion.shape[1] - len(names)
-    severity = severity_of(concern, len(names))[:, : confusion.shape[1]]
+    severity = severity_matrix(concern, len(names))[:, : confusion.shape[1]]
     errors, dangerous = confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
     of_concern = "" if concern is None else f", {number_text(dangerous)} of them dangerous"
     alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors{of_concern}."

@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.outcomes import (
 )
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
+from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
@@ -66,7 +66,7 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
     of dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
-    costs = dangerous_pairs_of(concern, len(names)) * (1.0 if concern is None else concern.matrix())
+    costs = dangerous_pair_mask(concern, len(names)) * (1.0 if concern is None else concern.matrix())
     members = {name: [label] for label, name in enumerate(names)}
     members |= {} if concern is None else {name: list(of) for name, of in concern.class_groups}
     max_costs = {name: costs.amax(dim=1)[members[name]].max().item() for name in scores.named_outcomes()}
@@ -103,7 +103,7 @@ def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
-    every, ends, what = scores.outcomes[EVERY], scores.intervals, rows_of(scores)
+    every, ends, what = scores.outcomes[EVERY], scores.intervals, row_unit(scores)
     if concern is not None:
         facts[DANGEROUS_ERRORS] = count_and_share(scores, "dangerous", ends.get("dangerous_rate"), what=what)
     facts[WRONG] = count_and_share(scores, "missed", ends.get("misclassification_rate"), what=what)
@@ -119,7 +119,7 @@ def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict
     return facts
 
 
-def rows_of(scores: ClassifierScores) -> str:
+def row_unit(scores: ClassifierScores) -> str:
     """Return the words for rows in a sentence: ``weighted rows`` or ``rows``."""
     return "weighted rows" if scores.is_weighted else "rows"
 
@@ -129,7 +129,7 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
     Clusters, such as patients, come before rows. A total is added, unless only errors of a single class are dangerous.
     """
-    what, costs = what or rows_of(scores), max_danger_costs(scores, concern)
+    what, costs = what or row_unit(scores), max_danger_costs(scores, concern)
     classes = [name for name, cost in costs.items() if cost > 0 and name in scores.class_names]
     absent = [name for name in classes if not scores.outcomes[name].true]
     verb, rate = (
@@ -140,18 +140,18 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
         return "{} ({})".format(*count_and_share(scores, "dangerous", ends, of=name, what=what))
 
     parts = [
-        in_words(name, _rows_of(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))
+        in_words(name, _class_rows(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))
         for name in classes
         if name not in absent
     ]
     of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (" and on others" if len(parts) > MAX_SENTENCES else "")
-    names = " or ".join(map(_rows_of, absent[:MAX_SENTENCES]))
+    names = " or ".join(map(_class_rows, absent[:MAX_SENTENCES]))
     unknown = f" No {what.removesuffix('s')} is {names}: errors there are not known." if absent else ""
     in_all = "" if len(parts) == 1 else f"; {in_words(EVERY, what, scores.intervals.get(rate))} in all"
     return f"{verb} on {of_classes}{in_all}.{unknown}"
 
 
-def _rows_of(name: str) -> str:
+def _class_rows(name: str) -> str:
     """Return the words for rows of a class: ``of class 3``, because a number alone could be read as a count."""
     return f"of class {name}" if name.isdecimal() else printable(name)
 
@@ -170,4 +170,4 @@ def harm_table(
                 del rows[-1][DANGEROUS_ERRORS]
     if len(max_costs) > len(listed):
         rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(max_costs) - len(listed)} others"})
-    return Table.of_records(rows) if rows else None
+    return Table.from_records(rows) if rows else None

@@ -54,7 +54,7 @@ def monitor_table(watch: Watch, kind: str) -> Table:
             cells[SEEN] = "nothing yet" if isnan(seen) else rate_text(mean, seen)
         odds = f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"  # a bare number could be read as a p-value
         rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
-    return Table.of_records(rows)
+    return Table.from_records(rows)
 
 
 def rate_text(mean: MonitoredMean, value: float) -> str:
@@ -86,12 +86,12 @@ def alarm_sentence(alarm: Alarm) -> str:
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
-def verdict_of(watch: Watch) -> str:
+def risk_verdict(watch: Watch) -> str:
     """Return the cautions and the first alarm; without an alarm, a sentence about the least certain rate."""
-    return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _verdict_of(watch)]))
+    return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _watch_verdict(watch)]))
 
 
-def _verdict_of(watch: Watch) -> str:
+def _watch_verdict(watch: Watch) -> str:
     if alarms := watch.alarms:
         return alarm_sentence(alarms[0]) + (f" And {len(alarms) - 1} more." if len(alarms) > 1 else "")
     if not watch.labelled:
@@ -132,7 +132,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
     write_page(
         path,
         f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
-        [verdict_of(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
+        [risk_verdict(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
         [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
         [
             part("section", "Rates and their limits", figure, part("notes", [about])),

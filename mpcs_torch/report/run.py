@@ -26,7 +26,7 @@ from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
 from mpcs_torch.plots.samples import kind_of_sample, samples_figure
 from mpcs_torch.plots.trends import figure_4, metric_trend
-from mpcs_torch.report.figures import ClassifierSections, kind_of
+from mpcs_torch.report.figures import ClassifierSections, error_kind
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, write_page
 from mpcs_torch.tables import Table
@@ -98,14 +98,14 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
         pair = int(labels[place]), int(decisions[place])
         true, decided = (printable(concern.classes[label]) for label in pair)
         shown = {"true": true, "predicted": decided, "confidence": f"{100 * confidence[place].item():.1f} %"}
-        kind = {"kind": kind_of(concern, *pair), "concern": f"{weights[place].item():g}"}
+        kind = {"kind": error_kind(concern, *pair), "concern": f"{weights[place].item():g}"}
         rows.append({"test sample": str(place), **shown, **kind})
         pictures[f"{place}: {true}, predicted {decided}"] = predicted.inputs[place].float()
     if not rows:
         return None, None
     alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
     is_drawn = kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None
-    return Table.of_records(rows), draw(samples_figure(pictures), alt) if is_drawn else None
+    return Table.from_records(rows), draw(samples_figure(pictures), alt) if is_drawn else None
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -165,7 +165,7 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
     return evaluate(preds, first.labels, concern=first.concern, metrics=[*names, "misclassification_rate"]).comparisons
 
 
-def counts_of(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
+def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
     """Return a sentence that counts the dangerous errors of runs that cannot be compared sample by sample."""
     counts = []
     for name, run in runs.items():
@@ -198,7 +198,7 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     if len(set(names)) < len(names):
         names = [printable(str(run.folder)) for run in runs]
     by_name = dict(zip(names, runs, strict=True))
-    kind, sentences, facts, sections = _of_one(runs[0]) if len(runs) == 1 else _of_several(by_name)
+    kind, sentences, facts, sections = _single_run_page(runs[0]) if len(runs) == 1 else _several_runs_page(by_name)
     root = quote(str(data_root))
     configs = [quote(str(run.folder / "config.yaml")) for run in runs]
     commands = [printable(f"mpcs train {config} --data-root {root} --out again") for config in configs]
@@ -210,13 +210,13 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     write_page(path, kind, sentences, [facts], [*sections, *last])
 
 
-def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
+def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     """Return the kind, sentences, tiles and sections of the page of a run, including the epoch of `other_pick`."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
     titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in predicted}
-    shown = _sections_of({titles[number]: each for number, each in predicted.items()}, "epoch")
+    shown = _classifier_sections({titles[number]: each for number, each in predicted.items()}, "epoch")
     picked = predicted.get(epoch)
     where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
     sentences = [
@@ -241,12 +241,12 @@ def _of_one(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     return kind, sentences, part("facts", facts, TERMS), sections
 
 
-def _of_several(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
+def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
     """Return the kind, sentences, tiles and sections of a page that compares the picked epochs of several runs."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
-    shown = None if comparisons is None else _sections_of(predicted, "run")
-    verdict, *verdicts = summarize_comparisons(comparisons or []) or [counts_of(runs, predicted)]
+    shown = None if comparisons is None else _classifier_sections(predicted, "run")
+    verdict, *verdicts = summarize_comparisons(comparisons or []) or [run_counts(runs, predicted)]
     sentences = [
         verdict,
         *(_harm_sentence(name, predictions) for name, predictions in predicted.items() if len(runs) <= MAX_SENTENCES),
@@ -269,7 +269,7 @@ def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
     return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
 
 
-def _sections_of(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
+def _classifier_sections(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
     """Return the page sections on predictions of epochs, or of runs with one concern; None if there are none."""
     scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
     return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
@@ -288,7 +288,7 @@ def _picks_table(run: TrainedRun) -> Table:
         by_epoch.setdefault(epoch, []).append(metric)
     records = {int(record["epoch"]): record for record in run.records}
     columns = _columns({"": run})
-    return Table.of_records(
+    return Table.from_records(
         [
             {"ranked first by": ", ".join(metrics), "epoch": str(epoch), **_cells(records[epoch], columns)}
             for epoch, metrics in by_epoch.items()
@@ -306,7 +306,7 @@ def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPre
             counts = [str(count) for count in predicted[name].errors]
         cells = {"run": name, "picked epoch": str(run.result.epoch), "test samples": str(len(run.test.labels))}
         rows.append({**cells, "errors": counts[0], "dangerous errors": counts[1], **_cells(test, columns)})
-    return Table.of_records(rows)
+    return Table.from_records(rows)
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> lis
         return [part("facts", tiles | next(iter(models.values())), TERMS)]
     cells = {name: {title: ": ".join(texts) for title, texts in facts.items()} for name, facts in models.items()}
     records = [{"model": printable(name), **of_model} for name, of_model in cells.items() if of_model]
-    table = Table.of_records(records) if records else None
+    table = Table.from_records(records) if records else None
     return [part("facts", tiles), part("table", table, "What became of the rows by each model", terms=TERMS)]
 
 

@@ -147,12 +147,12 @@ HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
 
 
 def finish_in_folder(
-    config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf, *, overwrite: bool = False
+    config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf, *, overwrite: bool = False
 ) -> None:
     """Train a run, unless ``folder`` has its finished run; resume an interrupted run, unless ``overwrite`` is true."""
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
-        with hooks_of(config, folder) as hooks:
+        with make_hooks(config, folder) as hooks:
             run_in_folder(config, data, folder, hooks, overwrite=overwrite, resume=is_begun)
 
 
@@ -160,10 +160,10 @@ def sweep(
     configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
     """Train each config in ``out/<name>``, in parallel; yield each config with its records when its run is finished."""
-    yield from run_in_processes(partial(_records_of, data_root=data_root, out=out, overwrite=overwrite), configs)
+    yield from run_in_processes(partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 
-def _records_of(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
+def _run_records(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
     folder = out / config.name
     finish_in_folder(config, config.data.load(data_root), folder, lambda *_: nullcontext([]), overwrite=overwrite)
     return read_records(folder / "records.csv")

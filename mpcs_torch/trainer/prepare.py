@@ -59,10 +59,10 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 
     at_once, precision = len(measured.labels) if epochs.batches is None else batch_size, config.device.precision
     classes = len(data.class_names)
-    evaluator = Evaluator(measured, metrics_of(config, data, device), epochs.mode, precision, classes, at_once, world)
+    evaluator = Evaluator(measured, make_metrics(config, data, device), epochs.mode, precision, classes, at_once, world)
     test_evaluator = None
     if epochs.test:
-        metrics = metrics_of(config, data, device, only=epochs.test)
+        metrics = make_metrics(config, data, device, only=epochs.test)
         test_evaluator = replace(evaluator, split=on_device.test, metrics=metrics, batch_size=len(data.test.labels))
     with _config_errors(f"{config.name}: loss"):
         loss = config.loss.make(concern)
@@ -84,7 +84,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
 
 
-def metrics_of(
+def make_metrics(
     config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
 ) -> MetricSet:
     """Make the metrics of a run, or only those that ``only`` names."""

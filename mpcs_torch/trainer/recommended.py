@@ -26,14 +26,14 @@ from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.result import evaluator_of, open_trained
+from mpcs_torch.trainer.result import evaluator_on, open_trained
 from mpcs_torch.trainer.resume import check_resumable
 
 CHOICE, RULE = "recommended.json", "rule.pt"
 """The names of two files: the choice as JSON, and the fitted decision rule."""
 
 
-def runs_of(config: RunConfig) -> dict[str, RunConfig]:
+def recipe_runs(config: RunConfig) -> dict[str, RunConfig]:
     """Return the config of each run of the recipe, by the name of its loss."""
     runs = {}
     for name, (margin, smoothing) in LOSSES.items():
@@ -46,7 +46,7 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
     return runs
 
 
-def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf) -> Recommendation:
+def train_recommended(config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf) -> Recommendation:
     """Finish all runs of the recipe in ``folder``, choose a model on validation samples, and write it with its rule."""
     assert config.recommended is not None
     settings = config.recommended
@@ -60,8 +60,8 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_o
     replace_text(path, dump_config(config))
     logits: dict[str, Tensor] = {}
     target = torch.empty(0, dtype=torch.int64)
-    for name, run in runs_of(config).items():
-        finish_in_folder(run, data, folder / run.name, hooks_of)
+    for name, run in recipe_runs(config).items():
+        finish_in_folder(run, data, folder / run.name, make_hooks)
         trained = open_trained(folder / run.name, data)
         validation = trained.prepared.data.validation
         epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
@@ -181,11 +181,11 @@ def train_and_decide(seed: int) -> SeedResult:
     data = config.data.load(Path())
     assert data.validation is not None  # set in the config
     validation, test = dict[str, Tensor](), dict[str, Tensor]()
-    for name, run in runs_of(config).items():
+    for name, run in recipe_runs(config).items():
         prepared = prepare_run(run, data)
         model = prepared.start().measured
-        validation[name] = evaluator_of(prepared, data.validation)(model).logits
-        test[name] = evaluator_of(prepared, data.test)(model).logits
+        validation[name] = evaluator_on(prepared, data.validation)(model).logits
+        test[name] = evaluator_on(prepared, data.test)(model).logits
     target = data.validation.labels
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "E4")  # rare classes without a limit

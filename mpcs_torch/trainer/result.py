@@ -157,7 +157,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     model.load_state_dict(picked)
     splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
     with run.running():
-        measured = {name: evaluator_of(run, split)(model) for name, split in splits.items() if split is not None}
+        measured = {name: evaluator_on(run, split)(model) for name, split in splits.items() if split is not None}
     model.load_state_dict(final)
     values = {name: evaluation.values for name, evaluation in measured.items()}
     diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
@@ -187,7 +187,7 @@ def _pick(
     return selector.best.number, reason, selector.load(selector.best.number)["model"]
 
 
-def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
+def evaluator_on(run: PreparedRun, split: Split) -> Evaluator:
     """Return a copy of the evaluator of ``run`` that measures on ``split`` instead."""
     return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
 
@@ -244,7 +244,7 @@ class TrainedRun:
             line = str(error).splitlines()[0]
             raise ResultError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
         with self.prepared.running():
-            return evaluator_of(self.prepared, split)(model).logits.cpu()
+            return evaluator_on(self.prepared, split)(model).logits.cpu()
 
 
 def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:

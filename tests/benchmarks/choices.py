@@ -19,7 +19,7 @@ import torch
 from examples.benchmark.judging import MAX_ACCURACY_LOSS, RECIPE, Arm, Trials
 from examples.benchmark.runs import outcome_of
 from examples.benchmark.tasks import TASKS
-from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Options, calibrated, calibration_for, harm_of
+from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Options, calibrated, calibration_for, harm_matrix
 from mpcs_torch.tables import Table
 
 SIZES = {"MNIST, MLP": (2000, 10_000), "digits, MLP": (800,), "simulated, MLP": (1000,)}
@@ -43,9 +43,9 @@ def population(trials: Trials, seed: int) -> Options:
     outcomes = [outcome_of(trials.run(arm, seed)) for arm in arms]
     logits = [torch.cat([each.validation, each.test]) for each in outcomes]
     target = torch.cat([outcomes[0].validation_labels, outcomes[0].test_labels])
-    harm = harm_of(TASKS[trials.task].spec(trials.data_root))
+    harm = harm_matrix(TASKS[trials.task].spec(trials.data_root))
     probs = [calibrated(each, target, calibration_for(harm)) for each in logits]
-    return Options.of_probs(probs, target, harm, FACTORS[:9])
+    return Options.from_probs(probs, target, harm, FACTORS[:9])
 
 
 def by_counts(options: Options) -> int:

@@ -6,7 +6,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from mpcs_torch.cli.console import heading, note, text_of
+from mpcs_torch.cli.console import heading, note, part_text
 from mpcs_torch.tables import Table
 
 METRICS = ["accuracy", "mean_squared_error", "soft_precision_macro", "dangerous", "mpcs", "cross_entropy"]
@@ -24,14 +24,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def at_width(terminal: pytest.MonkeyPatch, width: int, table: Table) -> list[str]:
     terminal.setenv("COLUMNS", str(width))
-    return text_of(table).split("\n")
+    return part_text(table).split("\n")
 
 
 def test_a_pipe_gets_markdown_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "20")
     table = Table(["name", "value"], [["a long name [bold]", "1.5"]])
-    assert text_of(table) == table.markdown()
+    assert part_text(table) == table.markdown()
 
 
 TABLES = {
@@ -94,10 +94,10 @@ def test_names_are_not_markup_and_have_no_control_characters(terminal: pytest.Mo
 
 def test_a_terminal_that_can_shows_a_bold_header(terminal: pytest.MonkeyPatch) -> None:
     terminal.setenv("TERM", "xterm-256color")
-    assert "\x1b[1m" in text_of(TABLES["long names"])
+    assert "\x1b[1m" in part_text(TABLES["long names"])
     assert heading("Runs") == "\x1b[1mRuns\x1b[0m"
     terminal.setenv("TERM", "dumb")
-    assert "\x1b" not in text_of(TABLES["long names"])
+    assert "\x1b" not in part_text(TABLES["long names"])
     assert heading("Runs") == "Runs"
 
 

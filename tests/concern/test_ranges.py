@@ -57,7 +57,7 @@ def test_people_may_differ(tmp_path: Path) -> None:
     anna = write(tmp_path, "classes: [a, b, c]\nreleases: [[a, b]]\n", "anna.yaml")
     ben = write(tmp_path, "classes: [a, b, c]\nweights: [[0, 1, 2 to 4], [1, 0, 1], [0.5, 1, 0]]\n", "ben.yaml")
     costs = load_concern_range(anna, ben)
-    assert costs == ConcernRange.of_people({"anna": load_concern(anna), "ben": load_concern_range(ben)})
+    assert costs == ConcernRange.from_people({"anna": load_concern(anna), "ben": load_concern_range(ben)})
     assert len(costs.bounds()[0]) == 2
     middle = costs.middle.matrix()
     assert middle[0, 1].item() == 0.75
@@ -78,7 +78,7 @@ def test_people_may_differ(tmp_path: Path) -> None:
 )
 def test_a_range_without_width_is_the_spec(settings: dict[str, Any]) -> None:
     spec = ConcernSpec(AB, **settings)
-    for costs in (ConcernRange([spec], [spec]), ConcernRange.of_people({"anna": spec, "ben": spec})):
+    for costs in (ConcernRange([spec], [spec]), ConcernRange.from_people({"anna": spec, "ben": spec})):
         assert costs.is_known
         assert costs.middle == spec
         assert costs.uncertain(ALL) == []
@@ -122,9 +122,9 @@ def test_reading_ranges_as_one_spec_says_who_reads_them(tmp_path: Path) -> None:
 def test_costs_that_do_not_fit_together_are_refused() -> None:
     one, other = ConcernSpec(AB), ConcernSpec(["a", "b"])
     with pytest.raises(ConcernError, match=r"specs must agree on classes, but have \['a', 'b', 'c'\] and \['a', 'b'\]"):
-        ConcernRange.of_people({"anna": one, "ben": other})
+        ConcernRange.from_people({"anna": one, "ben": other})
     with pytest.raises(ConcernError, match="must agree on whether a referral has a cost, but have False and True"):
-        ConcernRange.of_people({"anna": one, "ben": ConcernSpec(AB, refer=1)})
+        ConcernRange.from_people({"anna": one, "ben": ConcernSpec(AB, refer=1)})
     with pytest.raises(ConcernError, match="low must have no cost above that of high"):
         ConcernRange([ConcernSpec(AB, refer=2)], [ConcernSpec(AB, refer=1)])
     with pytest.raises(ConcernError, match="must have the same released pairs, or both weights"):

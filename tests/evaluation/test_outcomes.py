@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation.classifier_scores import plural_of
+from mpcs_torch.evaluation.classifier_scores import cluster_plural
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes
 
 GRADES = ["none", "mild", "severe", "worst"]
@@ -134,4 +134,4 @@ def test_rules_are_compared_by_what_they_miss_not_by_recall() -> None:
     [("patient", "patients"), ("patient_id", "patients"), ("family", "families"), ("x_1", "clusters (x_1)")],
 )
 def test_clusters_are_called_by_the_plural_of_their_column(column: str, plural: str) -> None:
-    assert plural_of(column) == plural
+    assert cluster_plural(column) == plural

@@ -49,7 +49,7 @@ def costs_of(classes: int, kind: str) -> ConcernRange:
         given = ((low, 0.1, 0.2), (high, 0.3, 0.6))
         ends = [ConcernSpec(classes, weights=w, refer=r, answers=coarse(classes, a)) for w, a, r in given]
         other = ConcernSpec(classes, releases=releases, factor=0.1, refer=0.4, answers=coarse(classes, 0.2))
-        return ConcernRange.of_people({"anna": ConcernRange(*([end] for end in ends)), "ben": other})
+        return ConcernRange.from_people({"anna": ConcernRange(*([end] for end in ends)), "ben": other})
     if kind == "factor":
         ends = [ConcernSpec(classes, releases=releases, factor=f, refer=r) for f, r in ((0.1, 0.05), (0.9, 0.3))]
         return ConcernRange(*([end] for end in ends))
@@ -58,7 +58,7 @@ def costs_of(classes: int, kind: str) -> ConcernRange:
         "ben": ConcernSpec(classes, weights=torch.tensor(high).T.tolist(), refer=0.4),
         "cleo": ConcernSpec(classes, releases=[pair[::-1] for pair in releases], factor=0.5, refer=0.05),
     }
-    return ConcernRange.of_people(people | ({"both": weights} if kind == "ranges of people" else {}))
+    return ConcernRange.from_people(people | ({"both": weights} if kind == "ranges of people" else {}))
 
 
 def coarse(classes: int, price: float) -> dict[str, float]:

@@ -18,13 +18,13 @@ from mpcs_torch.learning.choice import (
     calibrated,
     calibration_for,
     decide,
-    harm_of,
+    harm_matrix,
     log_score,
     softened,
 )
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
-HARM_MATRIX = harm_of(CONCERN)
+HARM_MATRIX = harm_matrix(CONCERN)
 
 
 def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,7 +38,7 @@ def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor,
 
 def options_of(logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Options:
     probs = [calibrated(each, target, calibration_for(harm)) for each in logits]
-    return Options.of_probs(probs, target, harm, factors)
+    return Options.from_probs(probs, target, harm, factors)
 
 
 def test_decisions_and_costs_by_hand() -> None:

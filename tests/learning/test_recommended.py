@@ -17,7 +17,7 @@ from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional.concern.limits import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended, with_averages
-from mpcs_torch.learning.choice import calibration_for, choose_referring, harm_of
+from mpcs_torch.learning.choice import calibration_for, choose_referring, harm_matrix
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
 from mpcs_torch.learning.rule_fit import draw_calibration_units
 
@@ -63,7 +63,7 @@ def test_an_average_is_chosen_where_it_is_best_and_decides_for_new_samples() -> 
 
 def test_margins_are_in_proportion_to_weights_in_any_unit() -> None:
     weights = torch.tensor([[0, 10, 50], [10, 0, 10], [50, 0, 0]])
-    harms = [harm_of(ConcernSpec(3, weights=(weights * unit).tolist())) for unit in (1, 0.1)]
+    harms = [harm_matrix(ConcernSpec(3, weights=(weights * unit).tolist())) for unit in (1, 0.1)]
     torch.testing.assert_close(harms[0], weights.double() / 50)
     torch.testing.assert_close(*harms)
 
@@ -104,12 +104,12 @@ def test_the_table_counts_each_way_of_deciding_that_was_tried(concern: ConcernSp
     logits, target = validation()
     choice = recommended(concern).choose(logits, target)
     rows = choice.options.records()
-    usual, accuracies = DecisionRule(concern, calibration=calibration_for(harm_of(concern))), list[float]()
+    usual, accuracies = DecisionRule(concern, calibration=calibration_for(harm_matrix(concern))), list[float]()
     for row in rows:
         rule = usual
         if row["decided by"] != "the costs of the concern":
             factor = float(row["decided by"].removeprefix("a factor of "))
-            harm = harm_of(concern)
+            harm = harm_matrix(concern)
             pairs = [[true, *of.nonzero().flatten().tolist()] for true, of in enumerate(concern.dangerous_pairs())]
             made = {"weights": factor + (1 - factor) * harm, "dangerous": [pair for pair in pairs if len(pair) > 1]}
             rule = DecisionRule(ConcernSpec(3, **made), calibration=usual.calibration_method)
@@ -185,7 +185,7 @@ def test_the_summary_counts_what_the_rule_does() -> None:
     weighted = ConcernSpec(LIGHTS.classes, weights=[[0, 1, 9], [2, 0, 5], [9, 5, 0]], dangerous=[["red", "green"]])
     for concern in (LIGHTS, weighted):
         choice = recommended(concern).choose(logits, target)
-        scaling = make_scaling(calibration_for(harm_of(concern)), 3).fit(logits[PLAIN], target)
+        scaling = make_scaling(calibration_for(harm_matrix(concern)), 3).fit(logits[PLAIN], target)
         before, after = scaling(logits[PLAIN]).argmax(dim=1), choice.rule(logits[choice.name])
         wrong = [concern.dangerous_pairs()[target, decision].sum().item() for decision in (before, after)]
         right = [(decision == target).sum().item() for decision in (before, after)]

@@ -36,7 +36,7 @@ def path_of(monitor: Monitor, values: Values) -> Tensor:
 
 def alarms_ever(monitor: RiskMonitor, losses: Tensor) -> bool:
     """Return whether errors (N,) of class 0 ever raise an alarm, looking after each."""
-    values, _ = monitor.values_of(losses, torch.zeros_like(losses))
+    values, _ = monitor.batch_values(losses, torch.zeros_like(losses))
     return bool((path_of(monitor, values).mean(dim=1) >= monitor.threshold).any())
 
 
@@ -163,7 +163,7 @@ def test_ten_groups_at_the_limit_hardly_ever_raise_an_alarm() -> None:
     for seed in range(STREAMS):
         monitor = RiskMonitor(TWO, Limit(0.01, by="site"), groups={"site": [str(site) for site in range(10)]})
         losses, sites = errors(0.01, (LENGTH,), seed), torch.arange(LENGTH) % 10
-        values, _ = monitor.values_of(losses, torch.zeros_like(losses), groups={"site": sites})
+        values, _ = monitor.batch_values(losses, torch.zeros_like(losses), groups={"site": sites})
         falls += bool((path_of(monitor, values).mean(dim=1) >= monitor.threshold).any())
     assert falls / STREAMS <= MOST
 
@@ -173,7 +173,7 @@ def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
     generator = torch.Generator().manual_seed(0)
     decisions, target = (torch.randint(low, 3, (60,), generator=generator) for low in (-1, 0))
     whole = RiskMonitor(COSTS, limits)
-    path = path_of(whole, whole.values_of(decisions, target)[0])
+    path = path_of(whole, whole.batch_values(decisions, target)[0])
     for place in (0, 7, 31, 59):
         monitor = RiskMonitor(COSTS, limits)
         monitor.update(decisions[: place + 1], target[: place + 1])
@@ -209,7 +209,7 @@ def test_false_alarms_of_restarts_are_at_least_the_run_length_apart() -> None:
     for seed in range(30):
         monitor = ChangeMonitor(TWO, Limit(0.02), run_length=run_length)
         losses = errors(0.02, (4 * run_length,), seed)
-        path = path_of(monitor, monitor.values_of(losses, torch.zeros_like(losses))[0]).mean(dim=1)
+        path = path_of(monitor, monitor.batch_values(losses, torch.zeros_like(losses))[0]).mean(dim=1)
         is_alarm = path >= monitor.threshold
         delays.append(int(is_alarm.int().argmax()) + 1 if is_alarm.any() else len(losses))
     assert sum(delays) / len(delays) >= run_length
@@ -218,7 +218,7 @@ def test_false_alarms_of_restarts_are_at_least_the_run_length_apart() -> None:
 def test_restarts_are_those_of_the_naive_sum_over_starts() -> None:
     losses = errors(0.05, (350,))
     monitor = ChangeMonitor(TWO, Limit(0.02), run_length=10_000)
-    path = path_of(monitor, monitor.values_of(losses, torch.zeros_like(losses))[0])[:, 0]
+    path = path_of(monitor, monitor.batch_values(losses, torch.zeros_like(losses))[0])[:, 0]
     for place in (0, 99, 100, 230, 349):
         starts = range(0, place + 1, 100)
         naive = [
@@ -238,7 +238,7 @@ def test_shares_of_decisions_are_compared_with_a_reference_on_both_sides() -> No
         validation = DriftMonitor(TWO)
         validation.update(draws[:500])
         deployed = DriftMonitor(TWO, reference=validation)
-        path = path_of(deployed, deployed.values_of(draws[500:])[0])
+        path = path_of(deployed, deployed.batch_values(draws[500:])[0])
         falls += bool((path.mean(dim=1) >= deployed.threshold).any())
     assert falls / STREAMS <= MOST
     deployed.reset()
@@ -290,7 +290,7 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
 
 def test_values_of_nothing_change_nothing() -> None:
     monitor = RiskMonitor(TWO, Limit(0.01))
-    assert isinstance(monitor.values_of(torch.empty(0).long(), torch.empty(0).long())[0], Values)
+    assert isinstance(monitor.batch_values(torch.empty(0).long(), torch.empty(0).long())[0], Values)
     monitor.update(torch.empty(0).long(), torch.empty(0).long())
     assert (monitor.compute().low, monitor.compute().high) == (0, 1)
 

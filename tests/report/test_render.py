@@ -51,7 +51,7 @@ def test_columns_of_numbers_are_found() -> None:
 def test_names_with_hyphens_are_kept_whole_and_never_markup() -> None:
     assert whole("a of mlp-<b>.csv, 3") == 'a of <span class="whole">mlp-&lt;b&gt;.csv,</span> 3'
     assert breakable("rate_of_<b>_") == "rate_<wbr>of_<wbr>&lt;b&gt;_<wbr>"
-    assert breakable("rate_of, mcc") == "rate_of, mcc", "it can be broken at the space"
+    assert breakable("error_mean, mcc") == "error_mean, mcc", "it can be broken at the space"
 
 
 def test_the_costliest_confusions_come_first_with_their_shares() -> None:

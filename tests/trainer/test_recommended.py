@@ -10,7 +10,7 @@ from mpcs_torch.learning import DecisionRule
 from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.recommended import CHOICE, RULE, runs_of
+from mpcs_torch.trainer.recommended import CHOICE, RULE, recipe_runs
 from tests.cli.test_cli import run
 
 SETTINGS = ("digits", "recommended={}", "selector=null", "scheduler=null", "epochs.count=2", "name=mine")
@@ -51,7 +51,7 @@ def test_limits_come_from_the_config(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_runs_have_the_losses_of_the_recipe() -> None:
-    runs = runs_of(load_packaged_config("experiments/digits", ["recommended={}", "selector=null"]))
+    runs = recipe_runs(load_packaged_config("experiments/digits", ["recommended={}", "selector=null"]))
     assert [own.training.margin_ramp for own in runs.values()] == [None, [0.1, 0.6], [0.1, 0.6], [0.1, 0.6]]
     assert all(own.recommended is None and own.selector is not None for own in runs.values())
 

@@ -70,7 +70,7 @@ def detect(
         raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     if max_false_alarm == 0:
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
-    points = _points_of(point or POINTS)
+    points = _read_points(point or POINTS)
 
     from mpcs_torch.evaluation.detector_files import score_detectors
     from mpcs_torch.evaluation.detectors import MISSES
@@ -107,7 +107,7 @@ def detect(
         note(f"wrote {html}")
 
 
-def _points_of(texts: Sequence[str]) -> "list[OperatingPoint]":
+def _read_points(texts: Sequence[str]) -> "list[OperatingPoint]":
     """Read P_TARGET or P_TARGET,C_MISS,C_FA from each text; refuse any other text."""
     points = []
     for text in texts:

@@ -87,7 +87,7 @@ def monitor(
     plain = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
     plain |= {kind: table.records() for kind, table in tables.items()} | {"cautions": watch.cautions()}
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
-    print_result(plain, page.verdict_of(watch), *tables.values(), f"{news}\n{page.assumptions(watch)}")
+    print_result(plain, page.risk_verdict(watch), *tables.values(), f"{news}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
     note(*[f"wrote {path}" for path in (html, prometheus) if path is not None])

@@ -61,7 +61,7 @@ def score(
     if len(predictions) > 1:
         options.refuse_given({"confusion": confusion, "seen": seen}, "is for one file of predictions")
 
-    from mpcs_torch.evaluation.requirements import Requirement, RequirementError, table_of
+    from mpcs_torch.evaluation.requirements import Requirement, RequirementError, outcomes_table
 
     with options.refused_values(option="--require"):
         requirements = [Requirement.parse(text) for text in require or ()]
@@ -105,7 +105,7 @@ def score(
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        table = table_of(outcomes) if outcomes else None
+        table = outcomes_table(outcomes) if outcomes else None
         write_score_report(result, spec, html, risks=risks, requirements=table, command=str(COMMAND_LINE))
         note(f"wrote {html}")
     if not all(outcome.holds for outcome in outcomes):

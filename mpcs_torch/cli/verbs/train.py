@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, progress_bar, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
 from mpcs_torch.cli.options import DataRoot, Out, file_or_name, shared
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.yaml_files import read_yaml_file
@@ -118,7 +118,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
         return
     stopped = "" if result.stopped is None else f"Stopped {result.stopped}.\n"
     picked = f"{stopped}Picked epoch {result.epoch}: {result.reason}."
-    print_result({"run": folder, **result.plain()}, picked, f"{text_of(result.table())}\n")
+    print_result({"run": folder, **result.plain()}, picked, f"{part_text(result.table())}\n")
     note(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
         note(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")

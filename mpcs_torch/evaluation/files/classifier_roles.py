@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.files.open_columns import (
 )
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.score_columns import assign_scores, by_class
-from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, RowIds, listed, number_of, shared_ids, way
+from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, RowIds, listed, shared_ids, to_number, way
 from mpcs_torch.evaluation.files.words import (
     DECISION,
     DECISIONS,
@@ -36,7 +36,7 @@ from mpcs_torch.evaluation.files.words import (
     is_index,
     named_as,
     plain,
-    polarity_of,
+    target_or_not,
 )
 from mpcs_torch.functional.inputs.decisions import highest_class
 
@@ -66,7 +66,7 @@ def assign_roles(
     if label is None and not table.truth and (needs_labels or table.has_names):
         label = _label(columns, [*truth.values()])
     if label is None and not truth and not needs_labels:  # a column of labels that are filled later
-        label = next(iter(columns.of_kind("empty", among=named_as(columns.open, LABELS))), None)
+        label = next(iter(columns.by_kind("empty", among=named_as(columns.open, LABELS))), None)
     truth = truth if label is None else {}
     of_labels = [*truth.values(), *([] if label is None else [label])]
     both = next((name for name in (*reading.score_columns, reading.decision_column) if name in of_labels), None)
@@ -114,8 +114,8 @@ def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | No
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
     """Return the column that is named as labels, or None if there is none or it is in ``truth``; refuse several."""
     if not columns.table.has_names:
-        whole = columns.of_kind("whole", "text")
-        return whole[0] if len(whole) == 1 and columns.of_kind("number", "list") else None
+        whole = columns.by_kind("whole", "text")
+        return whole[0] if len(whole) == 1 and columns.by_kind("number", "list") else None
     known = {*(columns.class_names or ())}
     among = [name for name in columns.open if name not in known or columns.kinds[name] == "text"]
     among = [name for name in among if name != columns.options.decision_column]
@@ -125,14 +125,14 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
 
 def _truth(columns: OpenColumns) -> dict[str, str]:
     """Return the columns of degrees of truth or votes, by class: names like ``target_a``, or lists named as labels."""
-    lists = columns.of_kind("list", among=named_as(columns.open, LABELS))
+    lists = columns.by_kind("list", among=named_as(columns.open, LABELS))
     if lists:
         return {lists[0]: lists[0]}
     families = defaultdict[str, dict[str, str]](dict)
-    for name in columns.of_kind("whole", "number"):
+    for name in columns.by_kind("whole", "number"):
         if parts := split_truth(name):
             families[parts[0]][parts[1]] = name
-    numeric, kept = columns.of_kind("whole", "number"), list[dict[str, str]]()
+    numeric, kept = columns.by_kind("whole", "number"), list[dict[str, str]]()
     for family in families.values():
         others = [name for name in numeric if name not in family.values()]
         is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
@@ -150,13 +150,13 @@ def _decisions(columns: OpenColumns) -> list[str]:
     If the labels come from another file, a column that is named as labels has predicted labels.
     """
     known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
-    named = columns.of_kind("text", "whole", among=known)
+    named = columns.by_kind("text", "whole", among=known)
     return [DECISION] if DECISION in named and columns.is_written else named
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
     """Return the columns of text whose values are all classes, except those named as predicted labels."""
-    texts = [name for name in columns.of_kind("text") if name not in roles.scores and plain(name) not in DECISIONS]
+    texts = [name for name in columns.by_kind("text") if name not in roles.scores and plain(name) not in DECISIONS]
     return [name for name in texts if columns.texts(name) <= {*roles.classes}]
 
 
@@ -173,8 +173,8 @@ def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]
-    numbered = [name for name in columns.of_kind("whole", among=named) if not columns.texts(name) <= {*roles.classes}]
-    if not numbered or all(number_of(name) is not None for name in roles.classes):
+    numbered = [name for name in columns.by_kind("whole", among=named) if not columns.texts(name) <= {*roles.classes}]
+    if not numbered or all(to_number(name) is not None for name in roles.classes):
         return roles
     if roles.form == "decisions" and columns.class_names is None:
         return roles
@@ -184,7 +184,7 @@ def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles
     scores = roles.scores if roles.form == "columns" else ()
     first = first_number(columns, numbered, len(roles.classes), scores)
     if columns.class_names is None and not columns.options.score_columns:
-        polarities = [polarity_of(name) for name in roles.classes]
+        polarities = [target_or_not(name) for name in roles.classes]
         if first == 1 or {*polarities} != {0, 1}:
             ways = f"{way('--score-columns', roles.scores)} names the columns in the order of their classes"
             problem = f"has labels that are numbers, and classes that have names: which class is {first}? {ways}"
@@ -254,12 +254,12 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
     columns = OpenColumns(other, ReadOptions(), None)
     columns.exclude([name for name in other.names if name in (identifier, *reading.columns) or is_index(name)])
     label = reading.label_column or columns.label_among(columns.open, *get_args(Kind))
-    if label is None and len(columns.open) == 1 and (not other.has_names or not columns.of_kind("number")):
+    if label is None and len(columns.open) == 1 and (not other.has_names or not columns.by_kind("number")):
         label = columns.open[0]
     if label is not None:
         return {label if columns.kinds[label] == "list" else "": label}
     truth = dict[str, str]()
-    for name in columns.of_kind("whole", "number") if other.has_names else ():
+    for name in columns.by_kind("whole", "number") if other.has_names else ():
         _, class_name = split_truth(name) or ("", name)
         if any(True for _ in by_class(scores, [class_name])):
             truth[class_name] = name

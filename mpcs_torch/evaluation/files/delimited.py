@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
-from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, kind_of, number_of, unnamed
-from mpcs_torch.evaluation.files.words import is_column_name, polarity_of
+from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, column_kind, to_number, unnamed
+from mpcs_torch.evaluation.files.words import is_column_name, target_or_not
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
 """The minimum size of a block that pyarrow reads, and the bytes of a block for each column. Pyarrow fails if a row
@@ -110,7 +110,7 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
         lengths = [len(row) - len(rows[0]) for row in rows]
         share = max(lengths.count(0), lengths[1:].count(1)) / len(rows)
         cells = [cell.strip().replace(",", ".") for row in rows for cell in row]
-        numbers = sum(number_of(cell) is not None for cell in cells) / len(cells)
+        numbers = sum(to_number(cell) is not None for cell in cells) / len(cells)
         key = (round(share, 1), numbers > 0, delimiter != SPACE, round(numbers, 3))
         if key > best:
             best, split = key, (delimiter, rows)
@@ -128,8 +128,8 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     """Return whether the first row is a header, judged by the kinds of values in the other rows."""
     first, others = [cell.strip() for cell in rows[0]], rows[1:]
     columns = [[row[place] for row in others if place < len(row)] for place in range(len(first))]
-    kinds = [kind_of(column) for column in columns]
-    numbers = [number_of(cell) for cell in first]
+    kinds = [column_kind(column) for column in columns]
+    numbers = [to_number(cell) for cell in first]
     numeric = [place for place, number in enumerate(numbers) if number is not None]
     given = sorted(number for number in numbers if number is not None)
     is_sequence = given in ([*map(float, range(len(given)))], [*map(float, range(1, len(given) + 1))])
@@ -143,11 +143,11 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     of_numbers = [place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")]
     above_numbers = [first[place] for place in of_numbers if numbers[place] is None]
     if numeric or any(above_numbers):
-        return any(above_numbers) and all(kind_of([cell]) != "list" for cell in above_numbers)
+        return any(above_numbers) and all(column_kind([cell]) != "list" for cell in above_numbers)
     if any(cell and cell in map(str.strip, column) for cell, column in zip(first, columns, strict=True)):
         return False
     kinds_of_cells = [
-        [polarity_of(each) for each in (cell, *column)] for cell, column in zip(first, columns, strict=True)
+        [target_or_not(each) for each in (cell, *column)] for cell, column in zip(first, columns, strict=True)
     ]
     if any(len(some) > 1 and None not in some for some in kinds_of_cells):
         return False

@@ -17,7 +17,7 @@ from mpcs_torch.errors import has_control, quoted
 from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, detect_encoding, has_header, read_text, sniff
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
-from mpcs_torch.evaluation.files.tables import MAX_COLUMNS, Column, FileTable, column_of, unnamed
+from mpcs_torch.evaluation.files.tables import MAX_COLUMNS, Column, FileTable, make_column, unnamed
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular, check_whole_tensors, load_tensors
 
@@ -110,7 +110,7 @@ def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[s
     """Return a table of flat records, which map the names of columns to values."""
 
     def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
-        return {name: column_of([record.get(name) for record in records]) for name in wanted}
+        return {name: make_column([record.get(name) for record in records]) for name in wanted}
 
     return FileTable(path, names, load, **about)
 
@@ -168,7 +168,7 @@ def _plain(chunked: Any) -> Column:
         values, lengths = column.flatten(), compute.list_value_length(column).unique().to_pylist()
         if len(lengths) == 1 and lengths[0] and not values.null_count:
             return torch.from_numpy(np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1))
-    return column_of(column.to_pylist()) if _is_list(kind) or types.is_boolean(kind) else column.cast(string())
+    return make_column(column.to_pylist()) if _is_list(kind) or types.is_boolean(kind) else column.cast(string())
 
 
 def _xlsx_table(path: Path) -> FileTable:
@@ -232,7 +232,7 @@ def _torch_table(path: Path) -> FileTable:
         raise PredictionsError(path, "must contain a dictionary with tensors, such as preds and target")
     columns = {str(name): value for name, value in saved.items() if isinstance(value, (Tensor, list))}
     check_whole_tensors(columns.values())
-    arrays = {name: value if isinstance(value, Tensor) else column_of(value) for name, value in columns.items()}
+    arrays = {name: value if isinstance(value, Tensor) else make_column(value) for name, value in columns.items()}
     return _arrays_table(path, arrays)
 
 

@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
-from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, text_of
+from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, to_text
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
@@ -44,7 +44,7 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """The units in the file of the latest call of `rows_of`; None if rows are not combined into units."""
+        """The units in the file of the latest call of `matched_groups`; None if rows are not combined into units."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
@@ -52,7 +52,7 @@ class MatchedRows:
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
-    def rows_of(self, predictions: Predictions) -> list[Rows]:
+    def matched_groups(self, predictions: Predictions) -> list[Rows]:
         """Return the rows of a file for evaluation, in the order of the rows of the first file.
 
         The list has one item. For crossed clusters it has three items, whose ids are those of the first column of
@@ -73,11 +73,11 @@ class MatchedRows:
         """Return the groups in a column, in order of occurrence; if ``is_named``, refuse a missing name."""
         by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
 
-        def code_of(value: Any) -> int | None:
-            group = text_of(value) or ("" if is_named else NO_GROUP)
+        def group_code(value: Any) -> int | None:
+            group = to_text(value) or ("" if is_named else NO_GROUP)
             return by_name.setdefault(group, len(by_name)) if group else None
 
-        codes = read.codes(name, code_of, f"must name a {kind}")
+        codes = read.codes(name, group_code, f"must name a {kind}")
         return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> list[Tensor]:
@@ -141,8 +141,8 @@ class MatchedRows:
             if name in read.others.columns:
                 compared[name] = (self._groups(read.others, name, is_named=False), expected)
         for name, (given, expected) in compared.items():
-            code_of = {each: code for code, each in enumerate(expected.names)}
-            same = torch.tensor([code_of.get(each, -1) for each in given.names])[given.codes]
+            group_code = {each: code for code, each in enumerate(expected.names)}
+            same = torch.tensor([group_code.get(each, -1) for each in given.names])[given.codes]
             in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
             if (same != in_file).any():
                 place = int((same != in_file).nonzero()[0])
@@ -190,7 +190,7 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
     for name, predictions in opened.items():
         if predictions.decides:
             raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
-        [rows] = matched.rows_of(predictions)
+        [rows] = matched.matched_groups(predictions)
         if rows.target.ndim == 2:
             raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
         if len(opened) * rows.probs.numel() > MAX_VALUES:

@@ -15,12 +15,12 @@ from mpcs_torch.evaluation.files.tables import (
     FileTable,
     Kind,
     choices,
+    column_kind,
     distinct_texts,
-    kind_of,
     listed,
-    number_of,
     numbers_in,
-    text_of,
+    to_number,
+    to_text,
     way,
 )
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
@@ -90,18 +90,18 @@ class OpenColumns:
         self.values: Mapping[str, Sequence[Any]] = table.peek()
         if not any(map(len, self.values.values())):
             raise NoRowsError(table.path, "has no rows" if not table.has_names else "has a header, but no rows")
-        self.kinds: dict[str, Kind] = {name: kind_of(values) for name, values in self.values.items()}
+        self.kinds: dict[str, Kind] = {name: column_kind(values) for name, values in self.values.items()}
         self.open = [name for name in table.names if name not in reading.columns]
         self.is_written = {*WRITTEN} <= {*table.names}
         """Whether `mpcs decide apply` wrote the file."""
 
-    def of_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
+    def by_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
         """Return the columns of the given ``kinds``; by default, only columns without a role are considered."""
         return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
 
     def label_among(self, names: Sequence[str], *kinds: Kind) -> str | None:
         """Return the column of the given ``kinds`` that has a usual name for labels; refuse several such columns."""
-        named = self.of_kind(*kinds, among=named_as(names, LABELS))
+        named = self.by_kind(*kinds, among=named_as(names, LABELS))
         if len(named) > 1:
             ways = choices("--label-column", named[:2])
             raise self.error(f"has several columns that may be the labels, {listed(named)}: {ways}")
@@ -126,7 +126,7 @@ class OpenColumns:
             rows = [numbers for numbers in lists if len(numbers) == len(lists[0])]
         else:
             values = zip(*(self.values[name] for name in names), strict=True)
-            rows = [[np.nan if (n := number_of(value)) is None else n for value in row] for row in values]
+            rows = [[np.nan if (n := to_number(value)) is None else n for value in row] for row in values]
         matrix = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
         return matrix[np.isfinite(matrix).all(axis=1)]
 
@@ -173,15 +173,15 @@ def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
 
 def label_text(value: Any) -> str:
     """Return the text of a label; whole numbers are written without decimals."""
-    text = text_of(value)
-    number = number_of(text)
+    text = to_text(value)
+    number = to_number(text)
     is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53
     return str(int(number)) if is_whole and not text.isdigit() and number is not None else text
 
 
 def number_or_text(text: str) -> tuple[float, str]:
     """Return a sort key that sorts numbers by value, before all other texts."""
-    number = number_of(text)
+    number = to_number(text)
     return (np.inf if number is None else number, text)
 
 
@@ -203,7 +203,7 @@ def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: 
     """
     for texts in (set[str]().union(*map(columns.texts, names)), None):
         known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts
-        by_number = {number: label_text(each) for each in known if (number := number_of(each)) is not None}
+        by_number = {number: label_text(each) for each in known if (number := to_number(each)) is not None}
         numbers = sorted(by_number)
         if 0 in numbers or size in numbers:
             return int(0 not in numbers)

@@ -14,11 +14,11 @@ from mpcs_torch.evaluation.files.classifier_roles import assign_roles, with_labe
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.open_columns import label_numbers, nominal_sum, span
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, text_of, way
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text, way
 from mpcs_torch.functional.inputs.checks import sum_tolerance
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.inputs.soft_labels import shares_of
+from mpcs_torch.functional.inputs.soft_labels import annotator_shares
 
 MIN_PROBABILITY = 1e-12
 """The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
@@ -70,7 +70,7 @@ class PredictedRows(NamedTuple):
 
     def texts(self, name: str) -> list[str]:
         """Return a column of texts, (N,); raise a `PredictionsError` if a text is missing."""
-        texts = [text_of(value) for value in self.others.columns[name].to_pylist()]
+        texts = [to_text(value) for value in self.others.columns[name].to_pylist()]
         if "" in texts:
             raise self.others.error("must name a group, but is missing", texts.index(""), name)
         return texts
@@ -253,7 +253,7 @@ class Predictions:
         rule = f"must be one of {listed([*numbers])}"
 
         def number(value: Any) -> int | None:
-            return numbers.get(text_of(value), of_class(value))
+            return numbers.get(to_text(value), of_class(value))
 
         return self._codes(read, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
 
@@ -297,7 +297,7 @@ class Predictions:
         self._refuse(bad, degrees, read, rule, self.roles.truth)
         if not self.has_shares:
             return degrees
-        shares, fault = shares_of(degrees)
+        shares, fault = annotator_shares(degrees)
         if (off := fault.broken()).any():
             row = int(off.nonzero()[0])
             problem = f"the shares of annotators must sum to 1, but sum to {degrees[row].sum():g}"

@@ -31,9 +31,9 @@ from mpcs_torch.evaluation.files.tables import (
     distinct_texts,
     is_gap,
     listed,
-    number_of,
     numbers_in,
-    text_of,
+    to_number,
+    to_text,
     way,
 )
 from mpcs_torch.evaluation.files.words import (
@@ -46,8 +46,8 @@ from mpcs_torch.evaluation.files.words import (
     is_index,
     named_as,
     plain,
-    polarity_of,
-    words_of,
+    split_words,
+    target_or_not,
 )
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
@@ -63,15 +63,15 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
     if options.decision_column is not None or is_written:
         return decision_roles(columns, label, decisions[0])
     columns.exclude(decisions)
-    columns.exclude([] if label is None else [name for name in columns.of_kind("whole") if split_truth(name)])
-    columns.exclude(columns.of_kind("text", "whole", "empty", among=[name for name in columns.open if is_index(name)]))
+    columns.exclude([] if label is None else [name for name in columns.by_kind("whole") if split_truth(name)])
+    columns.exclude(columns.by_kind("text", "whole", "empty", among=[name for name in columns.open if is_index(name)]))
     if options.score_columns:
         return _chosen(columns, label)
-    lists = [name for name in columns.of_kind("list") if truth or len(first_list(columns, name)) > 1]
+    lists = [name for name in columns.by_kind("list") if truth or len(first_list(columns, name)) > 1]
     readings = list(_readings(columns, label, truth))
     passing = [reading for reading in readings if truth or _fits(columns, reading)]
     if decisions:  # beside decisions, whole numbers are features or one-hot labels
-        passing = [one for one in passing if columns.of_kind("number", among=one.scores)]
+        passing = [one for one in passing if columns.by_kind("number", among=one.scores)]
     words = _words(columns, label)
     passing = [reading for reading in passing if words <= {*reading.classes}] or passing
     numbered = [reading for reading in passing if reading.is_numbered]
@@ -88,12 +88,12 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
         return passing[0]
     if lists:
         return list_roles(columns, lists[0], label)
-    bad, others = _bad_number(columns), columns.of_kind("number", "whole", "empty")
-    known = [name for name in others if not {*words_of(name)} & NO_PROBABILITY]
+    bad, others = _bad_number(columns), columns.by_kind("number", "whole", "empty")
+    known = [name for name in others if not {*split_words(name)} & NO_PROBABILITY]
     words_for = POSITIVE | LABELS if table.joined else POSITIVE
-    positive = columns.of_kind("number", "whole", among=named_as(known, words_for))
+    positive = columns.by_kind("number", "whole", among=named_as(known, words_for))
     if not positive and len(others) == 1 and not bad:
-        positive = [name for name in columns.of_kind("number", among=known) if {*words_of(name)} & POSITIVE]
+        positive = [name for name in columns.by_kind("number", among=known) if {*split_words(name)} & POSITIVE]
     is_binary = len(columns.class_names or ()) == 2 if label is None else len(columns.texts(label)) <= 2
     is_binary |= label is not None and not readings and len(columns.class_names or "ab") == 2
     if is_binary and not decisions and positive:
@@ -126,7 +126,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
     """Refuse columns such as top1 and top2: their numbers are ranks of the best classes of a row, not classes."""
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
-    for name in columns.of_kind("whole", "text", among=columns.table.names):
+    for name in columns.by_kind("whole", "text", among=columns.table.names):
         if (match := NUMBERED.fullmatch(name)) and name not in reading.scores:
             families[match[1], match[3]].add(match[2])
     matrix = columns.matrix(reading.scores)
@@ -141,7 +141,7 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
-    whole = next((one for one in readings if not columns.of_kind("whole", among=one.scores)), None)
+    whole = next((one for one in readings if not columns.by_kind("whole", among=one.scores)), None)
     by_size = sorted(readings, key=lambda reading: len(reading.scores))
     one = next((one for one in readings if one.is_numbered), whole) or by_size[0]
     other = [name for name in by_size[-1].scores if name not in one.scores]
@@ -156,9 +156,9 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
 
 def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str]) -> Iterator[Roles]:
     """Yield each set of columns that may be the scores of the classes."""
-    filled = columns.of_kind("number", "whole", "empty")  # the scores of a class may be missing in the first rows
-    known = [name for name in filled if not {*words_of(name)} & {"distance", "dist", "loss"}]
-    numeric, fractions = (columns.of_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
+    filled = columns.by_kind("number", "whole", "empty")  # the scores of a class may be missing in the first rows
+    known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
+    numeric, fractions = (columns.by_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
     classes = columns.class_names
     if classes is not None:
         named = list(_by_known_class(columns, known))
@@ -177,9 +177,9 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
         yield Roles("columns", *family, is_numbered=True)
     words = sorted(_words(columns, label))
     for reading in by_class(numeric, words) if len(words) > 1 else ():
-        class_of = dict(zip(reading.scores, words, strict=True))
-        in_order = tuple(name for name in numeric if name in class_of)
-        yield Roles("columns", in_order, tuple(class_of[name] for name in in_order))
+        class_by_column = dict(zip(reading.scores, words, strict=True))
+        in_order = tuple(name for name in numeric if name in class_by_column)
+        yield Roles("columns", in_order, tuple(class_by_column[name] for name in in_order))
     in_unit = [name for name in numeric if ((one := columns.matrix([name])).size and one.min() >= 0 and one.max() <= 1)]
     groups = [numeric, in_unit, fractions, *_with_common_word(numeric)]
     for group in groups:
@@ -254,7 +254,7 @@ def _chosen(columns: OpenColumns, label: str | None) -> Roles:
         names += [name for name in matched if name not in names]
     bad = next((name for name in names if columns.kinds[name] == "text"), None)
     if bad is not None:
-        value = next(value for value in columns.values[bad] if text_of(value) and number_of(value) is None)
+        value = next(value for value in columns.values[bad] if to_text(value) and to_number(value) is None)
         raise columns.error(f"must be numbers, but has {quoted(value)}", column=bad)
     if len(names) == 1 and columns.kinds[names[0]] == "list":
         return list_roles(columns, names[0], label)
@@ -281,10 +281,10 @@ def _refuse_both(columns: OpenColumns, ways: Sequence[Sequence[str]]) -> None:
 
 def _bad_number(columns: OpenColumns) -> str:
     """Describe the first text in a column of decimal numbers, for a message; empty if there is none."""
-    for name in columns.of_kind("text"):
+    for name in columns.by_kind("text"):
         values = columns.values[name]
-        if any((number_of(value) or 0) % 1 for value in values):
-            row = next(row for row, value in enumerate(values) if number_of(value) is None and text_of(value))
+        if any((to_number(value) or 0) % 1 for value in values):
+            row = next(row for row, value in enumerate(values) if to_number(value) is None and to_text(value))
             return f"; row {row + 1} of {quoted(name)} is no number, but {quoted(values[row])}"
     return ""
 
@@ -292,7 +292,7 @@ def _bad_number(columns: OpenColumns) -> str:
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
     """Refuse a single score beside a second column of labels, because it may be the score of the label there."""
     labels = set() if label is None else columns.texts(label)
-    others = [name for name in columns.of_kind("text", "whole") if columns.texts(name) <= labels]
+    others = [name for name in columns.by_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
         problem = f"has one score {quoted(score)}, and {quoted(others[0])} with the values of the labels"
         ways = f"{way('--decision-column', others[:1])} measures it, {way('--score-columns', [score])} the probability"
@@ -301,8 +301,8 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
 
 def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decision: str) -> None:
     """Refuse predicted labels beside columns of numbers that are named after the classes."""
-    words = [name.lower() for name in classes if number_of(name) is None and len(name) > 1]
-    named = [name for name in columns.of_kind("number", "whole") if any(word in name.lower() for word in words)]
+    words = [name.lower() for name in classes if to_number(name) is None and len(name) > 1]
+    named = [name for name in columns.by_kind("number", "whole") if any(word in name.lower() for word in words)]
     if named:
         ways = f"{way('--decision-column', [decision])} measures the labels, --score-columns names the scores"
         problem = f"has predicted labels {quoted(decision)}, and {listed(named)}, maybe scores that do not sum to 1"
@@ -352,11 +352,11 @@ def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
         confirmed = f"{way('--classes', classes)} confirms that it is the probability of {last}"
         raise columns.error(f"{problem}: {ways}, or {confirmed}")
     of_class = next((place for names in (columns.called, classes) for place in _named_class(name, names)), None)
-    is_known = columns.class_names is not None or [polarity_of(text) for text in classes] == [0, 1]
+    is_known = columns.class_names is not None or [target_or_not(text) for text in classes] == [0, 1]
     if of_class is None and not is_known:
         problem = f"has one score and the labels {listed(classes)}: which is the positive class?"
         raise columns.error(f"{problem} {way('--classes', classes)} makes it {last}", column=name)
-    if of_class is None and {*words_of(name)} & DENIALS and not options.classes:
+    if of_class is None and {*split_words(name)} & DENIALS and not options.classes:
         problem = f"may be the probability of {shown(classes[0])} or of {last}"
         ways = choices("--classes", (classes, classes[::-1]))
         raise columns.error(f"{problem}: {ways}, whose last class it is", column=name)
@@ -376,7 +376,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
         if len(classes) == 1:
             ways = f"{way('--classes', [one, two])} makes {two} the positive class"
             raise columns.error(f"has one score and the label {shown(one)} alone: {ways}", column=score)
-        return [two, one] if [polarity_of(one), polarity_of(two)] == [1, 0] else [one, two]
+        return [two, one] if [target_or_not(one), target_or_not(two)] == [1, 0] else [one, two]
     rows = [label_text(value) for value in table.read([label]).columns[label].to_pylist()]
     rare, count = Counter(text for text in rows if text in classes).most_common()[-1]
     problem = f"is {quoted(rare)} in {count} of {len(rows)} rows, the rarest of {len(classes)} labels"
@@ -386,11 +386,11 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
     """Return a list with the number of the class in a column's name (by class name, or a word like positive), or []."""
-    words = words_of(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
+    words = split_words(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
-    kinds = {polarity_of(word) for word in words} - {None}
-    if not named and len(kinds) == 1 and {polarity_of(each) for each in classes} == {0, 1}:
-        named = [place for place, each in enumerate(classes) if polarity_of(each) in kinds]
+    kinds = {target_or_not(word) for word in words} - {None}
+    if not named and len(kinds) == 1 and {target_or_not(each) for each in classes} == {0, 1}:
+        named = [place for place, each in enumerate(classes) if target_or_not(each) in kinds]
     return named if len(named) == 1 else []
 
 
@@ -402,7 +402,7 @@ def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Ro
     of_columns = [{label_text(text) for text in distinct_texts(columns.table, [name], MAX_CLASSES)} for name in names]
     classes = sorted(set.union(*of_columns), key=number_or_text)
     missing = [name for name in classes if name.lower() in MISSING]
-    numbers = [number for name in classes if (number := number_of(name)) is not None]
+    numbers = [number for name in classes if (number := to_number(name)) is not None]
     some = f"{way('--classes', classes)} names all classes"
     cases = Counter(name.lower() for name in classes)
     twins, column = [name for name in classes if cases[name.lower()] > 1], decision

@@ -88,7 +88,7 @@ class ReadColumns(NamedTuple):
             return np.array(np.from_dlpack(values))  # a writable copy
         numbers = []
         for place, value in enumerate(values.to_pylist()):
-            number = np.nan if is_gap(value) else number_of(value)
+            number = np.nan if is_gap(value) else to_number(value)
             if number is None:
                 raise self.error(f"must be a number, but is {quoted(value)}", place, name)
             numbers.append(number)
@@ -127,18 +127,18 @@ class ReadColumns(NamedTuple):
         is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
         return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
 
-    def codes(self, name: str, code_of: Callable[[Any], int | None], rule: str) -> Tensor:
+    def codes(self, name: str, group_code: Callable[[Any], int | None], rule: str) -> Tensor:
         """Return the code of each value of a column: int64 (n,).
 
-        ``code_of`` returns the code of a value, or None for a bad value; the error then begins with ``rule``.
+        ``group_code`` returns the code of a value, or None for a bad value; the error then begins with ``rule``.
         """
         encoded = self.single(name).dictionary_encode(null_encoding="encode")
         places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
-        codes = [code_of(value) for value in distinct]
+        codes = [group_code(value) for value in distinct]
         bad = np.isin(places, [place for place, code in enumerate(codes) if code is None])
         if bad.any():
             value = distinct[places[int(bad.argmax())]]
-            but = f"is {quoted(value)}" if text_of(value) else "is missing (--missing drop leaves such rows out)"
+            but = f"is {quoted(value)}" if to_text(value) else "is missing (--missing drop leaves such rows out)"
             raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
         by_place: NDArray[np.int64] = np.array([code or 0 for code in codes], dtype=np.int64)
         return torch.from_numpy(by_place[places])
@@ -227,7 +227,7 @@ def way(option: str, values: Sequence[str]) -> str:
     return f"{option}={text}" if text.startswith("-") else f"{option} {text}"
 
 
-def text_of(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return the text of a value in a table; empty if the value is missing."""
     plain = value.as_py() if hasattr(value, "as_py") else value
     if plain is None or plain != plain:
@@ -237,7 +237,7 @@ def text_of(value: Any) -> str:
 
 def is_gap(value: Any) -> bool:
     """Return whether a value is missing: empty, or a word such as NA."""
-    return not isinstance(value, list) and (text_of(value) or "na").lower() in MISSING
+    return not isinstance(value, list) and (to_text(value) or "na").lower() in MISSING
 
 
 def numbers_in(value: Any) -> list[float] | None:
@@ -252,20 +252,20 @@ def numbers_in(value: Any) -> list[float] | None:
     return None
 
 
-def kind_of(values: Sequence[Any]) -> Kind:
+def column_kind(values: Sequence[Any]) -> Kind:
     """Return the kind of a column, judged by its values that are not missing."""
     filled = [value for value in values if not is_gap(value)]
     if not filled:
         return "empty"
     if all(numbers_in(value) is not None for value in filled):
         return "list"
-    numbers = [number_of(value) for value in filled]
+    numbers = [to_number(value) for value in filled]
     if any(number is None for number in numbers):
         return "text"
     return "whole" if all(number is not None and number % 1 == 0 for number in numbers) else "number"
 
 
-def number_of(value: Any) -> float | None:
+def to_number(value: Any) -> float | None:
     """Return a number, or the number in a text, which may end in a percent sign; None for anything else."""
     if isinstance(value, str):
         value = value.strip().removesuffix("%")
@@ -274,7 +274,7 @@ def number_of(value: Any) -> float | None:
     return None
 
 
-def column_of(values: Sequence[Any]) -> Column:
+def make_column(values: Sequence[Any]) -> Column:
     """Convert Python values to a column: a tensor if all are lists of numbers of equal length, else an arrow array."""
     import pyarrow
 
@@ -296,7 +296,7 @@ def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gap
     """
     distinct, read = set[str](), table.read(names)
     for name in names:
-        distinct |= {text_of(value) for value in read.single(name).unique().to_pylist()}
+        distinct |= {to_text(value) for value in read.single(name).unique().to_pylist()}
         if len(distinct) > most:
             problem = f"must have at most {most} different values, but has more"
             raise PredictionsError(table.path, problem, column=name)

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.open_columns import OpenColumns, label_text
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, choices, listed
-from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, polarity_of
+from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, target_or_not
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
 
@@ -90,7 +90,7 @@ def column_named(table: FileTable, name: str, option: str = "") -> str:
 
 
 def _is_label(texts: Collection[str]) -> bool:
-    return bool(texts) and None not in map(polarity_of, texts) and not {"0", "-1"} <= {*texts}
+    return bool(texts) and None not in map(target_or_not, texts) and not {"0", "-1"} <= {*texts}
 
 
 def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
@@ -107,13 +107,13 @@ def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
         return [name for name in named if name in known or name in two_words] or named
     free = [name for name in columns.open if plain(name) not in other]
     labels = [name for name in free if name in known]
-    if not labels or not has_score or target is not None or columns.of_kind("text", among=labels):
+    if not labels or not has_score or target is not None or columns.by_kind("text", among=labels):
         return labels
     return [name for name in free if name in labels or name in two_words]
 
 
 def _possible_scores(columns: OpenColumns) -> list[str]:
-    numeric, fractions = columns.of_kind("whole", "number"), columns.of_kind("number")
+    numeric, fractions = columns.by_kind("whole", "number"), columns.by_kind("number")
     texts = {name: columns.texts(name) for name in columns.open}
     if not columns.table.has_names:
         ids = [
@@ -133,7 +133,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
     has = columns.table.it_has()
     if is_score:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
-    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.of_kind("text")[::-1]]
+    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.by_kind("text")[::-1]]
     name, words = next((each for each in both if len(each[1]) == 2), ("", []))
     ways = choices("--target-label", words)
     example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
@@ -282,7 +282,7 @@ class TrialColumns(NamedTuple):
         codes = np.from_dlpack(encoded.indices)
         texts = [label_text(text) for text in encoded.dictionary.to_pylist()]
         labels = list(dict.fromkeys(text for text in texts if text))
-        kinds = {text: polarity_of(text) if target is None else int(text == label_text(target)) for text in labels}
+        kinds = {text: target_or_not(text) if target is None else int(text == label_text(target)) for text in labels}
         unknown = [text for text, kind in kinds.items() if kind is None]
         problem, row = "", None
         if target is not None and 1 not in kinds.values():

@@ -60,7 +60,7 @@ WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 """The names of the columns that `mpcs decide apply` adds to a file of predictions."""
 
 
-def words_of(name: str) -> list[str]:
+def split_words(name: str) -> list[str]:
     """Return the words of a name, in lower case."""
     return [word for word in _SEPARATORS.split(name.lower()) if word]
 
@@ -86,7 +86,7 @@ def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
     return [name for name in names if plain(name) in words]
 
 
-def polarity_of(value: Any) -> int | None:
+def target_or_not(value: Any) -> int | None:
     """Return 1 for a word for targets, 0 for a word for non-targets, None for anything else."""
     text = "" if value is None else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
     return 1 if text in TARGETS else 0 if text in NONTARGETS else None

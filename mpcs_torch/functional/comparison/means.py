@@ -54,13 +54,13 @@ class Mean(NamedTuple):
         return min(max(bound, low), high)
 
 
-def rate_of(errors: int, trials: int, weight: float = 1.0) -> Mean:
+def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
     """Return the mean over independent trials, of which ``errors`` have the value ``weight`` and the others 0."""
     values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
     return Mean(values, values.new_tensor([trials - errors, errors, 0, 0]), torch.ones_like(values), is_rate=True)
 
 
-def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
+def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
     """Return the mean of ``values`` (n,) of trials; ``possible`` is their range, ``clusters`` codes (n,) or None."""
     if clusters is None:
         return _mean_of_trials(values, possible)

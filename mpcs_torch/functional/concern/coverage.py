@@ -5,12 +5,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.dangerous import checked_counts, dangerous_pairs_of
+from mpcs_torch.functional.concern.dangerous import checked_counts, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, input_scale
 
 
 def coverage(
@@ -113,9 +113,9 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
-    samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index)
+    samples = flatten_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
     raise_first(samples.find_faults())
-    risk, loss = estimated_risks(samples, dangerous_pairs_of(concern, num_classes).to(samples.scores.device))
+    risk, loss = estimated_risks(samples, dangerous_pair_mask(concern, num_classes).to(samples.scores.device))
     counted = samples.labels.counted
     return risk_coverage_curve(risk[counted], loss[counted]).risk.mean()
 
@@ -154,12 +154,12 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
     """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,)."""
     probs = samples.probs()
     _, decided = highest_class(probs)
-    risk = risks_of(probs, decided, dangerous)
+    risk = danger_risks(probs, decided, dangerous)
     pair = samples.labels.target * len(dangerous) + decided
     return risk, dangerous.flatten().index_select(0, pair)
 
 
-def risks_of(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
+def danger_risks(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
     """Return the probability (M,) that each decision (M,) is a dangerous error, from class probabilities (M, C)."""
     # The summation order varies between rows; rounded to float32, equal rows have equal risks.
     return (probs * dangerous.t()[decided]).sum(dim=1, dtype=widest_float(probs.device)).float()

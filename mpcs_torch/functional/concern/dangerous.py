@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, pairs_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concern_pairs, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -85,24 +85,24 @@ def checked_counts(
 ) -> DangerousErrorCounts:
     """Validate a batch, and count the dangerous errors, all errors, the decided samples and all samples."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    severity = severity_of(concern, num_classes).to(preds.device)
+    severity = severity_matrix(concern, num_classes).to(preds.device)
     further = severity.shape[1] - num_classes
     decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
     raise_first(decisions.find_faults())
     return count_dangerous(decisions, severity)
 
 
-def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
+def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the validated mask of dangerous pairs, bool (C, C), False on the diagonal; None means all errors."""
     check_matrix_fits(num_classes, 1)
-    pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
+    pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else concern_pairs(concern)
     check_pairs(pairs, num_classes)
     return pairs.clone().fill_diagonal_(False)
 
 
-def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
+def severity_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the severity (0 to 2) of C classes, A coarse answers and the referral (0): int8, (C, C + A + 1)."""
-    dangerous = dangerous_pairs_of(concern, num_classes)
+    dangerous = dangerous_pair_mask(concern, num_classes)
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity
     return torch.nn.functional.pad(severity, (0, 1))

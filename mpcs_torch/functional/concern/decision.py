@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concern_costs
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.probabilities import Samples, compute_dtype, unlabelled_samples
@@ -128,7 +128,7 @@ def least_concern_decision(
         tensor([1])
     """
     preds = as_tensor(preds, "preds")
-    costs = costs_of(concern).to(preds.device)
+    costs = concern_costs(concern).to(preds.device)
     num_classes = len(costs) if costs.ndim == 2 else preds.shape[1]
     check_costs(costs, num_classes, referral=True)
     samples = unlabelled_samples(preds, num_classes, from_logits=from_logits)
@@ -160,22 +160,22 @@ class Choices(NamedTuple):
 
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Rank the answers by their expected cost for class probabilities ``rows`` (..., C), as `in_order_of` does.
+    """Rank the answers by their expected cost for class probabilities ``rows`` (..., C), as `ranked_choices` does.
 
     ``costs`` are (C, C), or (C, C + A + 1) with A coarse answers and a referral; at most 1, and 0 on the diagonal.
     """
     with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
-        return in_order_of(rows @ costs.to(rows), rows)
+        return ranked_choices(rows @ costs.to(rows), rows)
 
 
-def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
+def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
     """Rank the answers by their expected costs ``expected`` (..., K), given class probabilities ``rows`` (..., C).
 
     Costs that differ only by rounding are tied. In a tie, the more probable of two classes wins, a class wins against
     coarse answers, and any answer against a referral. So the decision for a sample does not depend on the batch size.
     """
     classes, columns = rows.shape[-1], expected.shape[-1]
-    rounding = rounding_of(rows)
+    rounding = rounding_bound(rows)
     class_costs = expected[..., :classes]
     min_cost = class_costs.amin(dim=-1, keepdim=True)
     answers = torch.where(class_costs <= min_cost * (1 + rounding), rows, -1.0).argmax(dim=-1, keepdim=True)
@@ -193,7 +193,7 @@ def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
     return Choices(answers, is_worth)
 
 
-def rounding_of(rows: Tensor) -> float:
+def rounding_bound(rows: Tensor) -> float:
     """Return a bound of the relative rounding error of expected costs of the probabilities ``rows`` (..., C)."""
     return 16 * torch.finfo(rows.dtype).eps * float(rows.shape[-1] ** 0.5)
 

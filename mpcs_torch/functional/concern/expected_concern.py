@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, concern_costs
 from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
@@ -26,9 +26,9 @@ from mpcs_torch.functional.inputs.probabilities import (
     RowTerms,
     Samples,
     flatten_samples,
+    input_scale,
     row_terms,
     sample_rules,
-    scale_of,
 )
 
 DecideBy = Literal["most_probable", "least_concern"]
@@ -115,7 +115,7 @@ def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
     check_matrix_fits(num_classes, 8)
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
-    costs = costs_of(concern)
+    costs = concern_costs(concern)
     check_costs(costs, num_classes, referral=True)
     # The diagonal is not read, so costs that differ only there must have equal fingerprints.
     return costs.detach().to(widest_float(costs.device), copy=True).fill_diagonal_(0)
@@ -140,15 +140,15 @@ def decide(
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
-        samples = flatten_samples(preds, target, num_classes, scale_of(from_logits), ignore_index, sample_weight)
+        samples = flatten_samples(preds, target, num_classes, input_scale(from_logits), ignore_index, sample_weight)
 
-        def decision_of(samples: Samples) -> Tensor:
+        def decide_rows(samples: Samples) -> Tensor:
             if decision == "most_probable" and ratio is None:
                 return highest_class(samples.scores)[1]
             probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
             return highest_class(probs)[1] if decision == "most_probable" else least_risk(probs, concern)
 
-        return row_terms(samples, decision_of)
+        return row_terms(samples, decide_rows)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
     further = concern.shape[1] - num_classes
@@ -158,7 +158,7 @@ def decide(
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
     """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
     num_classes = concern.shape[0]
-    target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
+    target, preds, weight = sample_rules(num_classes, scale=input_scale(from_logits))
     return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
 
 

@@ -339,7 +339,7 @@ class RiskPath:
             place = torch.cat([zero, used[keep], top + 1 / limit])
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
-    def place_of(self, risk: Tensor) -> Tensor:
+    def first_place(self, risk: Tensor) -> Tensor:
         """Return the place of answers with the risks (..., J): (...), the largest of the places by the J limits."""
         by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
         places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]

@@ -7,11 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concat_chunks, is_spec, weights_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concat_chunks, concern_weights, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, input_scale
 
 CorrectConcern = Literal["sum", "count"]
 CHUNK = 2**16
@@ -169,11 +169,11 @@ def meta_pattern_concern_score(
     check_choice("correct_concern", correct_concern, CorrectConcern)
     weights = None
     if concern is not None:
-        weights = weights_of(concern, compact=True).to(preds.device, widest_float(preds.device))
+        weights = concern_weights(concern, compact=True).to(preds.device, widest_float(preds.device))
         check_concern(weights, num_classes)
         weights = weights.coalesce() if weights.layout == torch.sparse_coo else weights
     score = partial(pattern_scores, k=k, t=t, concern=weights, correct_concern=correct_concern)
-    scale = scale_of(from_logits)
+    scale = input_scale(from_logits)
     scored = checked_terms(score, preds, target, sample_weight, num_classes, scale, ignore_index)
     if reduction == "none":
         return scored.labels.weighted(scored.term).reshape(target.shape)

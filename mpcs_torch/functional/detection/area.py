@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.equal_error_rate import error_crossing
 from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
     ErrorCounts,
     ErrorRates,
     area_under_roc,
-    hull_of,
+    convex_hull,
     value_of_batch,
 )
 
@@ -45,7 +45,12 @@ def partial_auc(
     """
     check_max_p_fa(max_p_fa)
     return value_of_batch(
-        lambda trials: partial_auc_of(trials.errors(), max_p_fa), preds, target, num_classes, average, ignore_index
+        lambda trials: partial_auc_from_counts(trials.errors(), max_p_fa),
+        preds,
+        target,
+        num_classes,
+        average,
+        ignore_index,
     )
 
 
@@ -70,7 +75,7 @@ def miss_at_false_alarm(
         tensor(0., dtype=torch.float64)
     """
     check_rate("p_fa", p_fa)
-    return value_of_batch(lambda trials: miss_of(trials, p_fa), preds, target, num_classes, average, ignore_index)
+    return value_of_batch(lambda trials: min_miss_rate(trials, p_fa), preds, target, num_classes, average, ignore_index)
 
 
 def false_alarm_at_miss(
@@ -92,7 +97,7 @@ def false_alarm_at_miss(
     """
     check_rate("p_miss", p_miss)
     return value_of_batch(
-        lambda trials: false_alarm_of(trials, p_miss), preds, target, num_classes, average, ignore_index
+        lambda trials: min_false_alarm_rate(trials, p_miss), preds, target, num_classes, average, ignore_index
     )
 
 
@@ -123,18 +128,18 @@ def precision_recall_break_even(
     return value_of_batch(break_even_of_trials, preds, target, num_classes, average, ignore_index)
 
 
-def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
+def partial_auc_from_counts(counts: ErrorCounts, max_p_fa: float) -> Tensor:
     """Compute `partial_auc` from error counts."""
     return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
 
-def miss_of(trials: BinaryTrials, p_fa: float) -> Tensor:
+def min_miss_rate(trials: BinaryTrials, p_fa: float) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``."""
     counts = trials.errors()
     return counts.misses[lowest_miss(counts, p_fa)[0]].double() / counts.targets
 
 
-def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
+def min_false_alarm_rate(trials: BinaryTrials, p_miss: float) -> Tensor:
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``."""
     counts = trials.errors()
     return counts.false_alarms[lowest_false_alarm(counts, p_miss)[0]].double() / counts.nontargets
@@ -154,7 +159,7 @@ def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
 
 def break_even_of_trials(trials: BinaryTrials) -> Tensor:
     """Compute `precision_recall_break_even` from binary trials."""
-    return crossing_of(hull_of(trials.errors())).rate
+    return error_crossing(convex_hull(trials.errors())).rate
 
 
 def check_max_p_fa(max_p_fa: float) -> None:
@@ -217,10 +222,10 @@ def h_measure(
 
 def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
     """Compute `h_measure` of binary trials."""
-    return h_measure_of(hull_of(trials.errors()).rates())
+    return h_measure_from_hull(convex_hull(trials.errors()).rates())
 
 
-def h_measure_of(hull: ErrorRates) -> Tensor:
+def h_measure_from_hull(hull: ErrorRates) -> Tensor:
     """Compute `h_measure` from the error rates at the vertices of a convex hull."""
     share = hull.targets.double() / (hull.targets + hull.nontargets)
     misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa

@@ -13,7 +13,7 @@ from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
     average_classes,
     hull_vertices,
-    middle_of,
+    midpoint,
     split_batch,
     stack_classes,
 )
@@ -153,17 +153,17 @@ def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[Operat
 
     def costs(counts: ErrorCounts) -> list[DetectionCost]:
         vertices = hull_vertices(counts)
-        return [min_cost_of(counts, vertices, point) for point in points]
+        return [min_cost_from_counts(counts, vertices, point) for point in points]
 
     return _stacked(by_class, [costs] * len(by_class), len(points))
 
 
 def _stacked(
-    by_class: Sequence[BinaryTrials], costs_of: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
+    by_class: Sequence[BinaryTrials], concern_costs: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
 ) -> DetectionCost:
     """Compute the costs of each class at ``number`` points: (points, classes); dimensions of size 1 are dropped."""
     rows = []
-    for trials, costs in zip(by_class, costs_of, strict=True):
+    for trials, costs in zip(by_class, concern_costs, strict=True):
         nans = DetectionCost(*[trials.nan] * len(DetectionCost._fields))
         by_point = [nans] * number if trials.missing is not None else costs(trials.errors())
         rows.append(torch.stack([torch.stack(cost) for cost in by_point], dim=1))
@@ -171,7 +171,7 @@ def _stacked(
     return DetectionCost(*(fields if number > 1 else fields.squeeze(1)))
 
 
-def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
+def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
     """Compute the minimum cost and its threshold, by the rules for ties of `mpcs_torch.metrics.MinDetectionCost`.
 
     ``vertices`` are the indices of the vertices of the convex hull; one of them has the minimum cost.
@@ -186,7 +186,7 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
     widest = torch.where(low.isinf() | high.isinf(), -1.0, high - low).argmax()
     first, last, low, high = first[widest], last[widest], low[widest], high[widest]
     accepts_all = (first == 0) & high.isfinite()
-    threshold = torch.where(accepts_all, -inf, middle_of(low, high))
+    threshold = torch.where(accepts_all, -inf, midpoint(low, high))
     # Thresholds with tied costs can have different rates: return the rates at the chosen threshold.
     index = torch.searchsorted(counts.thresholds, threshold).clamp(first, last)
     return _costs_at(counts, point, index)._replace(threshold=threshold)

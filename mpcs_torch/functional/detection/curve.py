@@ -5,19 +5,19 @@ from typing import Literal, NamedTuple, overload
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_of
-from mpcs_torch.functional.detection.equal_error_rate import EqualError, crossing_of
+from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
+from mpcs_torch.functional.detection.equal_error_rate import EqualError, error_crossing
 from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ErrorCounts,
     ErrorRates,
     area_under_roc,
-    hull_of,
+    convex_hull,
     hull_vertices,
     observed_errors,
     split_batch,
 )
-from mpcs_torch.functional.detection.llr_cost import min_cllr_of
+from mpcs_torch.functional.detection.llr_cost import min_cllr_from_hull
 from mpcs_torch.functional.inputs.checks import check_choice
 
 CurveAverage = Literal["micro", "none"]
@@ -101,7 +101,7 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
         >>> hull.p_miss.tolist(), hull.p_fa.tolist()
         ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
     """
-    return hull_of(observed_errors(preds, target)).rates()
+    return convex_hull(observed_errors(preds, target)).rates()
 
 
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
@@ -150,18 +150,18 @@ def detection_summary(
     """
     checked = as_points(points)
     counts = observed_errors(preds, target)
-    return summary_of(counts, area_under_roc(counts), checked)
+    return summary_from_counts(counts, area_under_roc(counts), checked)
 
 
-def summary_of(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
+def summary_from_counts(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
     """Compute the summary from the area under the ROC and from error counts, at all thresholds or the needed ones."""
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)
     return DetectionSummary(
-        equal_error=crossing_of(hull.rates()),
+        equal_error=error_crossing(hull.rates()),
         area=area,
-        min_costs=[min_cost_of(counts, vertices, point) for point in points],
-        min_cllr=min_cllr_of(hull),
+        min_costs=[min_cost_from_counts(counts, vertices, point) for point in points],
+        min_cllr=min_cllr_from_hull(hull),
         counts=counts,
         hull=hull,
     )

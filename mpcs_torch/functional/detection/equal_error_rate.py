@@ -13,7 +13,7 @@ from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
     ErrorRates,
     average_classes,
-    hull_of,
+    convex_hull,
     split_batch,
     stack_classes,
 )
@@ -88,24 +88,24 @@ def equal_error_rate(
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate of each class, and stack the results; NaN without targets or non-targets."""
     values = [
-        equal_error_of(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
+        equal_error_from_counts(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
         for trials in by_class
     ]
     return EqualError(*(stack_classes(field) for field in zip(*values, strict=True)))
 
 
-def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
+def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate from error counts."""
     if method == "rocch":
-        return crossing_of(hull_of(counts).rates())
+        return error_crossing(convex_hull(counts).rates())
     after = int((counts.misses * counts.nontargets >= counts.false_alarms * counts.targets).int().argmax())
     if method == "nearest":
-        return _nearest_of(counts, counts.misses.new_tensor([after - 1, after]))
+        return _nearest_threshold(counts, counts.misses.new_tensor([after - 1, after]))
     # Keep both ends of the curve: rates are divided by the counts at the ends.
-    return crossing_of(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
+    return error_crossing(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
 
 
-def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
+def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
     """Return the mean of both rates at the index in ``edge`` (2,) where they differ less (the first if tied)."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
@@ -116,7 +116,7 @@ def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
     return EqualError(rate, below, counts.thresholds[nearest])
 
 
-def crossing_of(curve: ErrorRates | ErrorCounts) -> EqualError:
+def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
     """Interpolate a curve linearly at the point where both error rates, or both numbers of errors, are equal."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
     gap = misses - alarms  # rises from a value below 0 to one above 0

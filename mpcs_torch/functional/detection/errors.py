@@ -116,7 +116,7 @@ def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> lis
         for errors, number in ((alarms, counts.nontargets), (misses, counts.targets))
     ]
     kinds = zip(at, (labels, ~labels), strict=True)
-    return [shares[torch.searchsorted(thresholds, scores[of_kind])] for shares, of_kind in kinds]
+    return [shares[torch.searchsorted(thresholds, scores[by_kind])] for shares, by_kind in kinds]
 
 
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -166,14 +166,14 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
     return ErrorCounts(misses[kept], false_alarms[kept], thresholds[kept])
 
 
-def middle_of(low: Tensor, high: Tensor) -> Tensor:
+def midpoint(low: Tensor, high: Tensor) -> Tensor:
     """Return the middle of (low, high]: 0 if both ends are infinite, ``high`` if one is or no float lies between."""
     middle = low / 2 + high / 2  # low + high could overflow
     middle = torch.where(middle.isnan(), 0.0, middle)
     return torch.where(middle > low, middle, high)
 
 
-def hull_of(counts: ErrorCounts) -> ErrorCounts:
+def convex_hull(counts: ErrorCounts) -> ErrorCounts:
     """Return the errors at the vertices of the lower convex hull; points on its edges are left out."""
     return counts.at(hull_vertices(counts))
 

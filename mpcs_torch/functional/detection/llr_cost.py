@@ -10,7 +10,7 @@ from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
     ErrorCounts,
-    hull_of,
+    convex_hull,
     observed_errors,
     value_of_batch,
 )
@@ -122,25 +122,25 @@ def min_cllr(
 def cllr_of_trials(trials: BinaryTrials) -> Tensor:
     """Compute `cllr` of binary trials."""
     trials.errors()  # warns if the scores seem to be reversed
-    return cllr_of(trials.scores, trials.labels)
+    return cllr_from_scores(trials.scores, trials.labels)
 
 
 def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
     """Compute `min_cllr` of binary trials."""
-    return min_cllr_of(hull_of(trials.errors()))
+    return min_cllr_from_hull(convex_hull(trials.errors()))
 
 
-def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
+def cllr_from_scores(scores: Tensor, labels: Tensor) -> Tensor:
     """Compute Cllr of float64 scores and bool labels (N,)."""
-    return mean_cost_of(softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean())
+    return cllr_from_means(softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean())
 
 
-def mean_cost_of(targets: Tensor, nontargets: Tensor) -> Tensor:
+def cllr_from_means(targets: Tensor, nontargets: Tensor) -> Tensor:
     """Return `cllr` in bits from two means in nats: ``targets`` of log(1 + e^-s), ``nontargets`` of log(1 + e^s)."""
     return (targets + nontargets) / (2 * log(2))
 
 
-def min_cllr_of(hull: ErrorCounts) -> Tensor:
+def min_cllr_from_hull(hull: ErrorCounts) -> Tensor:
     """Compute the minimum of `cllr` from a convex hull; each edge is a block of pool-adjacent-violators (PAV)."""
     rates = hull.rates()
     targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
@@ -202,15 +202,15 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
     if log_odds.ndim != 1 or not log_odds.is_floating_point() or not (log_odds.abs() <= MAX_LOG_ODDS).all():
         rule = f"log_odds must be floating point numbers (P,) from -{MAX_LOG_ODDS} to {MAX_LOG_ODDS}"
         raise ValueError(f"{rule}, but got {log_odds}.")
-    return bayes_errors_of(observed_errors(preds, target), log_odds)
+    return bayes_errors_from_counts(observed_errors(preds, target), log_odds)
 
 
-def bayes_errors_of(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
+def bayes_errors_from_counts(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
     """Compute the normalised Bayes errors from error counts."""
     odds = log_odds.to(counts.thresholds)
     # Weights of misses and false alarms, scaled to a minimum of 1, so that tiny priors do not underflow.
     miss, false_alarm = odds.clamp(min=0).exp(), (-odds).clamp(min=0).exp()
-    curve, hull = counts.rates(), hull_of(counts).rates()
+    curve, hull = counts.rates(), convex_hull(counts).rates()
     place = torch.searchsorted(curve.thresholds, -odds).clamp(max=len(curve.thresholds) - 1)
     actual = miss * curve.p_miss[place] + false_alarm * curve.p_fa[place]
     minimum = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(dim=1)

@@ -68,19 +68,19 @@ def no_concern(value: object) -> str:
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 
-def weights_of(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
+def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
     """Return the matrix of concern weights: from a spec, or ``concern`` itself if it is a tensor."""
     if is_spec(concern):
         return concern.compact_matrix() if compact else concern.matrix()
     return _concern_tensor(concern)
 
 
-def costs_of(concern: Tensor | ConcernLike) -> Tensor:
+def concern_costs(concern: Tensor | ConcernLike) -> Tensor:
     """Return the matrix of costs: from a spec, or ``concern`` itself if it is a tensor."""
     return concern.costs() if is_spec(concern) else _concern_tensor(concern)
 
 
-def pairs_of(concern: Tensor | ConcernLike) -> Tensor:
+def concern_pairs(concern: Tensor | ConcernLike) -> Tensor:
     """Return the mask of dangerous pairs: from a spec, or ``concern`` itself if it is a tensor."""
     return concern.dangerous_pairs() if is_spec(concern) else _concern_tensor(concern)
 

@@ -9,7 +9,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
-from mpcs_torch.functional.inputs.probabilities import of_both_classes
+from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 
 def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
@@ -98,7 +98,7 @@ def flatten_decisions(
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     if preds.is_floating_point():
-        preds = of_both_classes(preds, target, num_classes, None)
+        preds = as_two_classes(preds, target, num_classes, None)
         check_scores(preds, target, num_classes)
         raw, predicted = highest_class(preds.detach())
         if preds.ndim > 2:

@@ -43,7 +43,7 @@ class Samples(NamedTuple):
         scores = self.wide()
         return scores if self.scale == "log_probs" else log_softmax(scores)
 
-    def of_true_class(self, values: Tensor) -> Tensor:
+    def true_class_values(self, values: Tensor) -> Tensor:
         """Return the value of the true class from each row of ``values`` (M, C): (M,)."""
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
@@ -139,12 +139,12 @@ def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
     return label_rule(num_classes), preds[scale], WEIGHT_RULE
 
 
-def scale_of(from_logits: bool) -> Scale:
+def input_scale(from_logits: bool) -> Scale:
     """Return the name of the scale that the setting ``from_logits`` stands for."""
     return "logits" if from_logits else "probs"
 
 
-def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
+def as_two_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
     """Expand binary scores (N, ...) of class 1 to both classes, (N, 2, ...); return other scores unchanged.
 
     If ``scale`` is None, binary scores are refused: their threshold, 0 or 1/2, is unknown.
@@ -171,7 +171,7 @@ def flatten_samples(
     """Check shapes and dtypes, and flatten (N, C, ...) to (M, C), without synchronizing an accelerator."""
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    preds = of_both_classes(preds, target, num_classes, scale)
+    preds = as_two_classes(preds, target, num_classes, scale)
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     return Samples(scores, flatten_labels(target, num_classes, ignore_index, sample_weight), scale)
@@ -180,6 +180,6 @@ def flatten_samples(
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
     """Validate scores (N, C, ...) and return them as samples with dummy labels."""
     labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
-    samples = flatten_samples(preds, labels, num_classes, scale_of(from_logits))
+    samples = flatten_samples(preds, labels, num_classes, input_scale(from_logits))
     raise_first(samples.find_faults())
     return samples

@@ -145,7 +145,7 @@ def _by_class(tensor: Tensor) -> Tensor:
     return tensor if tensor.ndim == 2 else tensor.movedim(1, -1).reshape(-1, tensor.shape[1])
 
 
-def shares_of(degrees: Tensor) -> tuple[Tensor, Fault]:
+def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:
     """Divide the rows of ``degrees`` (M, C) by their sums; also return a fault for rows whose sum was not about 1."""
     total = degrees.sum(dim=1, keepdim=True)
     tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # shares may have two decimals

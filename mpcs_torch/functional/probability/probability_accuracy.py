@@ -10,12 +10,12 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, input_scale
 from mpcs_torch.functional.probability.scores import (
     ProbabilityMeans,
     check_floor,
     log_generalized_mean,
-    means_of,
+    means_from_probs,
     prob_of_true_class,
 )
 
@@ -146,7 +146,7 @@ def _measure(
     order = low.argsort(stable=True)
     low, high, correct, incorrect = (field[order].to(wide) for field in (low, high, correct[:-1], incorrect[:-1]))
     return MeasuredProbabilities(
-        means_of(correct / (correct + incorrect), correct, epsilon), low, high, correct, incorrect
+        means_from_probs(correct / (correct + incorrect), correct, epsilon), low, high, correct, incorrect
     )
 
 
@@ -262,7 +262,7 @@ def generalized_mean_curve(
     check_bins(epsilon, n_bins, delta, span)
     if not powers or not all(isfinite(power) for power in powers):
         raise ValueError(f"powers must be finite and at least one, but got {powers}.")
-    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, scale_of(from_logits), ignore_index)
+    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, input_scale(from_logits), ignore_index)
     probs = terms.term[terms.labels.counted].to(terms.labels.weight.dtype)
     bins = measure_terms(terms, epsilon, n_bins, delta, span)
     reported = _means(probs, torch.ones_like(probs), powers, epsilon)
@@ -335,9 +335,9 @@ def probability_accuracy(
     """
     check_bins(epsilon, n_bins, delta, span)
     check_cells(cells, delta)
-    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, scale_of(from_logits), ignore_index)
+    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, input_scale(from_logits), ignore_index)
     labels = terms.labels
-    reported = means_of(terms.term, labels.weight, epsilon)
+    reported = means_from_probs(terms.term, labels.weight, epsilon)
     if cells is None:
         measured = measure_terms(terms, epsilon, n_bins, delta, span)
     else:

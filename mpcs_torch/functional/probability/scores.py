@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.checks import check_choice, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.logits import LossBatch
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_terms, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_terms, input_scale
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
@@ -159,7 +159,7 @@ def robustness(
 
 def prob_of_true_class(samples: Samples) -> Tensor:
     """Return the probability of the true class of each sample: (M,)."""
-    return samples.of_true_class(samples.probs())
+    return samples.true_class_values(samples.probs())
 
 
 def power_of_true_class(samples: Samples, power: float, epsilon: float) -> Tensor:
@@ -173,13 +173,13 @@ def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
     return floored.log() if power == 0 else floored**power
 
 
-def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
+def mean_from_total(total: Tensor, weight: Tensor, power: float) -> Tensor:
     """Return the generalized mean, given the ``total`` of the weighted powers and the total ``weight``."""
     mean = total / weight
     return mean.exp() if power == 0 else mean ** (1 / power)
 
 
-def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
+def means_from_probs(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
     """Return the three generalized means of probabilities with weights."""
     return means_of_sums(power_sums(probs, weights, epsilon), weights.sum())
 
@@ -192,7 +192,7 @@ def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
 
 def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
     """Return the three means from their power sums (3,) and the total weight."""
-    return ProbabilityMeans(*(mean_of(total, weight, power) for total, power in zip(sums, POWERS, strict=True)))
+    return ProbabilityMeans(*(mean_from_total(total, weight, power) for total, power in zip(sums, POWERS, strict=True)))
 
 
 def check_floor(epsilon: float) -> None:
@@ -212,9 +212,9 @@ def _reported(
     ignore_index: int | None,
 ) -> Tensor:
     check_floor(epsilon)
-    term, scale = partial(power_of_true_class, power=power, epsilon=epsilon), scale_of(from_logits)
+    term, scale = partial(power_of_true_class, power=power, epsilon=epsilon), input_scale(from_logits)
     powers = checked_terms(term, preds, target, sample_weight, num_classes, scale, ignore_index)
-    return mean_of(*powers.summed(), power)
+    return mean_from_total(*powers.summed(), power)
 
 
 def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
@@ -262,8 +262,10 @@ def brier_score(
         tensor(0.3125, dtype=torch.float64)
     """
     check_choice("over_classes", over_classes, OverClasses)
-    terms = checked_terms(squared_error, preds, target, sample_weight, num_classes, scale_of(from_logits), ignore_index)
-    return brier_of(terms.summed(), num_classes, over_classes)
+    terms = checked_terms(
+        squared_error, preds, target, sample_weight, num_classes, input_scale(from_logits), ignore_index
+    )
+    return brier_from_sums(terms.summed(), num_classes, over_classes)
 
 
 def squared_error(samples: Samples) -> Tensor:
@@ -275,7 +277,7 @@ def squared_error(samples: Samples) -> Tensor:
     return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
 
 
-def brier_of(sums: WeightedSum, num_classes: int, over_classes: OverClasses) -> Tensor:
+def brier_from_sums(sums: WeightedSum, num_classes: int, over_classes: OverClasses) -> Tensor:
     """Return `brier_score` from the weighted sum of the squared errors of samples."""
     return sums.total / (sums.weight if over_classes == "sum" else sums.weight * num_classes)
 
@@ -322,5 +324,5 @@ def log_loss(samples: Samples) -> Tensor:
     """Return -log of the probability of the true class of each sample: (M,), float64 (float32 on MPS)."""
     wide = widest_float(samples.scores.device)
     if samples.scale == "probs":
-        return -samples.of_true_class(samples.probs()).to(wide).log()
-    return -samples.of_true_class(samples.log_probs()).to(wide)
+        return -samples.true_class_values(samples.probs()).to(wide).log()
+    return -samples.true_class_values(samples.log_probs()).to(wide)

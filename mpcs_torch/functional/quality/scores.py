@@ -80,7 +80,7 @@ def count_pairs(decisions: Decisions) -> Tensor:
     return counts.reshape(*counts.shape[:-1], num_classes, num_classes)
 
 
-def counts_of(
+def counts_from_batch(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
     """Return the counts of each class from decisions or, if ``target`` is None, from the confusion matrix ``preds``."""
@@ -133,10 +133,10 @@ def accuracy(
         >>> accuracy(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    return accuracy_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
+    return accuracy_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
 
 
-def accuracy_of(counts: ClassCounts) -> Tensor:
+def accuracy_from_counts(counts: ClassCounts) -> Tensor:
     """Return the accuracy, of shape (...), from the counts (..., C) of each class."""
     return counts.right.sum(-1) / counts.true.sum(-1)
 
@@ -162,10 +162,10 @@ def class_error_rates(
         >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
-    return class_error_rates_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
+    return class_error_rates_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
 
 
-def class_error_rates_of(counts: ClassCounts) -> Tensor:
+def class_error_rates_from_counts(counts: ClassCounts) -> Tensor:
     """Return the error rate of each class, (..., C), from the counts (..., C)."""
     return 1 - counts.right / counts.true
 
@@ -189,10 +189,10 @@ def macro_f1(
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7778, dtype=torch.float64)
     """
-    return macro_f1_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
+    return macro_f1_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
 
 
-def macro_f1_of(counts: ClassCounts) -> Tensor:
+def macro_f1_from_counts(counts: ClassCounts) -> Tensor:
     """Return the macro F1, of shape (...), from the counts (..., C) of each class."""
     occurrences = counts.true + counts.predicted
     occurs = occurrences > 0
@@ -226,10 +226,10 @@ def matthews_correlation(
         >>> matthews_correlation(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7000, dtype=torch.float64)
     """
-    return matthews_correlation_of(counts_of(preds, target, sample_weight, num_classes, ignore_index))
+    return matthews_correlation_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
 
 
-def matthews_correlation_of(counts: ClassCounts) -> Tensor:
+def matthews_correlation_from_counts(counts: ClassCounts) -> Tensor:
     """Return the Matthews correlation, of shape (...), from the counts (..., C) of each class."""
     right, true, predicted = counts.counts.unbind(-2)
     total = true.sum(-1)
@@ -292,11 +292,11 @@ def multiclass_quality_metrics(
         0.833 0.750 0.833
     """
     check_quality_settings(beta, zero_division)
-    counts = counts_of(preds, target, sample_weight, num_classes, ignore_index)
-    return quality_of(counts, beta=beta, zero_division=zero_division)
+    counts = counts_from_batch(preds, target, sample_weight, num_classes, ignore_index)
+    return quality_from_counts(counts, beta=beta, zero_division=zero_division)
 
 
-def quality_of(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
+def quality_from_counts(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
     """Return the metrics by name, each of shape (...), from the counts (..., C) of each class."""
     all_right, total = counts.right.sum(-1), counts.true.sum(-1)
     accuracy = _divide(all_right, total, zero_division)

@@ -57,7 +57,7 @@ def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Te
     return p * y if t_norm == "product" else (p + y - 1).clamp(min=0)
 
 
-def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
+def score_from_sums(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
     """Return the F score, of shape (...), from sums (..., C); with the average "none", it has the shape (..., C).
 
     Beta = 0 gives precision, and an infinite beta recall.
@@ -215,10 +215,10 @@ def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThreshol
     low = torch.where(first > 0, values[(first - 1).clamp(min=0)], -torch.inf)
     high = values[last]
     widest = (high - low).nan_to_num(posinf=-1).argmax()
-    return FThresholds(_middle_of(low[widest], high[widest]), fscore.max())
+    return FThresholds(_midpoint(low[widest], high[widest]), fscore.max())
 
 
-def _middle_of(low: Tensor, high: Tensor) -> Tensor:
+def _midpoint(low: Tensor, high: Tensor) -> Tensor:
     """Return the middle of the interval [low, high), or ``low`` if no other float lies in it."""
     middle = low + (high - low) / 2
     return torch.where(low.isinf() | (middle >= high), low, middle)
@@ -379,7 +379,7 @@ def hard_f1(
     check_threshold(threshold, num_classes)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
-    return score_of(hard_sums(samples, threshold), beta=1.0, average=average, zero_division=zero_division)
+    return score_from_sums(hard_sums(samples, threshold), beta=1.0, average=average, zero_division=zero_division)
 
 
 def _score(
@@ -395,7 +395,7 @@ def _score(
 ) -> Tensor:
     check_soft_settings(num_classes, average, zero_division)
     sums = checked_sums(preds, target, sample_weight, ignore, num_classes, t_norm)
-    return score_of(sums, beta=beta, average=average, zero_division=zero_division)
+    return score_from_sums(sums, beta=beta, average=average, zero_division=zero_division)
 
 
 def soft_kl_divergence(

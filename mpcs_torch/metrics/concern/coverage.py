@@ -7,9 +7,9 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.coverage import RiskCoverage, estimated_risks, risk_coverage_curve
-from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_pairs_of
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, sample_rules
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 
@@ -39,7 +39,7 @@ class Coverage(SeverityMetric):
     ) -> None:
         super().__init__(locals())
 
-    def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_from_sums(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of decided samples and of all samples."""
         return sums.decided, sums.samples
 
@@ -56,7 +56,7 @@ class SelectiveAccuracy(Coverage):
         tensor(0.6667, dtype=torch.float64)
     """
 
-    def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_from_sums(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of correct decisions and of decided samples."""
         return sums.decided - sums.errors, sums.decided
 
@@ -98,8 +98,8 @@ class RiskCoverageArea(SumMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        dangerous = dangerous_pairs_of(concern, num_classes)
-        scale = scale_of(from_logits)
+        dangerous = dangerous_pair_mask(concern, num_classes)
+        scale = input_scale(from_logits)
         super().__init__(
             locals(),
             value_rules=sample_rules(num_classes, scale=scale),

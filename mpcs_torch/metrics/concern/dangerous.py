@@ -24,11 +24,11 @@ class SeverityMetric(DecisionMetric):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Initialize from the ``locals()`` of a constructor, which must include ``num_classes`` and ``concern``."""
         num_classes = arguments["num_classes"]
-        severity = kernel.severity_of(arguments["concern"], num_classes)
+        severity = kernel.severity_matrix(arguments["concern"], num_classes)
         further = severity.shape[1] - num_classes
         super().__init__({**arguments, "severity": severity, "further": further}, further_settings=("severity",))
 
-    def sums_of(self, samples: Decisions) -> kernel.DangerousErrorCounts:
+    def sum_samples(self, samples: Decisions) -> kernel.DangerousErrorCounts:
         """Return the counts of decisions by severity."""
         return kernel.count_dangerous(samples, self.severity)
 
@@ -63,16 +63,20 @@ class DangerousErrors(SeverityMetric):
         check_choice("normalize", normalize, DangerousNormalize)
         super().__init__(locals())
 
-    def value_of(self, sums: kernel.DangerousErrorCounts) -> Tensor:
+    def value_from_sums(self, sums: kernel.DangerousErrorCounts) -> Tensor:
         """Return the number of dangerous errors, or their rate if ``normalize`` is set."""
         return kernel.normalized_count(sums, self.normalize)
 
-    def ratio_of(self, sums: kernel.DangerousErrorCounts, whole: kernel.DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_from_sums(
+        self,
+        sums: kernel.DangerousErrorCounts,
+        whole: kernel.DangerousErrorCounts,  # noqa: ARG002  # the same for any samples
+    ) -> tuple[Tensor, Tensor]:
         """Return the number of dangerous errors, and the denominator of their rate."""
         per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
         return sums.dangerous, per
 
-    def of_ratio(self, ratio: float, whole: kernel.DangerousErrorCounts) -> float:
+    def value_from_ratio(self, ratio: float, whole: kernel.DangerousErrorCounts) -> float:
         """Return the rate of dangerous errors, or their number if ``normalize`` is None."""
         return ratio if self.normalize else ratio * whole.samples.item()
 

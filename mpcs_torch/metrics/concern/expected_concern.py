@@ -61,20 +61,20 @@ class ExpectedConcern(AdditiveMetric):
             shape=(num_classes,),
         )
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.Decided:
+    def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.Decided:
         """Return the samples of a batch with their decisions, from scores (N, C, ...) or decisions (N, ...)."""
         settings = self.concern, self.decision, self.from_logits, self.ratio, self.ignore_index
         return kernel.decide(preds, target, sample_weight, *settings)
 
-    def sums_of(self, samples: kernel.Decided) -> kernel.CostSums:
+    def sum_samples(self, samples: kernel.Decided) -> kernel.CostSums:
         """Return the costs and the numbers of samples, summed by true class."""
         return kernel.sum_costs(samples, self.concern)
 
-    def value_of(self, sums: kernel.CostSums) -> Tensor:
+    def value_from_sums(self, sums: kernel.CostSums) -> Tensor:
         """Return the mean cost of decisions, relative to the best constant one if ``normalize`` is set."""
         return kernel.mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
 
-    def ratio_of(self, sums: kernel.CostSums, whole: kernel.CostSums) -> tuple[Tensor, Tensor]:
+    def ratio_from_sums(self, sums: kernel.CostSums, whole: kernel.CostSums) -> tuple[Tensor, Tensor]:
         """Return the cost of the decisions, and the cost of the constant decision that is best over all samples."""
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
@@ -113,7 +113,7 @@ class RowCost(AdditiveMetric):
     """
 
     sums_type = kernel.RowCostSums
-    sums_of = staticmethod(kernel.sum_row_costs)
+    sum_samples = staticmethod(kernel.sum_row_costs)
     interval_rule = "bounded"
     plot_lower_bound = None
 
@@ -121,11 +121,13 @@ class RowCost(AdditiveMetric):
         check_num_classes(num_classes)
         super().__init__(locals(), value_rules=kernel.row_cost_rules(num_classes), state_settings=("num_classes",))
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> kernel.CostedDecisions:
+    def samples_from_batch(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> kernel.CostedDecisions:
         """Return the decisions of a batch, each with the costs of all possible decisions."""
         return kernel.flatten_costs(preds, target, num_classes=self.num_classes, sample_weight=sample_weight)
 
-    def ratio_of(self, sums: kernel.RowCostSums, whole: kernel.RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_from_sums(self, sums: kernel.RowCostSums, whole: kernel.RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 

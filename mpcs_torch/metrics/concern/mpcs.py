@@ -10,7 +10,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern import mpcs as kernel
 from mpcs_torch.functional.concern.mpcs import LOWEST_LEVEL, CorrectConcern, ScoreAverage, pattern_scores
-from mpcs_torch.functional.inputs.arrays import weights_of
+from mpcs_torch.functional.inputs.arrays import concern_weights
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples
@@ -61,11 +61,11 @@ class MetaPatternConcernScore(ProbabilityMetric):
         settings = "num_classes", "k", "t", "concern", "correct_concern", "from_logits", "ignore_index", "average"
         super().__init__(locals(), settings, shape=() if average == "micro" else (num_classes,))
 
-    def term_of(self, samples: Samples) -> Tensor:
+    def term_from_samples(self, samples: Samples) -> Tensor:
         """Return the MPCS of each sample: (M,)."""
         return pattern_scores(samples, k=self.k, t=self.t, concern=self.concern, correct_concern=self.correct_concern)
 
-    def sums_of(self, samples: RowTerms) -> WeightedSum:
+    def sum_samples(self, samples: RowTerms) -> WeightedSum:
         """Return the sum of scores and the sum of weights; for each class unless ``average`` is micro."""
         return kernel.sum_scores(samples, self.average)
 
@@ -89,7 +89,7 @@ def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Te
     """
     if concern is None:
         return None
-    weights = weights_of(concern, compact=True)
+    weights = concern_weights(concern, compact=True)
     check_concern(weights, num_classes)
     matrix = weights.detach().to(torch.float64, copy=True)
     if matrix.layout == torch.sparse_coo:

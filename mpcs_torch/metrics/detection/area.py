@@ -47,7 +47,7 @@ class PartialAUC(ScalarDetectionMetric):
 
     def statistic(self, trials: BinaryTrials) -> Tensor:
         """Return the area under the ROC of one detector."""
-        return kernel.partial_auc_of(trials.errors(), self.max_p_fa)
+        return kernel.partial_auc_from_counts(trials.errors(), self.max_p_fa)
 
 
 class MissAtFalseAlarm(ScalarDetectionMetric):
@@ -80,7 +80,7 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
 
     def statistic(self, trials: BinaryTrials) -> Tensor:
         """Return the miss rate of one detector."""
-        return kernel.miss_of(trials, self.p_fa)
+        return kernel.min_miss_rate(trials, self.p_fa)
 
 
 class FalseAlarmAtMiss(ScalarDetectionMetric):
@@ -113,7 +113,7 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
 
     def statistic(self, trials: BinaryTrials) -> Tensor:
         """Return the false-alarm rate of one detector."""
-        return kernel.false_alarm_of(trials, self.p_miss)
+        return kernel.min_false_alarm_rate(trials, self.p_miss)
 
 
 class PrecisionRecallBreakEven(PlainDetectionMetric):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.curve import curve_of_trials
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.equal_error_rate import error_crossing
 from mpcs_torch.functional.detection.errors import (
     BinaryTrials,
     ClassAverage,
@@ -20,8 +20,8 @@ from mpcs_torch.functional.detection.errors import (
     average_classes,
     check_split,
     class_values,
+    convex_hull,
     flatten_trials,
-    hull_of,
     split_trials,
     trial_rules,
 )
@@ -88,7 +88,7 @@ class DetectionMetric(SumMetric):
         if not self.is_by_class:
             name = "detector" if self.num_classes is None else "all classes"
             return self._draw_curves({0: curves[0]}, [name], title, on)
-        equal = [crossing_of(hull_of(curve.counts()).rates()).rate.item() for curve in curves]
+        equal = [error_crossing(convex_hull(curve.counts()).rates()).rate.item() for curve in curves]
         worst = sorted(range(len(curves)), key=equal.__getitem__, reverse=True)[:MAX_CURVES]
         if len(curves) > MAX_CURVES:
             title += f" (worst {MAX_CURVES} of {len(curves)} classes by equal error rate)"

@@ -126,7 +126,7 @@ class _ThresholdCost(CostMetric):
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
             raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")
         if (self.num_classes, self.is_by_class) != (source.num_classes, source.is_by_class):
-            raise ValueError(f"source must have {_classes_of(self)}, but has {_classes_of(source)}.")
+            raise ValueError(f"source must have {_class_pair(self)}, but has {_class_pair(source)}.")
         if isinstance(source, MinDetectionCost) and source.points != self.points:
             raise ValueError(
                 f"source must have the operating points {list(self.points)}, but has {list(source.points)}."
@@ -145,7 +145,7 @@ class _ThresholdCost(CostMetric):
         return int(self.num_classes) if self.is_by_class else 1
 
 
-def _classes_of(metric: DetectionMetric) -> str:
+def _class_pair(metric: DetectionMetric) -> str:
     if metric.num_classes is None:
         return "no classes"
     return f"{metric.num_classes} classes{'' if metric.is_by_class else ' (micro)'}"

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod, equal_error_of_trials
-from mpcs_torch.functional.detection.errors import ClassAverage, middle_of
+from mpcs_torch.functional.detection.errors import ClassAverage, midpoint
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
@@ -65,4 +65,4 @@ class EqualErrorRate(DetectionMetric):
         Thresholds of ROC hull vertices are not used, because those next to the equal error rate can be far apart.
         """
         nearest = equal_error_of_trials(self.binary_trials(), "nearest")
-        return middle_of(nearest.low, nearest.high)
+        return midpoint(nearest.low, nearest.high)

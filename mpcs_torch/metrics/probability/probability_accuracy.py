@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, row_terms, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, row_terms, sample_rules
 from mpcs_torch.functional.probability import probability_accuracy as kernel
 from mpcs_torch.functional.probability.probability_accuracy import BinSpan
 from mpcs_torch.functional.probability.scores import (
@@ -77,7 +77,7 @@ class ProbabilityAccuracy(SumMetric):
         check_num_classes(num_classes)
         kernel.check_bins(epsilon, n_bins, delta, span)
         kernel.check_cells(cells, delta)
-        scale = scale_of(from_logits)
+        scale = input_scale(from_logits)
         super().__init__(
             locals(),
             value_rules=sample_rules(num_classes, scale=scale),
@@ -97,7 +97,7 @@ class ProbabilityAccuracy(SumMetric):
         samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
         self.admit(samples.find_faults)
         probs, labels = samples.probs(), samples.labels
-        true_probs = samples.of_true_class(probs)
+        true_probs = samples.true_class_values(probs)
         self.add(powers=power_sums(true_probs, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
             kept = probs if self.from_logits else probs.clone()  # they may share memory with the caller's

@@ -45,15 +45,15 @@ class GeometricAccuracy(ProbabilityMetric):
         kernel.check_floor(epsilon)
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
-    def term_of(self, samples: Samples) -> Tensor:
+    def term_from_samples(self, samples: Samples) -> Tensor:
         """Return the power of each sample's probability of the true class; its logarithm for the geometric mean."""
         return kernel.power_of_true_class(samples, self.power, self.epsilon)
 
-    def value_of(self, sums: WeightedSum) -> Tensor:
+    def value_from_sums(self, sums: WeightedSum) -> Tensor:
         """Return the generalized mean over samples; NaN if there are no samples."""
-        return kernel.mean_of(*sums, self.power)
+        return kernel.mean_from_total(*sums, self.power)
 
-    def of_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
+    def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return the generalized mean that belongs to ``ratio``, a mean of powers."""
         if self.power == kernel.GEOMETRIC:
             return min(1.0, exp(ratio))
@@ -114,7 +114,7 @@ class BrierScore(ProbabilityMetric):
         tensor(0.3125, dtype=torch.float64)
     """
 
-    term_of = staticmethod(kernel.squared_error)
+    term_from_samples = staticmethod(kernel.squared_error)
     interval_rule = "mean"
     interval_scale = "log"
     row_bounds = (0, 2)
@@ -132,11 +132,11 @@ class BrierScore(ProbabilityMetric):
         check_choice("over_classes", over_classes, OverClasses)
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
-    def value_of(self, sums: WeightedSum) -> Tensor:
+    def value_from_sums(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples; NaN if there are no samples."""
-        return kernel.brier_of(sums, self.num_classes, self.over_classes)
+        return kernel.brier_from_sums(sums, self.num_classes, self.over_classes)
 
-    def of_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
+    def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return ``ratio``, divided by the number of classes if ``over_classes`` is ``"mean"``."""
         return ratio if self.over_classes == "sum" else ratio / self.num_classes
 
@@ -162,7 +162,7 @@ class CrossEntropy(ProbabilityMetric):
         tensor(0.4581, dtype=torch.float64)
     """
 
-    term_of = staticmethod(kernel.log_loss)
+    term_from_samples = staticmethod(kernel.log_loss)
     interval_rule = "mean"
     interval_scale = "log"
     row_bounds = (0.0, UNSEEN_LOSS)

@@ -10,12 +10,12 @@ from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.quality.scores import (
     ClassCounts,
     check_quality_settings,
-    class_error_rates_of,
+    class_error_rates_from_counts,
     count_classes,
     count_pairs,
-    macro_f1_of,
-    matthews_correlation_of,
-    quality_of,
+    macro_f1_from_counts,
+    matthews_correlation_from_counts,
+    quality_from_counts,
 )
 from mpcs_torch.metrics.additive import DecisionMetric, Scale
 
@@ -28,7 +28,7 @@ class ClassCountMetric(DecisionMetric):
 
     plot_upper_bound = 1.0
     sums_type = ClassCounts
-    sums_of = staticmethod(count_classes)
+    sum_samples = staticmethod(count_classes)
     interval_scale: Scale = "logit"
     row_bounds = (0, 1)
 
@@ -37,7 +37,7 @@ class ClassCountMetric(DecisionMetric):
     ) -> None:
         super().__init__(locals(), (3, num_classes))
 
-    def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio_from_sums(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the numbers of correct decisions and of samples, whose ratio is the accuracy."""
         return sums.right.sum(-1), sums.true.sum(-1)
 
@@ -83,11 +83,11 @@ class ConfusionMatrix(DecisionMetric):
         check_matrix_fits(num_classes, 8)
         super().__init__(locals(), (num_classes, num_classes))
 
-    def sums_of(self, samples: Decisions) -> PairCounts:
+    def sum_samples(self, samples: Decisions) -> PairCounts:
         """Return the counts of all pairs of true class and decision."""
         return PairCounts(count_pairs(samples))
 
-    def value_of(self, sums: PairCounts) -> Tensor:
+    def value_from_sums(self, sums: PairCounts) -> Tensor:
         """Return the matrix: (..., C, C)."""
         return sums.confusion
 
@@ -137,7 +137,7 @@ class ClassErrorRates(ClassCountMetric):
     """
 
     higher_is_better = False
-    value_of = staticmethod(class_error_rates_of)
+    value_from_sums = staticmethod(class_error_rates_from_counts)
 
 
 class MacroF1(ClassCountMetric):
@@ -154,7 +154,7 @@ class MacroF1(ClassCountMetric):
     """
 
     higher_is_better = True
-    value_of = staticmethod(macro_f1_of)
+    value_from_sums = staticmethod(macro_f1_from_counts)
 
 
 class MatthewsCorrelation(ClassCountMetric):
@@ -171,7 +171,7 @@ class MatthewsCorrelation(ClassCountMetric):
     """
 
     higher_is_better = True
-    value_of = staticmethod(matthews_correlation_of)
+    value_from_sums = staticmethod(matthews_correlation_from_counts)
     plot_lower_bound = -1.0
     interval_scale = "atanh"
 
@@ -212,9 +212,9 @@ class MulticlassQualityMetrics(ClassCountMetric):
         super().__init__(num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
         self.beta, self.zero_division = beta, zero_division
 
-    def value_of(self, sums: ClassCounts) -> Any:
+    def value_from_sums(self, sums: ClassCounts) -> Any:
         """Return all quality metrics by name, each of shape (...), from counts (..., C)."""
-        return quality_of(sums, beta=self.beta, zero_division=self.zero_division)
+        return quality_from_counts(sums, beta=self.beta, zero_division=self.zero_division)
 
 
 class _OneQuality(MulticlassQualityMetrics):
@@ -225,9 +225,9 @@ class _OneQuality(MulticlassQualityMetrics):
 
     entry: str
 
-    def value_of(self, sums: ClassCounts) -> Tensor:
+    def value_from_sums(self, sums: ClassCounts) -> Tensor:
         """Return the quality metric with the name ``entry``."""
-        value: Tensor = super().value_of(sums)[self.entry]
+        value: Tensor = super().value_from_sums(sums)[self.entry]
         return value
 
 
@@ -236,10 +236,10 @@ class _OfAccuracy(_OneQuality):
 
     interval_rule = "bounded"
 
-    def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
+    def value_from_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
         """Return the value of the metric for the accuracy ``ratio``."""
         counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
-        return self.value_of(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
+        return self.value_from_sums(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
 
 
 class AverageAccuracy(_OfAccuracy):

@@ -18,7 +18,7 @@ from mpcs_torch.functional.soft.scores import (
     check_threshold,
     divergence_sums,
     hard_sums,
-    score_of,
+    score_from_sums,
     soft_sums,
 )
 from mpcs_torch.metrics.additive import AdditiveMetric
@@ -30,7 +30,7 @@ class SoftMetric(AdditiveMetric):
     num_classes: int | None = None
     """The number of classes that a batch must have; None for any number."""
 
-    def samples_of(
+    def samples_from_batch(
         self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
     ) -> SoftSamples:
         """Flatten the predictions, labels, weights and ignored elements of a batch."""
@@ -41,9 +41,9 @@ class SoftMetric(AdditiveMetric):
         self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
     ) -> None:
         """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
-        samples = self.samples_of(preds, target, sample_weight, ignore)
+        samples = self.samples_from_batch(preds, target, sample_weight, ignore)
         self.admit(samples.find_faults)
-        self.add(**self.sums_of(samples)._asdict())
+        self.add(**self.sum_samples(samples)._asdict())
 
 
 class SoftScore(SoftMetric):
@@ -64,9 +64,9 @@ class SoftScore(SoftMetric):
         shape = (arguments["num_classes"],)
         super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
 
-    def value_of(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
+    def value_from_sums(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
         """Return the value of ``sums``, by default with the ``average`` of the metric."""
-        return score_of(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
+        return score_from_sums(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
         """Return the sum of labels of each class if the value is a macro average, else None."""
@@ -76,8 +76,8 @@ class SoftScore(SoftMetric):
         from mpcs_torch.plots.bars import class_bars
 
         average: SoftAverage = "macro" if self.average == "none" else self.average
-        mean = self.value_of(self.sums(), average).item()
-        scores = self.value_of(self.sums(), "none").tolist()
+        mean = self.value_from_sums(self.sums(), average).item()
+        scores = self.value_from_sums(self.sums(), "none").tolist()
         return class_bars(scores, mean, title, ylabel="value", mean_label=f"{average} average", on=on)
 
 
@@ -107,7 +107,7 @@ class SoftFBeta(SoftScore):
         check_beta(beta)
         super().__init__(locals(), ("num_classes", "t_norm"))
 
-    def sums_of(self, samples: SoftSamples) -> SoftSums:
+    def sum_samples(self, samples: SoftSamples) -> SoftSums:
         """Return the sums of a batch, by class."""
         return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
 
@@ -201,7 +201,7 @@ class HardF1(SoftScore):
         check_threshold(threshold, num_classes)
         super().__init__(locals(), ("num_classes", "threshold"))
 
-    def sums_of(self, samples: SoftSamples) -> SoftSums:
+    def sum_samples(self, samples: SoftSamples) -> SoftSums:
         """Return the sums of a batch, by class."""
         return hard_sums(samples, self.threshold)
 
@@ -227,6 +227,6 @@ class SoftKLDivergence(SoftMetric):
         check_epsilon(epsilon)
         super().__init__(locals(), value_rules=SOFT_RULES)
 
-    def sums_of(self, samples: SoftSamples) -> WeightedSum:
+    def sum_samples(self, samples: SoftSamples) -> WeightedSum:
         """Return the sum of divergences and the sum of weights."""
         return divergence_sums(samples, self.epsilon)

@@ -23,7 +23,7 @@ from torchmetrics import Metric
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import import_attribute
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry, Takes, entry_of_path, settings_of
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry, Takes, accepted_settings, entry_of_path
 
 
 def _number(value: object) -> object:
@@ -227,7 +227,7 @@ class MetricConfig(Section):
 
 
 def _check_settings(metric: type[Metric], value: dict[str, Any]) -> None:
-    allowed = settings_of(metric) - set(FILLED_IN)
+    allowed = accepted_settings(metric) - set(FILLED_IN)
     unknown = [key for key in value if key not in allowed and key not in MetricConfig.model_fields]
     if unknown:
         names = shown(", ".join(map(str, unknown)))

@@ -121,7 +121,7 @@ def test_few_samples_of_a_class_guarantee_nothing_of_it() -> None:
 def test_a_path_uses_all_limits_alike() -> None:
     risk = torch.stack([torch.linspace(0, 1, 101), torch.linspace(0, 1, 101) ** 2], dim=1).double()
     path = RiskPath(risk, torch.tensor([0.1, 0.02]), [False, False])
-    places = path.place_of(risk)
+    places = path.first_place(risk)
     assert (places.diff() >= 0).all()
     for place in (0.1, 0.5, 2.0):
         thresholds = path.thresholds_at(place)

@@ -18,7 +18,7 @@ from mpcs_torch.functional import (
     robustness,
 )
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
-from mpcs_torch.functional.probability.scores import ProbabilityMeans, means_of
+from mpcs_torch.functional.probability.scores import ProbabilityMeans, means_from_probs
 from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.conftest import load_oracle
 
@@ -135,7 +135,7 @@ def test_the_mean_of_no_samples_is_nan() -> None:
     measured = bins_of(torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1)
     assert all(mean.isnan() for mean in measured.means)
     assert len(measured.rate) == 0
-    assert all(mean.isnan() for mean in means_of(torch.zeros(0), torch.zeros(0).double(), 0.0))
+    assert all(mean.isnan() for mean in means_from_probs(torch.zeros(0), torch.zeros(0).double(), 0.0))
 
 
 @pytest.mark.parametrize(

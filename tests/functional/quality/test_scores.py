@@ -24,7 +24,12 @@ from mpcs_torch.functional import (
     matthews_correlation,
     multiclass_quality_metrics,
 )
-from mpcs_torch.functional.quality.scores import accuracy_of, class_counts, macro_f1_of, matthews_correlation_of
+from mpcs_torch.functional.quality.scores import (
+    accuracy_from_counts,
+    class_counts,
+    macro_f1_from_counts,
+    matthews_correlation_from_counts,
+)
 from tests.metrics.batches import CLASSES, random_batch
 
 SAMPLES = st.integers(2, 5).flatmap(
@@ -91,9 +96,9 @@ def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
     target = torch.randint(0, 10, (5000,), generator=generator)
     confusion = confusion_matrix(logits, target, num_classes=10)
     for kind, function, kernel, formula in (
-        (metrics.Accuracy, accuracy, accuracy_of, share_of_right),
-        (metrics.MacroF1, macro_f1, macro_f1_of, mean_f1),
-        (metrics.MatthewsCorrelation, matthews_correlation, matthews_correlation_of, correlation),
+        (metrics.Accuracy, accuracy, accuracy_from_counts, share_of_right),
+        (metrics.MacroF1, macro_f1, macro_f1_from_counts, mean_f1),
+        (metrics.MatthewsCorrelation, matthews_correlation, matthews_correlation_from_counts, correlation),
     ):
         metric = kind(10)
         metric.update(logits.argmax(dim=1), target)

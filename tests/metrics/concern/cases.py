@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.coverage import estimated_risks
-from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_of
+from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import decide, flatten_costs, sum_costs, sum_row_costs
 from mpcs_torch.functional.concern.mpcs import pattern_scores
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
@@ -127,7 +127,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: DangerousErrors(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=dangerous_oracle,
-        core=lambda logits, target: count_dangerous(decided(logits, target), severity_of(CONCERN, CLASSES)),
+        core=lambda logits, target: count_dangerous(decided(logits, target), severity_matrix(CONCERN, CLASSES)),
         fed=HARD,
     ),
     Coverage: MetricCase(
@@ -136,7 +136,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: Coverage(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])},
-        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_of(None, CLASSES)),
+        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_matrix(None, CLASSES)),
         fed=REFERRING,
     ),
     SelectiveAccuracy: MetricCase(
@@ -145,7 +145,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: SelectiveAccuracy(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": decided_accuracy(*batch)},
-        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_of(None, CLASSES)),
+        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_matrix(None, CLASSES)),
         fed=REFERRING,
     ),
     RiskCoverageArea: MetricCase(
