@@ -185,7 +185,7 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
 def estimate_file_priors(
     validation: Predictions, unlabelled: Predictions, class_groups: Mapping[str, Sequence[int]], advance: Advance
 ) -> PriorEstimate:
-    """Estimate the frequencies of classes and ``class_groups`` in an unlabelled file, by clusters if there are any.
+    """Estimate the frequencies of classes and ``class_groups`` in an unlabelled file; rows of a cluster are dependent.
 
     Warns:
         EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.

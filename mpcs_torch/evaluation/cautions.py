@@ -24,7 +24,7 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
 MIN_UNITS, MIN_UNNAMED = 5, 10
-"""The minimum number of distinct values in a column whose name is like ``session_id``, and in other text columns."""
+"""The minimum number of distinct values for a warning about a column named like ``session_id``, or of other text."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
 below the second, they are categories."""

@@ -285,7 +285,7 @@ class MetricInputs:
     def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
         """Return indices of rows, predictions, labels and weights, (m, ...) each, for metrics that take ``takes``.
 
-        If these count classes, a row with shares of several classes becomes one weighted row for each of the classes.
+        If metrics count classes, a row with shares of several classes becomes a weighted row for each of the classes.
         """
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
@@ -312,7 +312,7 @@ def model_inputs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor
 
 
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
-    """Return an entry of the register for each of ``metrics``, which may have any form that `Evaluation` takes."""
+    """Return an entry of the register of metrics for each of ``metrics``, in any form that `Evaluation` takes."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]

@@ -57,7 +57,7 @@ class RowRisks:
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), any weights; None if not kept."""
+        """Return risks (float32), whether decisions are dangerous errors, any weights: (N,) each; None if no rows."""
         return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None
 
 
@@ -68,8 +68,8 @@ def open_models(
 
     If any of the files has predicted labels instead of scores, the models are compared by their decisions. The
     decision for a row of scores is its most probable class. Columns of groups and clusters are taken from the first
-    file. The ``concern`` names the classes in index order, and the coarse answers in files of decisions; without it,
-    the classes are those of the first file that names them.
+    file. The ``concern`` names the classes in index order, and the sets of classes in files of decisions. Without a
+    concern, the classes are those of the first file that names them.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")

@@ -42,10 +42,8 @@ class ClassifierScores(Scores):
     entries: "tuple[MetricEntry, ...]"
     class_names: list[str] = field(default_factory=list)
     confusion: Tensor | None = None
-    """The confusion matrix, (C, C), with a row for each true class; None for soft labels and for groups of rows.
-
-    If rows may be referred, it is (C, C + A + 1): the last columns are A sets of classes, and then referrals.
-    """
+    """The confusion matrix, (C, C), with a row for each true class; None for soft labels and for groups of rows. If
+    rows may be referred, it is (C, C + A + 1): the last columns are A sets of classes, and then referrals."""
     decision_names: Sequence[str] = ()
     """The names of the columns of the confusion matrix."""
     refers: bool = False
@@ -102,7 +100,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return remarks as sentences; the first states the constant decision whose cost divides relative costs."""
+        """Return remarks as sentences. If costs are relative, the first states which constant decision costs 1."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -172,13 +170,13 @@ class ClassifierScores(Scores):
 
     @property
     def confusion_is_shown(self) -> bool:
-        """Whether there are counts by class, of few enough classes for tables with a row for each class."""
+        """Whether tables have a row for each class: there are counts by class, and few enough classes."""
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def class_parts(self, title: str = "") -> list[Table | str]:
-        """Return tables and sentences by class. With a ``title``, return these only if rows may be referred.
+        """Return tables and sentences by class; with a ``title``, an empty list unless rows may be referred.
 
-        The confusion matrix is among the tables only if rows may be referred.
+        The confusion matrix is among the tables if rows may be referred.
         """
         parts, by_class = list[Table | str](), self.class_table()
         if self.refers and self.confusion is not None and self.confusion_is_shown:

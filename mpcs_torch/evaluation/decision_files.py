@@ -47,7 +47,7 @@ class FileDecisions(NamedTuple):
     decisions: int
     referrals: int
     result: Result[ClassifierScores] | None
-    """The evaluation of the rows with labels, as `mpcs score` evaluates the file of decisions."""
+    """The evaluation of the decisions for rows with labels, as by `mpcs score`; None if no row has a label."""
     units: str = ""
     """A sentence on how rows were combined into units of decision; empty if they were not."""
 
@@ -139,11 +139,11 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
-    """Copy a file and add the decision for each row: a class, a coarse answer or a referral.
+    """Copy a file and add the decision for each row: a class, a set of classes, or a referral.
 
-    The added columns are ``decision``, ``best`` (the best class), ``risk`` (the estimated risk that deciding for this
-    class is a dangerous error), ``cost`` (the expected cost of this class) and ``reason`` (why it is not the
-    decision). Score arrays (N, C) are not copied to text files.
+    The column ``decision`` is added, and four about the best class: ``best`` is its name, ``risk`` the estimated
+    risk that deciding for it is a dangerous error, and ``cost`` its expected cost. ``reason`` states why this class is
+    not the decision. Score arrays (N, C) are not copied to text files.
 
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.

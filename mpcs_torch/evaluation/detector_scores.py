@@ -173,7 +173,7 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
-        """Yield all metrics with values, in the order of tables."""
+        """Yield a `MetricRow` for each metric, in the order of tables."""
         counts, summary = self.summary.counts, self.summary
         hull, at = summary.equal_error.rate, cost_at(counts, EVEN, self._equal_error[1])
         yield EQUAL_ERROR, hull, lambda: (min(self._ends[0][0], hull.item()), self._ends[0][1]), ErrorsAt(at)
@@ -230,7 +230,7 @@ class Detector:
 
     @property
     def _wrong_ratios(self) -> list[Tensor]:
-        """The log-likelihood ratio of each trial in favour of the wrong kind."""
+        """For targets, then for non-targets: the log-likelihood ratio of each trial in favour of the wrong kind."""
         targets, nontargets = self._by_kind(self.scores)
         return [-targets, nontargets]
 
@@ -240,7 +240,7 @@ class Detector:
         return misranked_shares(self.summary.counts, self.scores, self.labels)
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return the influences of trials on ``value``, the sum of both error rates at ``threshold`` by ``weights``."""
+        """Return the influences of trials on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))

@@ -55,8 +55,8 @@ def evaluate_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate one or several detectors on the same trials.
 
-    There are intervals for the equal error rate, the area under the ROC, and error rates and costs at thresholds that
-    were not chosen on these trials. They combine the intervals of a mean over targets and a mean over non-targets
+    The equal error rate and the area under the ROC have intervals. Error rates and costs have intervals at thresholds
+    that were not chosen on these trials. All combine the intervals of a mean over targets and a mean over non-targets
     (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
     `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
     to the difference of two detectors in each trial. With clusters, the independent units are clusters.
@@ -177,11 +177,7 @@ def _check_names(argument: str, names: Collection[str], known: Collection[str]) 
 
 
 def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
-
-    Returns:
-        The comparisons, and the pairs of detectors that cannot be compared by a metric.
-    """
+    """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, wrong decisions."""
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]

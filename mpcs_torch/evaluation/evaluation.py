@@ -202,14 +202,13 @@ class Evaluation:
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
-        """Add the validated rows of each model."""
         self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for part in of_model.repeated(is_clustered=is_clustered):
                 self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
 
     def count_repeats(self, rows: Rows) -> None:
-        """Count the rows that duplicate another row. Call this before `Rows.repeated` repeats rows."""
+        """Count rows with the scores and the label of another row, for a warning. Call this before `Rows.repeated`."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
@@ -328,7 +327,6 @@ class Evaluation:
         return Result(models, groups, comparisons, has_concern, notes, cautions, over_costs, without=without)
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
-        """Return warnings about values that may be misleading."""
         sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, sums.rows) for name, known in self._columns.items()}
@@ -369,6 +367,5 @@ def _clusters(column: str) -> str:
 
 
 def _costs_differ(concern: ConcernSpec) -> bool:
-    """Return whether some errors cost more than others."""
     costs = concern.matrix()
     return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())

@@ -14,7 +14,7 @@ from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, 
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 EVEN = OperatingPoint(0.5)
-"""The operating point whose raw cost is the half total error rate."""
+"""The operating point whose raw cost is the half total error rate, the mean of both error rates."""
 
 
 class FixedThreshold(NamedTuple):
@@ -38,7 +38,7 @@ class FixedThreshold(NamedTuple):
         return miss / scale, false_alarm / scale
 
     def cost_value(self, cost: DetectionCost) -> Tensor:
-        """Return the measured value, given costs and rates at the threshold."""
+        """Return the value of the kind ``shown``, given ``cost``, the costs and rates at the threshold."""
         rates = {"half total error rate": cost.cost, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
         return cost.normalized if self.shown == "cost" else rates[self.shown]
 
@@ -78,8 +78,7 @@ def learned_thresholds(
 ) -> list[FixedThreshold]:
     """Learn thresholds from development trials: for minimum costs, equal error rates, and limits on error rates.
 
-    Each threshold is the middle of an interval of equally good thresholds: those near the ends of the interval may be
-    much worse on other trials.
+    Each threshold is the middle of an interval of thresholds that are equally good on these trials.
 
     Args:
         preds: ``(N,)`` scores of development trials, which differ from the trials that are measured later.

@@ -97,7 +97,7 @@ def evaluate(
             labels and decisions, too, as one-hot probabilities.
         costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
             amount of money. Gains are negative costs.
-        class_names: The names of the C classes, or the number C. Default: the concern's, a data frame's, or numbers.
+        class_names: The names of the C classes, or C. Default: the names in the concern or data frame, else 0, 1, ...
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether to compute intervals and compare models.
 
@@ -225,7 +225,7 @@ def _crossed(*scores: Scores) -> ClassifierScores:
 
 
 def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return the combined interval of each value that has an interval by both the first and the second column."""
+    """Return the combined interval of each value that has intervals with clusters by the first and second column."""
     first, second, both = intervals
     ends = dict[str, Interval]()
     for name in (name for name in first if name in second):
@@ -237,7 +237,7 @@ def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval
 
 
 def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
-    """Return the interval around a value, given its intervals by each column and by both columns."""
+    """Combine the intervals of a value with clusters by the first column, by the second, and by both."""
     distances = list[float]()
     for end in (0, 1):
         one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))

@@ -32,7 +32,7 @@ LEAST_P = 1e-12
 
 
 class Influences(NamedTuple):
-    """A value and the influences of trials: to first order, a constant plus each kind's mean influence is the value."""
+    """A value and each trial's influence: to first order, the value is a constant plus the mean influence by kind."""
 
     value: float
     kinds: Sequence[Tensor]
@@ -141,7 +141,7 @@ class Influences(NamedTuple):
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval, clipped to ``limits``, of a ``value`` that is a constant plus the independent ``means``."""
+    """Return the interval, clipped to ``limits``, of a ``value`` that is a constant plus independent ``means``."""
     ends = [(mean.value, mean.interval(confidence)) for mean in means]
     below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
     return max(limits[0], value - below), min(limits[1], value + above)

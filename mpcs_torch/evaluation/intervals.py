@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 MIN_UNITS = 10
 """The minimum number of bins (rows or clusters of rows) from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""The minimum number of bins with a wrong decision, by interval rule; with fewer, the jackknife is too narrow."""
+"""The minimum number of bins with a wrong decision, by interval rule: else, jackknife intervals are too narrow."""
 MIN_OF_CLASS = 5
 """The minimum number of bins with samples of each class, for the jackknife of an average over classes."""
 MAX_BIAS = 0.1
@@ -129,7 +129,7 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
     The p-value is at most 0.05 exactly when the interval excludes 0. Gaffke's bound is used for rates of independent
-    rows, for costs whose difference is dominated by few bins, and for metrics that differ in few bins. Otherwise, the
+    rows, for costs whose difference few bins dominate, and for metrics that differ in few bins. Otherwise, the
     jackknife is used. ``first`` and ``second`` are the models' sums in the same bins (``bins`` of `metric_interval`).
     """
     whole = [total_sums(bins, units) for bins in (first, second)]

@@ -1,7 +1,7 @@
 """Keep the states of any Metric for each part of the rows, and compute intervals by the delete-a-group jackknife.
 
 The hash of each row, or of its cluster, decides to which part the row belongs. States that are sums, minima, maxima or
-collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows. The
+collected samples merge as in torchmetrics. The value without some parts then needs no second pass over the rows. The
 spread of the values without each part estimates the standard error (Shao and Wu, A general theory for jackknife
 variance estimation, Annals of Statistics 17, 1989). Metrics for which this fails get no interval. To detect such
 metrics, parts are joined into at most 32 folds. The method fails if
@@ -46,10 +46,11 @@ NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, s
 FOLDS = 32
 """The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""
 MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
-"""The limits of three checks of the jackknife: the minimum share of folds with an effect, the maximum squared error for
-pairs of folds relative to the squared spread, and the maximum bias in standard errors.
+"""The limits of three checks of the jackknife: the minimum share of folds with an effect; the maximum squared error for
+pairs of folds, relative to the squared spread; and the maximum bias, in standard errors.
 
-Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals cover only 0 to 90 % of cases.
+Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
+and calibration errors contain the true value in only 0 to 90 % of cases (`tests/benchmarks/any_metric.py`).
 """
 
 
@@ -68,7 +69,7 @@ class LeftOut(NamedTuple):
     """(...): the mean of four values, each computed from a quarter of the parts."""
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
-        """Return the values of ``function`` for each field; its arguments are the fields of this and of ``others``."""
+        """Return the results of ``function`` as a `LeftOut`; it is called with each field of this and of ``others``."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
@@ -88,7 +89,7 @@ def jackknife_difference(
 ) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
-    ``first`` and ``second`` have the models' values without parts of the rows; or the value, and why there are none.
+    ``first`` and ``second`` are the models' values without parts of the rows; or a value, and why there are no others.
     """
     if not isinstance(first, LeftOut):
         return first[1]
@@ -156,7 +157,7 @@ class BinnedStates:
         """The metric after all rows, if its states do not merge; else None."""
         self._max_bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
         self._bits: int | None = None if self._max_bits else 0
-        """The number of bits of a hash that is the number of a part; None while each row or cluster is a part."""
+        """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
         """Whether to collect the identifiers of rows, for metrics of ranks, whose intervals need each row's cluster."""
@@ -319,7 +320,7 @@ class OfRows(Metric):
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the states of ``metric`` for the rows ``inputs`` alone, and reset the metric.
 
-    If the metric takes no ``sample_weight``, the states of rows with the same weight are multiplied by this weight.
+    If the metric takes no ``sample_weight``, states of rows with equal weights are multiplied by the weight and added.
     """
 
     def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:

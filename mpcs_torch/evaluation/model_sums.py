@@ -78,7 +78,7 @@ class SumLayout:
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
-        """Yield the name of each metric, the metric, and its sums in bins: its ``sums_type``, with tensors (B, ...)."""
+        """Yield for each metric: its name, the metric, and its sums in bins: a ``sums_type`` of tensors (B, ...)."""
         place = LEADING
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             width = sum(summed.numel() for summed in kernel.sums())
@@ -121,9 +121,7 @@ class ModelSums:
         has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, decisions, dtype=torch.int64) if has_decisions else None
         """The confusion matrix, (C, C), with a row for each true class; float64 with weights; None if it is not needed.
-
-        If rows may be referred, it is (C, C + A + 1): the last columns are the A coarse answers, then referrals.
-        """
+        If rows may be referred, it is (C, C + A + 1): the last columns are A sets of classes, then referrals."""
         self.class_rows = torch.zeros(classes, dtype=torch.int64)
         """(C,): the number of rows of each class."""
         self.weight_squares: float | None = None
@@ -179,8 +177,8 @@ class ModelSums:
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
 
-        For each column, ``codes`` maps each code of a group in ``other`` to the code here. If identifiers of rows are
-        positions, ``first`` is added to those of ``other``.
+        ``codes[column][code]`` is the code here of the group of rows that has ``code`` in ``other``. If identifiers of
+        rows are positions, ``first`` is added to those of ``other``.
         """
         self.flush()
         other.flush()
@@ -229,7 +227,7 @@ class ModelSums:
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
-        """Return the values of metric ``name`` without parts of a group's rows; if impossible, its value and why."""
+        """Return the values of metric ``name`` without parts of a group's rows; or its value, and why not."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
             group = next(each for each in self._others.groups if name in each.metrics)
@@ -296,7 +294,7 @@ class ModelSums:
 
 
 def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:
-    """Return the number (or weight) of rows with each true class and decision: ``shape``; -1 is the last column."""
+    """Return a matrix of ``shape``: the number or weight of rows by true class and decision; -1 is the last column."""
     rows, columns = shape
     return (target * columns + decisions % columns).bincount(weights, rows * columns).view(rows, columns)
 

@@ -78,17 +78,17 @@ class Outcomes(NamedTuple):
     """Numbers of rows, or sums of their weights, for a class or a group of classes: (...) each."""
 
     true: Tensor
-    """Rows of the class or the group."""
+    """The number of rows of the class or the group."""
     right: Tensor
-    """Rows of the class or the group that are decided as the class, or as a class of the group."""
+    """The number of rows of the class or the group that are decided as the class, or as a class of the group."""
     predicted: Tensor
-    """Rows of any class that are decided as the class, or as a class of the group."""
+    """The number of rows of any class that are decided as the class, or as a class of the group."""
     referred: Tensor
-    """Rows of the class or the group that are referred instead of decided."""
+    """The number of rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """Rows of the class or the group that are neither referred, nor decided as (a set with) one of its classes."""
+    """The number of rows of the class or group neither referred nor decided as (a set with) one of its classes."""
     dangerous: Tensor
-    """Rows of the class or the group whose decision is a dangerous error."""
+    """The number of rows of the class or the group whose decision is a dangerous error."""
 
     def clusters(self) -> "Outcomes":
         """Return the number of clusters that have rows with each outcome; each bin, (B, ...), must be a cluster."""
@@ -96,7 +96,7 @@ class Outcomes(NamedTuple):
 
     @property
     def false_alarms(self) -> Tensor:
-        """Rows of other classes that are decided as the class, or as a class of the group."""
+        """The number of rows of other classes that are decided as the class, or as a class of the group."""
         return self.predicted - self.right
 
     def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:

@@ -43,7 +43,7 @@ class Result(Generic[ScoresT]):
     """The scores of groups of rows, with one element for each pair of a column of groups and a model."""
     comparisons: Sequence[Comparison] = ()
     has_concern: bool = False
-    """Whether the models were evaluated with a concern."""
+    """Whether the models were evaluated with a concern (costs of errors)."""
     notes: Sequence[str] = ()
     """Sentences on intervals and comparisons."""
     cautions: Sequence[EvaluationWarning] = ()
@@ -180,7 +180,7 @@ class Result(Generic[ScoresT]):
         raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
 
     def sections(self) -> list[Table]:
-        """Return tables of the metrics, one for each section, the main metrics first."""
+        """Return tables of the metrics: one table or, if there are many, one for main and one for other metrics."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = metric_sections(list(entries.values()), has_concern=self.has_concern)
         return [self.table(names) for names in sections]

@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     weights: Tensor | None = None
     """(n,), float64, at least 0: the weight of each row; None without weights."""
     costs: Tensor | None = None
-    """(n, C), float64: the cost of each decision; None if no metric takes costs."""
+    """(n, C), float64: the cost of deciding for each class in each row; None if no metric takes costs."""
     frequencies: Tensor | None = None
     """(n,), int64, at least 1: the number of independent rows that each row stands for; None if all are 1."""
 

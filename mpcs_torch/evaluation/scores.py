@@ -35,9 +35,9 @@ class DetectorMetric(NamedTuple):
 
 
 def metric_sections(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return the names of the metrics as one list, or as a list of main and a list of other metrics if more than 12.
+    """Return lists of metric names: a single list or, if there are more than 12, main metrics and other metrics.
 
-    Without a concern (costs of errors), the metrics of the section "concern" repeat the error rate: they are others.
+    Without a concern (costs of errors), metrics of concern repeat the error rate, so they are in the second list.
     """
     if len(entries) <= 12:
         return [[entry.name for entry in entries]]
@@ -159,7 +159,7 @@ MAX_COLUMNS = 6
 
 
 class GroupScores(NamedTuple):
-    """The scores of a model for each group of a column."""
+    """The scores of a model for each group of rows, by the values of a column such as ``site``."""
 
     model: str
     column: str
@@ -170,7 +170,7 @@ class GroupScores(NamedTuple):
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """The better direction of each metric. Counts of rows are left out, unless all metrics are counts."""
+        """The better direction, "min", "max" or None, of each metric; without counts, unless all metrics are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 

@@ -116,7 +116,7 @@ class DecisionUnits(NamedTuple):
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
         """Combine the class of each row, (N,), into the class of each unit, (U,), by way of one-hot probabilities.
 
-        With ``"mean"``, the rows of a unit must have the same class. This also holds if one is referred or a set.
+        With ``"mean"``, or if a row is referred or decided as a set, the rows of a unit must have the same class.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):

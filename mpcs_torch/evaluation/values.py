@@ -100,7 +100,7 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
 
 
 def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
-    """Count correct, missed, referred and other rows of each class, given a confusion matrix."""
+    """Count the correct, missed, referred and dangerously decided rows of each class, given a confusion matrix."""
     size, counts = len(confusion), confusion.double()
     severity = severity_matrix(chosen.concern, size)[:, : counts.shape[1]]
     true = counts.sum(1)
@@ -146,8 +146,7 @@ def compare(
     """Compare each pair of models by the requested metrics; return comparisons, and pairs that cannot be compared.
 
     By default, models are compared by the metrics that the register marks for comparisons, and by the rates of groups
-    of classes. Without a concern (costs of errors), dangerous errors and expected concern repeat the error rate. They
-    are then left out, because each further comparison increases the corrected p-values.
+    of classes. Without a concern (costs of errors), metrics of concern repeat the error rate, so they are left out.
 
     Raises:
         ValueError: If models have different rows.
@@ -186,7 +185,7 @@ def _group_differences(
 ) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
     """Yield comparisons of models by the recall of each group of classes; by its error rate if rows may be referred.
 
-    Groups whose rate is a requested metric are left out, because `compare` already compares models by this metric.
+    Groups whose rate is a requested metric are left out: `compare` yields their comparisons.
     """
     chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
