@@ -53,7 +53,7 @@ class BinnedSums:
         return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
-        """Add ``sums`` (n, K) to the ``bins`` (n,) of ``groups`` (n,), which may repeat; bins are of `bits` bits."""
+        """Add ``sums`` (n, K) to bins, given their identifiers ``bins`` (n,), of `bits` bits, and ``groups`` (n,)."""
         if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
             places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(bins):  # true for most batches after folding
@@ -65,7 +65,7 @@ class BinnedSums:
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
-        """Return whether there are more than ``most`` values."""
+        """Return whether the bins have more than ``most`` values."""
         return self._sums.numel() + self._pending_values > most and self.sums.numel() > most
 
     def _join_pending(self) -> None:
@@ -80,7 +80,7 @@ class BinnedSums:
             self.fold(max(MIN_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
-        """Keep at most ``bits`` bits of hashed identifiers, and join the bins whose identifiers become equal."""
+        """Shorten hashed identifiers to at most ``bits`` bits, and join the bins whose identifiers become equal."""
         self._join_pending()
         if self.bits is None or bits < self.bits:
             self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)
@@ -89,8 +89,8 @@ class BinnedSums:
     def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
         """Add the sums of other rows; ``other`` does not change.
 
-        ``groups`` maps each code of a group in ``other`` to the code here. Default: equal codes. If identifiers are
-        positions of rows, ``first`` is added to those of ``other``.
+        ``groups[code]`` is the code here of the group with ``code`` in ``other``. Default: equal codes. If identifiers
+        are positions of rows, ``first`` is added to the identifiers in ``other``.
         """
         for each in (self, other):  # may fold bins, which changes their bits
             each._join_pending()

@@ -96,7 +96,7 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
 
 
 class FittedCalibration(NamedTuple):
-    """A calibration, and the loss of the rows to which it was fitted: before and after they are calibrated."""
+    """A calibration, and the loss on the rows to which it was fitted, before and after calibration."""
 
     saved: SavedCalibration
     rows: int
@@ -122,7 +122,7 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
 def fit_to_trials(
     path: Path, trials: Trials, method: TrialMethod, p_target: float, *, lower_is_target: bool = False
 ) -> FittedCalibration:
-    """Fit logistic or PAV calibration to the trials of a file; only the logistic one uses ``p_target``, in (0, 1).
+    """Fit logistic or PAV calibration to the trials of a file; only logistic calibration uses ``p_target``, in (0, 1).
 
     If targets have the lower scores (``lower_is_target``), the scores in ``trials`` must already be negated.
 
@@ -185,7 +185,7 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
 def estimate_file_priors(
     validation: Predictions, unlabelled: Predictions, class_groups: Mapping[str, Sequence[int]], advance: Advance
 ) -> PriorEstimate:
-    """Estimate the frequencies of classes and ``class_groups`` in an unlabelled file, by clusters if there are any.
+    """Estimate the frequencies of classes and ``class_groups`` in an unlabelled file; rows of a cluster are dependent.
 
     Warns:
         EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.

@@ -24,7 +24,7 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
 )
 MIN_UNITS, MIN_UNNAMED = 5, 10
-"""The minimum number of distinct values in a column whose name is like ``session_id``, and in other text columns."""
+"""The minimum number of distinct values for a warning about a column named like ``session_id``, or of other text."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
 below the second, they are categories."""
@@ -33,8 +33,8 @@ below the second, they are categories."""
 def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
     """Return a warning if columns seem to name units whose rows are not independent, such as patients.
 
-    For each column, ``columns`` has its distinct values and the number of rows with a value. The text of the warning
-    names ``option``, which takes clusters.
+    By name of a column, ``columns`` has the distinct values and the number of rows with a value. The warning suggests
+    ``option``, which takes clusters.
     """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
@@ -57,7 +57,7 @@ class Repeats:
         self._join(hashes, torch.ones_like(hashes))
 
     def merge(self, other: "Repeats") -> None:
-        """Add the rows of another part."""
+        """Add the rows that ``other`` counted."""
         self._join(other._hashes, other._counts)
 
     def warnings(self) -> list[EvaluationWarning]:
@@ -108,12 +108,10 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if, by more than chance (1 %), a bin of probabilities lacks its share of correct classes.
+    """Return a warning if the probabilities in any bin of ``measured`` differ from the share that is correct.
 
-    Gaps of up to 0.02 do not matter.
-
-    ``independent`` is the number of independent rows or clusters, divided by the number of rows. ``model`` is the start
-    of the sentence, which names the model if there are several.
+    The difference must exceed chance (1 % over all bins) by more than 0.02. ``independent`` is the number of clusters
+    (or of independent rows), divided by the number of rows. ``model`` is the start of the sentence.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):

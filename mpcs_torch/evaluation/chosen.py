@@ -53,24 +53,24 @@ class ChosenMetrics(NamedTuple):
     is_decided: bool
     """Whether predictions are decisions."""
     refers: bool
-    """Whether decisions may be referrals or coarse answers."""
+    """Whether decisions may be referrals (no class) or coarse answers (sets of classes)."""
     is_weighted: bool
     """Whether rows have weights."""
     has_costs: bool
     """Whether each row has costs of decisions."""
     ranges: ConcernRange | None
-    """The ranges of costs, whose middle is ``concern``; None if costs are not ranges, or if referrals have no cost."""
+    """The ranges of costs, whose middle is ``concern``; None for known costs, or if referrals have no cost."""
     class_names: Sequence[str]
 
     @property
     def decision_names(self) -> list[str]:
-        """The names of the classes; if rows may be referred, also those of the coarse answers and of a referral."""
+        """The names of possible decisions: the classes and, if rows may be referred, sets of classes and "referred"."""
         answers = () if self.concern is None else self.concern.answers
         return [*self.class_names, *([*(name for name, _ in answers), "referred"] if self.refers else [])]
 
     @property
     def further(self) -> int:
-        """The number of possible decisions that are not classes."""
+        """The number of possible decisions that are not a single class: sets of classes, and a referral."""
         return len(self.decision_names) - len(self.class_names)
 
     @property
@@ -79,12 +79,12 @@ class ChosenMetrics(NamedTuple):
         return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Create the metrics that are functions of sums if ``additive``, else all others; refuse invalid settings."""
+        """Create the chosen metrics: those that are functions of sums over rows if ``additive``, else all others."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
     def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return probabilities or decisions, and labels, on the CPU; refuse invalid values."""
+        """Validate ``preds`` and ``target``, and return them on the CPU; decisions become (N, 1)."""
         classes = self.num_classes
         if self.is_decided:
             decided = flatten_decisions(
@@ -114,7 +114,7 @@ class ChosenMetrics(NamedTuple):
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 
     def notes(self, *, is_default: bool) -> list[str]:
-        """Return sentences on the metrics that were left out, with reasons; none if the user named the metrics."""
+        """Return sentences on the metrics that were left out, with reasons; none if the user named metrics."""
         if not is_default:
             return []
         notes = []
@@ -143,7 +143,7 @@ def choose_metrics(
     is_weighted: bool = False,
     has_costs: bool = False,
 ) -> ChosenMetrics:
-    """Choose the requested metrics, or by default all suitable ones; the arguments are those of `Evaluation`.
+    """Choose the requested metrics; by default, all suitable metrics. The arguments are those of `Evaluation`.
 
     Raises:
         ValueError: If a requested metric does not suit the labels and predictions.
@@ -195,7 +195,7 @@ NO_REFERRALS = (
 
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None:
-    """Return the property of the rows and the need of the metric that conflict; None if the metric is suitable."""
+    """Return two phrases, what the rows have and what the metric needs, if these conflict; else None."""
     takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
     cases = {
         ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
@@ -233,10 +233,7 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
 
 
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:
-    """Return whether any metric counts classes; soft labels are then the shares of annotators for each class.
-
-    Other metrics, such as those of torchmetrics.regression, take soft labels unchanged.
-    """
+    """Return whether any metric counts classes; soft labels are then the shares of annotators for each class."""
     if entries is None:
         return concern is not None
     return any(entry.counts_classes for entry in entries)
@@ -258,7 +255,7 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
 
 
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
-    """Return metrics in the order in which the sections of tables show them."""
+    """Sort metrics in the order in which tables show them."""
     by_name = {entry.name: entry for entry in entries}
     return [by_name[name] for names in metric_sections(entries, has_concern=has_concern) for name in names]
 
@@ -286,7 +283,10 @@ class MetricInputs:
         return self.rows.by_class()
 
     def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
-        """Return indices of rows, predictions, labels and weights: (m, ...) each; m > n if rows are split by class."""
+        """Return indices of rows, predictions, labels and weights, (m, ...) each, for metrics that take ``takes``.
+
+        If metrics count classes, a row with shares of several classes becomes a weighted row for each of the classes.
+        """
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
             assert labels is not None
@@ -296,7 +296,7 @@ class MetricInputs:
 
 
 def model_inputs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
-    """Convert probabilities (n, C), or decisions (n, 1), to each form that metrics take."""
+    """Convert probabilities (n, C), or decisions (n, 1), to each form in ``takes``, such as logarithms."""
     if not probs.is_floating_point():
         return {"decisions": probs[:, 0], "costs": probs[:, 0]}
     inputs = dict.fromkeys(takes, probs)
@@ -312,7 +312,7 @@ def model_inputs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor
 
 
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
-    """Return the entries of the register for ``metrics``, in any form that `Evaluation` takes."""
+    """Return an entry of the register of metrics for each of ``metrics``, in any form that `Evaluation` takes."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]

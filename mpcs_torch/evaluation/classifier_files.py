@@ -44,10 +44,10 @@ class RowRisks:
 
     def __init__(self) -> None:
         self._parts: list[tuple[Tensor, ...]] = []
-        """Risks, whether decisions are dangerous errors, and any weights."""
+        """For each batch: risks, whether decisions are dangerous errors, and weights if there are any."""
 
     def add(self, rows: Rows, chosen: ChosenMetrics) -> None:
-        """Add the risks of rows, whose dangerous errors are those of the concern of the metrics."""
+        """Add the risks of ``rows``; the concern of ``chosen`` states which errors are dangerous."""
         if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
             return
         pairs, decisions = dangerous_pair_mask(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
@@ -57,7 +57,7 @@ class RowRisks:
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return risks, float32 (N,), whether decisions are dangerous errors (N,), any weights; None if not kept."""
+        """Return risks (float32), whether decisions are dangerous errors, any weights: (N,) each; None if no rows."""
         return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None
 
 
@@ -68,8 +68,8 @@ def open_models(
 
     If any of the files has predicted labels instead of scores, the models are compared by their decisions. The
     decision for a row of scores is its most probable class. Columns of groups and clusters are taken from the first
-    file. The ``concern`` names the classes in index order, and the coarse answers in files of decisions; without it,
-    the classes are those of the first file that names them.
+    file. The ``concern`` names the classes in index order, and the sets of classes in files of decisions. Without a
+    concern, the classes are those of the first file that names them.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -107,8 +107,8 @@ def score_models(
     """Evaluate files with the same rows. The files are read one after the other.
 
     `open_models` returns ``opened``. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics) are
-    arguments of `Evaluation`. If ``risks`` names a model, its rows are also added there, for figures of certainty.
-    Before the evaluation, ``check`` is called with the result of a single row: its ValueError refuses unknown names.
+    arguments of `Evaluation`. If ``risks`` has an entry for a model, the model's rows are also added to this entry.
+    Before the evaluation, ``check`` gets the result of a single row, and may raise a ValueError for unknown names.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None

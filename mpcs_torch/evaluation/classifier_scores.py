@@ -42,19 +42,17 @@ class ClassifierScores(Scores):
     entries: "tuple[MetricEntry, ...]"
     class_names: list[str] = field(default_factory=list)
     confusion: Tensor | None = None
-    """The confusion matrix, (C, C), int64, with a row for each true class; None for soft labels and for groups.
-
-    If rows may be referred, it is (C, C + A + 1): the last columns are the A coarse answers, and then referrals.
-    """
+    """The confusion matrix, (C, C), with a row for each true class; None for soft labels and for groups of rows. If
+    rows may be referred, it is (C, C + A + 1): the last columns are A sets of classes, and then referrals."""
     decision_names: Sequence[str] = ()
     """The names of the columns of the confusion matrix."""
     refers: bool = False
-    """Whether decisions may be referrals or coarse answers."""
+    """Whether decisions may be referrals (no class) or coarse answers (sets of classes)."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     """The 95 % intervals of rates, by class or group of classes, then by rate."""
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
-    """The outcomes of each class and group of classes, of all rows (`EVERY`), and of all classes that are dangerous to
-    miss (`AT_RISK`)."""
+    """The counts of outcomes by class or group of classes. The key `EVERY` is for all rows, and `AT_RISK` for all
+    classes that are dangerous to miss."""
     harmless: Collection[str] = ()
     """The classes and groups of classes for which no error is dangerous."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
@@ -64,12 +62,12 @@ class ClassifierScores(Scores):
     weight: float = 0.0
     """The sum of the weights of all rows; without weights, the number of rows."""
     constant: tuple[str, float] | None = None
-    """The cheapest constant decision, and its cost per row; None if no metric is relative to this cost."""
+    """The class that is cheapest to predict for all rows, and the cost per row; None if no metric is relative to it."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
 
     def by_class(self) -> dict[str, Measured]:
-        """Return the rates of classes, such as ``recall[malignant]``."""
+        """Return rates of classes, such as ``recall[malignant]``: value, interval or None, and the reason for none."""
         reasons = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
         rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
         for name, of in self.named_outcomes().items():
@@ -86,7 +84,7 @@ class ClassifierScores(Scores):
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The rates of groups of classes that tables show: by name, "min" or "max" as the better direction."""
+        """The better direction, "min" or "max", of each rate of a group of classes that tables show, by name."""
         rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
@@ -102,7 +100,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return remarks as sentences; one of them states the constant decision to which relative costs refer."""
+        """Return remarks as sentences. If costs are relative, the first states which constant decision costs 1."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -124,7 +122,7 @@ class ClassifierScores(Scores):
         return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
 
     def rate_shares(self, name: str) -> dict[str, Share]:
-        """Return the rates of a class, or of a group of classes, as shares of rows."""
+        """Return the rates of the class, or group of classes, ``name``, as shares of rows, by name of the rate."""
         weight, ends = torch.tensor(self.weight, dtype=torch.float64), self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
         return {rate: Share(part.item(), whole.item(), ends.get(rate)) for rate, (part, whole) in rates.items()}
@@ -172,13 +170,13 @@ class ClassifierScores(Scores):
 
     @property
     def confusion_is_shown(self) -> bool:
-        """Whether tables have a row for each class."""
+        """Whether tables have a row for each class: there are counts by class, and few enough classes."""
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def class_parts(self, title: str = "") -> list[Table | str]:
-        """Return tables and sentences by class. With a ``title``, return these only if rows may be referred.
+        """Return tables and sentences by class; with a ``title``, an empty list unless rows may be referred.
 
-        The confusion matrix is among the tables only if rows may be referred.
+        The confusion matrix is among the tables if rows may be referred.
         """
         parts, by_class = list[Table | str](), self.class_table()
         if self.refers and self.confusion is not None and self.confusion_is_shown:
@@ -240,7 +238,7 @@ class ClassifierScores(Scores):
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:
-        """Return a sentence that names the classes with a count of 0; empty if there are none."""
+        """Return a sentence that the classes with a count of 0 are ``what``; empty if there are no such classes."""
         empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
         if not empty:
             return ""

@@ -86,9 +86,9 @@ TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
-    """Read a confusion matrix with class names in the header and at the start of each row; sums are left out.
+    """Read a confusion matrix with class names in the header and at the start of each row; totals are left out.
 
-    Rows are true classes, unless the text in the corner marks them as predicted classes.
+    Rows are true classes, unless the first cell of the header marks the rows as predicted classes.
 
     Returns:
         The class names; the counts, (C, C), int64, with a row for each true class; and a line on how the file was read.
@@ -149,7 +149,7 @@ def _count(path: Path, cell: str, row: str, column: str) -> int:
 
 
 def _rows_are_predicted(path: Path, corner: str) -> bool:
-    """Return whether the text in the corner marks the rows as predicted classes."""
+    """Return whether ``corner``, the first cell of the header, marks the rows as predicted classes."""
     words = [plain(SEPARATOR.split(part.strip())[0]) for part in re.split(r"[\\/|]", corner)]
     kinds = [word in DECISIONS if word in (*DECISIONS, *LABELS) else None for word in words]
     if kinds[0] is not None and (len(kinds) == 1 or kinds[-1] is not kinds[0]):

@@ -47,13 +47,13 @@ class FileDecisions(NamedTuple):
     decisions: int
     referrals: int
     result: Result[ClassifierScores] | None
-    """The evaluation of the rows with labels, as `mpcs score` evaluates the file of decisions."""
+    """The evaluation of the decisions for rows with labels, as by `mpcs score`; None if no row has a label."""
     units: str = ""
     """A sentence on how rows were combined into units of decision; empty if they were not."""
 
 
 class UnitRows(NamedTuple):
-    """The M rows of a file, or its M units of decision if rows are combined."""
+    """The M rows of a file; or if rows are combined, its M units of decision, such as patients."""
 
     logits: Tensor
     """(M, C), float64."""
@@ -68,7 +68,7 @@ class UnitRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
-        """Return ``rows`` with the texts of ``columns``; combine them if the file has units of decision."""
+        """Return ``rows`` with the texts of ``columns``; combine the rows of each unit if the file has units."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
@@ -86,7 +86,7 @@ class UnitRows(NamedTuple):
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
-    """Open labelled predictions, with the columns of groups that the limits of the rule name."""
+    """Open labelled predictions, with the columns of groups for which the rule has limits."""
     _refuse_name(rule, path)
     groups = [limit.by for limit in rule.limits if limit.by is not None]
     predictions = Predictions(path, reading, class_names=rule.concern.classes, texts=groups)
@@ -95,7 +95,7 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
 
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> tuple[dict[str, Any], str]:
-    """Read the rows of a file opened by `open_to_fit`; combine them if the file has units of decision.
+    """Read the rows of a file opened by `open_to_fit`; combine the rows of each unit of decision if there are units.
 
     Returns:
         The arguments of `DecisionRule.fit`, and a sentence on how rows were combined ("" if they were not).
@@ -113,9 +113,9 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> str:
-    """Fit a rule to the rows of a file opened by `open_to_fit`; return a sentence on units of decision, or "".
+    """Fit a rule to the rows of a file opened by `open_to_fit`; return a sentence on how rows were combined, or "".
 
-    Refuse rows from which the limits of the rule cannot be guaranteed.
+    Raise an error if the rows cannot guarantee the limits of the rule.
 
     Warns:
         EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
@@ -139,11 +139,11 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
-    """Copy a file and add the decision for each row: a class, a coarse answer or a referral.
+    """Copy a file and add the decision for each row: a class, a set of classes, or a referral.
 
-    The added columns are ``decision``, ``best`` (the best class), ``risk`` (the estimated risk that deciding for this
-    class is a dangerous error), ``cost`` (the expected cost of this class) and ``reason`` (why it is not the
-    decision). Score arrays (N, C) are not copied to text files.
+    The column ``decision`` is added, and four about the best class: ``best`` is its name, ``risk`` the estimated
+    risk that deciding for it is a dangerous error, and ``cost`` its expected cost. ``reason`` states why this class is
+    not the decision. Score arrays (N, C) are not copied to text files.
 
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.

@@ -46,9 +46,9 @@ def score_detectors(
 
     Decisions at ``threshold`` are measured, too. ``development`` is empty, or has one file of development trials for
     each of ``paths``; ``development_labels`` is a file with the labels of these trials, if their own files have none.
-    The thresholds that limit error rates are learned from these trials (`learned_thresholds`). With ``calibration``, a
-    calibration of each detector is fitted to them, measured and compared; with ``is_fused``, also the fusion of all
-    detectors. ``advance`` is called with the numbers of rows that were read.
+    Thresholds that limit error rates are learned from these trials (`learned_thresholds`). With ``calibration``, each
+    detector is also calibrated on these trials, and the calibrated detectors are compared. With ``is_fused``, a fusion
+    of all detectors is evaluated, too. ``advance`` is called with the numbers of rows that were read.
     """
     tables = _matched(paths, options, advance, named=len(paths) > 1)
     learning = options._replace(by=(), cluster=None, labels=development_labels)
@@ -97,9 +97,9 @@ def _converted(
     trials: Mapping[str, Trials],
     learned: Mapping[str, Trials],
 ) -> list[Trials]:
-    """Fit a calibration or fusion of the detectors ``names``; return its log-likelihood ratios of both sets of trials.
+    """Fit ``module`` to the development trials ``learned`` of ``names``; apply it to ``trials`` and to ``learned``.
 
-    The ``module`` is fitted to the development trials ``learned``. An error in the fit names their file, ``path``.
+    The result has log-likelihood ratios for both. An error in the fit names the development file, ``path``.
     """
 
     def joined(by_name: Mapping[str, Trials]) -> Tensor:
@@ -112,7 +112,7 @@ def _converted(
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
-    """Read files of the same trials, put in the order of the first file. Groups are read from the first file only."""
+    """Read files with the same trials, and put these in the order of the first file, which also has the groups."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
     tables = [first, *(_align(first, *other) for other in others)]
@@ -132,7 +132,7 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
 def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
     """Return the trials of ``other`` in the order of ``first``. They are matched by name or, without names, by row.
 
-    A trial that is missing in one file, or has different labels in the two files, is refused.
+    Raise a PredictionsError if a trial is missing in one file, or has different labels in the two files.
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:

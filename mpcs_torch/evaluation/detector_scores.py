@@ -45,14 +45,14 @@ BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall bre
 
 
 class ErrorsAt(NamedTuple):
-    """The errors at a threshold."""
+    """The error rates of a detector at a threshold."""
 
     cost: DetectionCost
     """The cost and the rates; for the equal error rate, at the threshold where the two rates differ least."""
     miss_rate: Interval | None = None
     """The interval of the miss rate; None without intervals, or if the threshold was chosen on these trials."""
     false_alarm_rate: Interval | None = None
-    """The interval of the false-alarm rate; None in these cases, too."""
+    """The interval of the false-alarm rate; None in the same cases as ``miss_rate``."""
 
 
 MetricRow = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
@@ -173,7 +173,7 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
-        """Yield all metrics with values, in the order of tables."""
+        """Yield a `MetricRow` for each metric, in the order of tables."""
         counts, summary = self.summary.counts, self.summary
         hull, at = summary.equal_error.rate, cost_at(counts, EVEN, self._equal_error[1])
         yield EQUAL_ERROR, hull, lambda: (min(self._ends[0][0], hull.item()), self._ends[0][1]), ErrorsAt(at)
@@ -217,7 +217,7 @@ class Detector:
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
-        """The interval of the equal error rate, and the derivatives of this rate by miss and false-alarm rate."""
+        """The interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate."""
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
@@ -230,24 +230,24 @@ class Detector:
 
     @property
     def _wrong_ratios(self) -> list[Tensor]:
-        """The log-likelihood ratio of each trial in favour of the wrong kind."""
+        """For targets, then for non-targets: the log-likelihood ratio of each trial in favour of the wrong kind."""
         targets, nontargets = self._by_kind(self.scores)
         return [-targets, nontargets]
 
     @cached_property
     def misranked(self) -> list[Tensor]:
-        """For each target, and each non-target: the share of trials of the other kind that are on its wrong side."""
+        """For each target, then for each non-target: the share of trials of the other kind on its wrong side."""
         return misranked_shares(self.summary.counts, self.scores, self.labels)
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return the influences of trials on ``value``, the weighted sum of both error rates at a threshold."""
+        """Return the influences of trials on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
-        """Yield the measures that compare detectors, with this detector's values; ``costs`` are keys of ``fixed``."""
+        """Yield each measure that compares detectors, with this detector's value; ``costs`` are keys of ``fixed``."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
@@ -268,7 +268,7 @@ class Detector:
             yield measure, Influences(wrong.mean().item(), [wrong], [RATE], clusters=together)
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
-        """Return the weighted miss rate and false-alarm rate at a threshold, as means of trials."""
+        """Return the miss rate and the false-alarm rate at ``threshold``, times ``weights``, as means over trials."""
         counts = self.summary.counts
         at = cost_at(counts, EVEN, threshold)
         if self.clusters_by_kind is None:

@@ -55,9 +55,9 @@ def evaluate_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate one or several detectors on the same trials.
 
-    The equal error rate and the area under the ROC have intervals. So have error rates and costs at thresholds that
-    were not chosen on these trials. Each of these combines the intervals of a mean over targets and a mean over
-    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
+    The equal error rate and the area under the ROC have intervals. Error rates and costs have intervals at thresholds
+    that were not chosen on these trials. All combine the intervals of a mean over targets and a mean over non-targets
+    (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
     `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
     to the difference of two detectors in each trial. With clusters, the independent units are clusters.
 
@@ -76,7 +76,7 @@ def evaluate_detectors(
         combine: The rule for the score of a unit: ``"mean"``, for which its trials must have the same label; or
             ``"worst"``, the highest score: a unit is then a target if one of its trials is a target.
         p_fa: Limits on the false-alarm rate, each in [0, 1]: the lowest miss rate under each limit is measured, too.
-        p_miss: Limits on the miss rate, each in [0, 1]: the lowest false-alarm rate under each is measured, too.
+        p_miss: Limits on the miss rate, each in [0, 1]: the lowest false-alarm rate under each limit is measured, too.
         max_p_fa: A false-alarm rate in (0, 1]: the standardised area under the ROC up to this rate is measured, too.
         compared: The names of the detectors that are compared in pairs. Default: all.
         intervals: Whether to compute intervals and compare detectors.
@@ -169,7 +169,7 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    """Refuse names of unknown detectors, and a single string in place of a list of names."""
+    """Raise a ValueError if ``names`` has a name that is not in ``known``, or is a single string."""
     unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
     if unknown:
         rule = f"{argument} must hold names of detectors, {quoted(list(known))}"
@@ -177,11 +177,7 @@ def _check_names(argument: str, names: Collection[str], known: Collection[str]) 
 
 
 def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions.
-
-    Returns:
-        The comparisons, and the pairs of detectors that cannot be compared by a metric.
-    """
+    """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, wrong decisions."""
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]

@@ -62,8 +62,8 @@ class Evaluation:
         settings: Settings for the metrics that take them; see `evaluate`.
         is_soft: Whether labels are soft, (N, C).
         is_decided: Whether predictions are decisions, (N,).
-        refers: Whether decisions may be referrals (no class) or coarse answers (several classes); if so, metrics that
-            need a class for each row are left out.
+        refers: Whether decisions may be referrals (no class) or sets of several classes; if so, metrics that need one
+            class for each row are left out.
         is_weighted: Whether rows have weights; if so, metrics that take no weights are left out.
         has_costs: Whether each row has costs of decisions; if so, ``mean_cost`` and ``regret`` are measured, too.
         intervals: Whether to compute intervals and compare models.
@@ -130,9 +130,9 @@ class Evaluation:
         """For each column of groups: the code of each group, by name of the group."""
         self._cluster: str | None = None
         self._clusters_by_class = defaultdict[int, set[int]](set)
-        """For each class: identifiers of clusters that have it, only as many as the warning on rare classes needs."""
+        """Identifiers of clusters by class of their rows, at most as many as the warning on rare classes needs."""
         self._is_numbered = True
-        """Whether the identifiers of rows are their positions."""
+        """Whether the identifiers of rows are the positions of the rows."""
         self._is_merged = False
         """Whether `merge` has joined rows of the same model from several evaluations."""
         self._repeats = Repeats()
@@ -152,7 +152,7 @@ class Evaluation:
         """Add a batch of rows.
 
         The arguments are as in `evaluate`; ``preds`` may be a dictionary of several models' predictions for the same
-        rows. Only `evaluate` takes crossed clusters and units of decision, because these need all rows at once.
+        rows. Two columns of clusters are not accepted here: `evaluate` takes them.
 
         Raises:
             ValueError: If an argument is one that `evaluate` refuses, or if batches have different columns.
@@ -202,14 +202,13 @@ class Evaluation:
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
-        """Add the validated rows of each model."""
         self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for part in of_model.repeated(is_clustered=is_clustered):
                 self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
 
     def count_repeats(self, rows: Rows) -> None:
-        """Count the rows that duplicate another row. Call this before rows are repeated by their frequencies."""
+        """Count rows with the scores and the label of another row, for a warning. Call this before `Rows.repeated`."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
@@ -247,7 +246,7 @@ class Evaluation:
             sums.add(rows.at(slice(start, start + step)))
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
-        """Return the code of each row's group, (n,). ``names`` are the groups of the rows; new groups get new codes."""
+        """Return integer codes, (n,), of the rows' groups ``names`` in ``column``; a new group gets a new code."""
         known = self._columns.setdefault(column, {})
         return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
 
@@ -255,8 +254,8 @@ class Evaluation:
         """Add the sums of another evaluation that has the same arguments, but other rows or other models.
 
         Raises:
-            ValueError: If ``other`` has different classes, metrics or columns. Also if it adds models after parts were
-                merged, unless there are clusters: the rows of the models may then be in different orders.
+            ValueError: If ``other`` has different classes, metrics or columns. Without clusters, also if it adds models
+                after a merge: their rows may be in another order.
         """
         if self._arguments() != other._arguments():
             raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
@@ -328,7 +327,6 @@ class Evaluation:
         return Result(models, groups, comparisons, has_concern, notes, cautions, over_costs, without=without)
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
-        """Return warnings about values that may be misleading."""
         sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, sums.rows) for name, known in self._columns.items()}
@@ -353,7 +351,7 @@ class Evaluation:
         return names, self.chosen[1:], self._intervals
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
-        """Return the scores of the rows with group ``code`` in ``column``; ``numbers`` (B, K) are the sums in bins."""
+        """Return the scores of rows with group ``code`` in ``column``; ``numbers`` (B, K) has K sums for each bin."""
         units = sums.layout.units(numbers, self._cluster)
         without_sums = sums.without_sums(column, code, self._cluster)
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
@@ -364,11 +362,10 @@ class Evaluation:
 
 
 def _clusters(column: str) -> str:
-    """Return the word "clusters", followed by the name of the column unless that is the same word."""
+    """Return "clusters", followed by the name of the column in brackets if it is another word."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
 
 
 def _costs_differ(concern: ConcernSpec) -> bool:
-    """Return whether some errors cost more than others."""
     costs = concern.matrix()
     return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())

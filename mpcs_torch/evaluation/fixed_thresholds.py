@@ -14,7 +14,7 @@ from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, 
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 EVEN = OperatingPoint(0.5)
-"""The operating point whose raw cost is the half total error rate."""
+"""The operating point whose raw cost is the half total error rate, the mean of both error rates."""
 
 
 class FixedThreshold(NamedTuple):
@@ -38,7 +38,7 @@ class FixedThreshold(NamedTuple):
         return miss / scale, false_alarm / scale
 
     def cost_value(self, cost: DetectionCost) -> Tensor:
-        """Return the measured value, given costs and rates at the threshold."""
+        """Return the value of the kind ``shown``, given ``cost``, the costs and rates at the threshold."""
         rates = {"half total error rate": cost.cost, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
         return cost.normalized if self.shown == "cost" else rates[self.shown]
 
@@ -49,7 +49,7 @@ def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
 
 
 def _cost(name: str, title: str, threshold: float, point: OperatingPoint) -> FixedThreshold:
-    """Return an entry for the cost at ``threshold``; the operating point is added to the name and the title."""
+    """Return a `FixedThreshold` for the cost at ``threshold``; ``name`` and ``title`` are completed with ``point``."""
     return FixedThreshold(f"{name}{point_key(point)}]", f"{title}, {point.label()}", threshold, "cost", point)
 
 
@@ -60,7 +60,7 @@ def point_key(point: OperatingPoint) -> str:
 
 
 def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
-    """Return an entry for each value measured at ``threshold``: costs at ``points``, and the half total error rate."""
+    """Return the values to measure at ``threshold``: the costs at ``points``, and the half total error rate."""
     key = f"threshold={threshold:g}"
     costs = [_cost(f"cost[{key},", f"cost at {threshold:g}", threshold, point) for point in points]
     half = f"half total error rate at {threshold:g}"
@@ -78,8 +78,7 @@ def learned_thresholds(
 ) -> list[FixedThreshold]:
     """Learn thresholds from development trials: for minimum costs, equal error rates, and limits on error rates.
 
-    Each is the middle of an interval of equally good thresholds, because thresholds near the ends of the interval may
-    be much worse on other trials.
+    Each threshold is the middle of an interval of thresholds that are equally good on these trials.
 
     Args:
         preds: ``(N,)`` scores of development trials, which differ from the trials that are measured later.
@@ -113,7 +112,7 @@ def learned_thresholds(
 def limiting_thresholds(
     counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], *, are_learned: bool = False
 ) -> list[FixedThreshold]:
-    """Return the thresholds with the lowest miss rate, or false-alarm rate, under limits on the respective other rate.
+    """Return the thresholds with the lowest miss rate under limits on the false-alarm rate, and the reverse.
 
     The limits are those of `learned_thresholds`. ``counts`` has the errors at each threshold of the trials on which
     thresholds are chosen. Names and titles state whether these are development trials (``are_learned``).
@@ -132,7 +131,7 @@ def limiting_thresholds(
 
 
 def _middle_threshold(counts: ErrorCounts, first: int, last: int) -> float:
-    """Return the middle of the interval of equally good thresholds; infinite if all or no trials are accepted."""
+    """Return the middle of equally good thresholds, with indices ``first`` to ``last``; infinite beyond all scores."""
     if last == 0:
         return -torch.inf
     return midpoint(counts.thresholds[max(first - 1, 0)], counts.thresholds[last]).item()

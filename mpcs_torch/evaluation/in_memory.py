@@ -65,10 +65,11 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: metrics with intervals, values by group, and comparisons.
 
     Args:
-        preds: ``(N, C)`` probabilities of a model, as a tensor or array, or a data frame with a column named after each
-            class, in any order (``target`` and ``costs``, too); or ``(N,)`` decisions, such as those of a
-            `DecisionRule`: class indices, numbers from C for coarse answers (sets of classes), and -1 for a referral,
-            or their names, with "refer" for a referral. For several models: a dictionary of these by model name.
+        preds: ``(N, C)`` probabilities of a model, as a tensor, an array, or a data frame with a column named after
+            each class, in any order. ``target`` and ``costs`` may be data frames, too. Or ``(N,)`` decisions, such as
+            those of a `DecisionRule`: class indices, numbers from C for coarse answers (sets of classes), and -1 for a
+            referral. Decisions may also be names, with "refer" for a referral. For several models: a dictionary by
+            model name.
         target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the degrees of truth.
             With a concern, or metrics of classes given by name, these must be the shares of annotators for each class.
             Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
@@ -96,7 +97,7 @@ def evaluate(
             labels and decisions, too, as one-hot probabilities.
         costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
             amount of money. Gains are negative costs.
-        class_names: The names of the C classes, or the number C. Default: the concern's, a data frame's, or numbers.
+        class_names: The names of the C classes, or C. Default: the names in the concern or data frame, else 0, 1, ...
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether to compute intervals and compare models.
 
@@ -166,10 +167,7 @@ def evaluate(
 
 
 def _guess_classes(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
-    """Return the number of columns; without a concern, return the names of the columns of a data frame, if it has any.
-
-    Columns that are numbered have no names.
-    """
+    """Return the number of columns; without a concern, the names of a data frame's columns, unless all are numbers."""
     names = column_names(preds) if concern is None else []
     return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names
 
@@ -187,7 +185,7 @@ def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
-    """Combine three results, with clusters by either column and by both, into the result for crossed clusters."""
+    """Combine three results, clustered by the first column, the second, and both, into one for crossed clusters."""
     first, second, both = results
     models = {name: _crossed(first.models[name], second.models[name], both.models[name]) for name in first.models}
     groups = list[GroupScores]()
@@ -227,7 +225,7 @@ def _crossed(*scores: Scores) -> ClassifierScores:
 
 
 def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return the combined interval of each value that has an interval by both the first and the second column."""
+    """Return the combined interval of each value that has intervals with clusters by the first and second column."""
     first, second, both = intervals
     ends = dict[str, Interval]()
     for name in (name for name in first if name in second):
@@ -239,7 +237,7 @@ def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval
 
 
 def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
-    """Return the interval around a value, given its intervals by each column and by both columns."""
+    """Combine the intervals of a value with clusters by the first column, by the second, and by both."""
     distances = list[float]()
     for end in (0, 1):
         one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
@@ -260,7 +258,7 @@ def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]
 
 
 def _difference(paired: PairedDifference, low: float, high: float) -> PairedDifference:
-    """Return a difference with a new interval, and a p-value that is at most 0.05 exactly if this excludes 0."""
+    """Return ``paired`` with a new interval, and with a p-value that is at most 0.05 exactly if this excludes 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
     change = paired.difference

@@ -2,9 +2,9 @@
 
 The cost at a threshold is a mean over targets plus a mean over non-targets. To first order, this is also true of the
 equal error rate and of the area under the ROC. Each mean has Gaffke's interval (`bounded_mean_interval`), which for an
-error rate equals the Clopper-Pearson interval; the units are trials, or their clusters. The two intervals are combined
-by square-and-add (MOVER: Zou and Donner, 2008). Metrics without bounds, areas with many effective trials, and
-differences of detectors have the jackknife to first order, which for areas is DeLong, DeLong and Clarke-Pearson's.
+error rate equals the Clopper-Pearson interval. The two intervals are combined by square-and-add (MOVER: Zou and Donner,
+2008). The first-order jackknife is used for metrics without bounds, for areas with many effective trials, and for
+differences of detectors. For areas, it is the method of DeLong, DeLong and Clarke-Pearson.
 """
 
 from bisect import bisect_left
@@ -32,7 +32,7 @@ LEAST_P = 1e-12
 
 
 class Influences(NamedTuple):
-    """A value, and each trial's influence on it: to first order, the value is a constant plus the mean influences."""
+    """A value and each trial's influence: to first order, the value is a constant plus the mean influence by kind."""
 
     value: float
     kinds: Sequence[Tensor]
@@ -42,13 +42,12 @@ class Influences(NamedTuple):
     limits: Interval = (0.0, 1.0)
     """The minimum and the maximum possible value."""
     clusters: Sequence[Tensor] | None = None
-    """For each kind: the cluster of each trial, (N_k,), as codes from 0 without gaps; None if trials are independent.
-    """
+    """For each kind: the cluster of each trial, (N_k,), as codes from 0 without gaps; None for independent trials."""
 
     def units(self, centres: Sequence[Tensor | float] = ()) -> list[Tensor]:
-        """Return the deviation of each trial from the centre of its kind, divided by the number of trials of the kind.
+        """Return each influence minus the centre of its kind, divided by the number of trials of the kind: (N_k,) each.
 
-        Default ``centres``: the means. With clusters, return the sum of these over the trials of each cluster instead.
+        The default ``centres`` are means. With clusters, these terms are summed over each cluster: a single tensor.
         """
         centres = centres or [part.mean() for part in self.kinds]
         parts = [(part - centre) / len(part) for part, centre in zip(self.kinds, centres, strict=True)]
@@ -58,10 +57,9 @@ class Influences(NamedTuple):
         return [parts[0].new_zeros(int(codes.max()) + 1).index_add_(0, codes, torch.cat(parts))]
 
     def effective(self) -> float:
-        """Return the effective sample size: the number of equally influential trials or clusters with the same spread.
+        """Return the effective sample size: how many equally influential trials or clusters would have this spread.
 
-        It is small if only few influences differ from 0, or if only few differ from the median. How often rare values
-        occur is then unknown.
+        The size is small if few influences differ from 0, or from the median. Rare values may then be missing.
         """
         numbers = []
         for centres in ([0.0] * len(self.kinds), [part.median() for part in self.kinds]):
@@ -75,7 +73,7 @@ class Influences(NamedTuple):
         return combined(self.value, self._means(), self.limits, confidence)
 
     def jackknife(self, scale: "Scale") -> Interval | Reason:
-        """Return Student's interval of the value on a transformed scale, with the jackknife's standard error."""
+        """Return Student's t interval of the value, computed on ``scale``, with the jackknife's standard error."""
         at = torch.tensor(self.value, dtype=torch.float64, requires_grad=True)
         on_scale = SCALES[scale][0](at)
         [slope] = torch.autograd.grad(on_scale, at)
@@ -98,7 +96,7 @@ class Influences(NamedTuple):
         )
 
     def p_value(self) -> float:
-        """Return the p-value for a true value of 0: it is 1 minus the confidence at which an end of `bounds` is 0."""
+        """Return the p-value of a true value of 0, which is 1 minus the confidence at which an end of `bounds` is 0."""
         from scipy.optimize import brentq  # scipy.stats takes longer to import
 
         means = self._means()
@@ -137,13 +135,13 @@ class Influences(NamedTuple):
         return sqrt(sum(len(each) / max(1, len(each) - 1) * each.dot(each).item() for each in self.units()))
 
     def freedom(self) -> int:
-        """Return the degrees of freedom: the number of units of the kind with fewer units, minus 1."""
+        """Return the degrees of freedom: the number of trials (or clusters) of the rarest kind, minus 1; at least 1."""
         units = self.kinds if self.clusters is None else [codes.unique() for codes in self.clusters]  # type: ignore[no-untyped-call]
         return max(1, min(map(len, units)) - 1)
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval of a value that is, up to a constant, a sum of independent means; clip it to ``limits``."""
+    """Return the interval, clipped to ``limits``, of a ``value`` that is a constant plus independent ``means``."""
     ends = [(mean.value, mean.interval(confidence)) for mean in means]
     below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
     return max(limits[0], value - below), min(limits[1], value + above)
@@ -152,9 +150,10 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
 def roc_area(
     misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
 ) -> Influences:
-    """Compute the area under the ROC from `misranked_shares`; ``weights`` has the trials' weights of each kind, (N_k,).
+    """Compute the area under the ROC, with influences, from ``misranked``, the result of `misranked_shares`.
 
-    A trial's influence on a weighted mean is its deviation from the mean, times its weight divided by the mean weight.
+    ``weights`` has the weights of the trials of each kind, (N_k,). A trial's influence on a weighted mean is the
+    trial's deviation from the mean, times its weight divided by the mean weight.
     """
     kinds, possible = list[Tensor](), list[Interval]()
     for place, shares in enumerate(misranked):
@@ -170,7 +169,7 @@ def area_interval(
 ) -> Interval | Reason:
     """Return the interval of an area under the ROC; the arguments are those of `roc_area`.
 
-    With many independent trials, it is DeLong's interval on the logit scale; otherwise, it is Gaffke's.
+    With many independent trials, the interval is DeLong's, on the logit scale; otherwise, it is Gaffke's.
     """
     area = roc_area(misranked, weights, clusters)
     is_large = clusters is None and area.effective() >= 40  # intervals of smaller samples would be too narrow
@@ -180,7 +179,7 @@ def area_interval(
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
     """Return the second value minus the first, with interval and p-value, or the reason why there is none.
 
-    The jackknife gives both. Gaffke's bounds give them if few trials differ, or for rates of independent trials.
+    Both come from the jackknife; for rates of independent trials, or if few trials differ, from Gaffke's bounds.
     """
     change = second.minus(first)
     if not isfinite(change.value) or not all(part.isfinite().all() for part in change.kinds):
@@ -197,11 +196,11 @@ def difference(first: Influences, second: Influences) -> PairedDifference | Reas
 def equal_error_ends(
     counts: ErrorCounts, rate: float, threshold: float, errors_at: Callable[[float], Sequence[Mean]]
 ) -> tuple[Interval, tuple[float, float]]:
-    """Return the interval of the equal error rate, and the derivatives of this rate by miss and false-alarm rate.
+    """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
 
     To compute both, the curve is shifted: at every threshold, one rate or both rates move to an end of their intervals.
-    ``rate`` is the equal error rate, interpolated on straight lines between the points of the curve; ``threshold`` has
-    nearly equal rates. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold.
+    ``rate`` is the equal error rate, interpolated on straight lines between the points of the curve. At ``threshold``,
+    both rates are nearly equal. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold.
     """
     rates, last = counts.rates(), len(counts.thresholds) - 1
 

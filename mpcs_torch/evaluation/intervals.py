@@ -28,15 +28,15 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 MIN_UNITS = 10
-"""The minimum number of bins from which a standard error is computed."""
+"""The minimum number of bins (rows or clusters of rows) from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""For each rule, the minimum number of bins with a wrong decision; the jackknife's intervals are else too narrow."""
+"""The minimum number of bins with a wrong decision, by interval rule: else, jackknife intervals are too narrow."""
 MIN_OF_CLASS = 5
-"""The jackknife of an average over classes needs samples of each class in at least this number of bins."""
+"""The minimum number of bins with samples of each class, for the jackknife of an average over classes."""
 MAX_BIAS = 0.1
-"""The maximum bias of an average over classes by the jackknife's estimate, relative to the width of its interval."""
+"""The maximum bias of an average over classes (estimated by the jackknife), divided by the width of the interval."""
 MAX_CLASS_BOUNDS = 100
-"""The maximum number of classes for which bounds of rates over clusters are computed: each takes milliseconds."""
+"""The maximum number of classes whose rates get bounds over clusters; each class takes milliseconds."""
 RATE = [(0, 1), (1, 1)]
 """The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
 ABOUT_DIFFERENCES = (
@@ -49,23 +49,23 @@ Reason = str
 
 
 class Units(NamedTuple):
-    """The sizes and errors of B bins. Each bin is an independent unit: a row or a cluster."""
+    """The sizes and errors of B bins. A bin is one row, or one cluster of rows that are not independent."""
 
     rows: Tensor
     """(B,): the number of rows in each bin."""
     errors: Tensor
-    """(B,): the number of wrong decisions, or for soft labels the sum of the shares of annotators who disagree; NaN if
-    soft labels are degrees of truth."""
+    """(B,): the number of wrong decisions in each bin. For soft labels: the summed shares of annotators who disagree,
+    or NaN if labels are degrees of truth."""
     counts: Tensor
-    """(B,): the number of equal units that each bin stands for: 1, except for the cells of a confusion matrix."""
+    """(B,): the number of equal bins that each element stands for: 1, except for the cells of a confusion matrix."""
     cluster: str | None
-    """The column of clusters; None if rows are independent."""
+    """The name of the column of clusters; None if rows are independent."""
     weights: Tensor | None = None
     """(B,): the sum of the weights of the rows in each bin; None if all rows have the same weight."""
 
     @property
     def name(self) -> str:
-        """The word for bins in sentences: rows or clusters."""
+        """The word for bins in messages: "rows" or "clusters"."""
         return "rows" if self.cluster is None else "clusters"
 
     @property
@@ -75,14 +75,14 @@ class Units(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The size of the largest bin: its weight if rows have weights, else its number of rows; 1 for single rows."""
+        """The total weight of the rows in the largest bin; without weights, their number (1 for independent rows)."""
         if self.weights is not None:
             return self.weights.max().item()
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
 def class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
-    """Return intervals of recall, false-alarm rate and share of each class: (C, 3, 2); NaN for a rate without rows."""
+    """Return the intervals of each class's recall, false-alarm rate and share: (C, 3, 2); NaN for a rate of 0 / 0."""
     of_rows = bins.true.sum(-1, keepdim=True).expand_as(bins.true)
     parts = torch.stack([bins.right, bins.predicted - bins.right, bins.true], dim=-1)
     return rate_ends(parts, torch.stack([bins.true, of_rows - bins.true, of_rows], dim=-1), units)
@@ -93,8 +93,8 @@ def metric_interval(
 ) -> Interval | Reason:
     """Return the interval of a metric, or the reason why it has none.
 
-    ``bins`` are the sums of each bin: the metric's ``sums_type``, with tensors (B, ...). ``class_ends`` may be a cached
-    `class_rate_ends`, because several metrics may share ``bins``.
+    ``bins`` has the sums of each of B bins, in the metric's ``sums_type``, (B, ...). ``units`` has the bins' sizes.
+    ``class_ends`` computes intervals of rates of classes; it may be a cached `class_rate_ends`.
     """
     whole = total_sums(bins, units)
     value = metric.value_from_sums(whole).item()
@@ -129,8 +129,8 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
     The p-value is at most 0.05 exactly when the interval excludes 0. Gaffke's bound is used for rates of independent
-    rows, for costs whose difference is dominated by few bins, and for metrics that differ in few bins; all others have
-    the jackknife of the difference. ``first`` and ``second`` are sums in the same bins (see `metric_interval`).
+    rows, for costs whose difference few bins dominate, and for metrics that differ in few bins. Otherwise, the
+    jackknife is used. ``first`` and ``second`` are the models' sums in the same bins (``bins`` of `metric_interval`).
     """
     whole = [total_sums(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_from_sums(sums).item() for sums in whole)
@@ -166,7 +166,7 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
 
 
 def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
-    """Return the derivative of a value with respect to its ratio; None if the derivative is not constant."""
+    """Return the derivative of a value by its ratio, numerator / denominator; None if this is not constant."""
     ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
     width = (ends[-1] - ends[0]) / 4
     low, middle, high = (metric.value_from_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
@@ -189,7 +189,7 @@ class NotCompared(NamedTuple):
 def adjusted(
     rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
-    """Return the comparisons of pairs of models, with corrected p-values, and the pairs that cannot be compared."""
+    """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
     without, known = list[NotCompared](), list[tuple[str, str, Measure, PairedDifference]]()
     for first, second, measure, paired in rows:
         if isinstance(paired, str):
@@ -200,10 +200,10 @@ def adjusted(
 
 
 def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
-    """Return the intervals of rates with the numerators ``parts`` and the denominators ``totals`` in bins, (B, ...).
+    """Return the intervals of rates. Each of B bins has numerators ``parts`` and denominators ``totals``: (B, ...).
 
     Returns:
-        ``(..., 2)``, float64: the lower and the upper end, NaN for a rate whose denominator is 0 in all bins.
+        ``(..., 2)``, float64: the lower and the upper end; NaN for a rate whose denominator is 0 in all bins.
     """
     if units.are_rows:
         sums = (torch.tensordot(units.counts, each, 1).round() for each in (parts, totals))
@@ -220,7 +220,7 @@ def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
 
 
 def total_sums(bins: Any, units: Units) -> Any:
-    """Add up the sums of all bins."""
+    """Return the sums over all bins, in the type of ``bins``; each bin counts ``units.counts`` times."""
     return type(bins)(*(torch.tensordot(units.counts, summed, 1) for summed in bins))
 
 
@@ -248,9 +248,9 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
 
 
 def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
-    """Return the worse end of Gaffke's interval of a mean that allows for a further row with the worst possible value.
+    """Return the worse end of Gaffke's interval of a mean, allowing for one unseen row with the worst possible value.
 
-    The worst possible bin is then the worst bin here, with such a row added.
+    The interval assumes that a bin can be as bad as the worst of ``bins`` with this row added.
     """
     numerator, per = metric.ratio_from_sums(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
@@ -271,7 +271,7 @@ def _histogram(
     """Count the bins that have the same pair of ``numerator`` and denominator ``per``, (B,) each.
 
     Returns:
-        For each distinct pair: the numerator, the number of bins (0 for pairs in ``possible``), and the denominator.
+        For each distinct pair: the numerator, the number of bins (0 for the added pairs ``possible``), the denominator.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
@@ -284,7 +284,7 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
 
 
 def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether fewer than 5 bins, and fewer than 1 % of all, make up half of the squared deviations."""
+    """Return whether half of the sum of squared deviations comes from fewer than 5 bins that are under 1 % of all."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
@@ -293,7 +293,7 @@ def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
-    """Return whether any class has fewer than 10 bins with correct decisions or with misses: the jackknife fails."""
+    """Return whether any class has fewer than 10 bins with correct decisions, or with misses: too few to jackknife."""
     numbers = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
     return bool(((torch.minimum(*numbers) < 10) & is_present).any())
@@ -305,9 +305,9 @@ def _from_class_rates(
     """Return the interval of a metric that depends on the share, the recall and the false-alarm rate of each class.
 
     The method is square-and-add (MOVER: Zou and Donner, Construction of confidence intervals about effect measures,
-    Statistics in Medicine 27, 2008): each rate is moved to the ends of its interval, and the squared changes of the
-    metric are added. The changes by recall and by false alarms are added without squares, because each error is both a
-    miss of one class and a false alarm of another.
+    Statistics in Medicine 27, 2008). Each rate is moved to the ends of its interval, and the squared changes of the
+    metric are added. Changes by recall and by false alarms are added before they are squared: each error is both a miss
+    of one class and a false alarm of another.
     """
     classes, rows = whole.true.shape[-1], whole.true.sum()
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
@@ -332,9 +332,8 @@ def _from_class_rates(
     missed, alarmed, shared = squares.sqrt().unbind(1)
     below, above = torch.hypot(missed + alarmed, shared).tolist()
     number = units.counts.sum()
-    change = (metric.value_from_sums(_without_each(bins, whole)) - value).nan_to_num(
-        0
-    )  # NaN without the only row of a class
+    # A value is NaN without the only row of a class.
+    change = (metric.value_from_sums(_without_each(bins, whole)) - value).nan_to_num(0)
     if ((number - 1) / number * (units.counts @ change)).abs() > MAX_BIAS * (below + above):
         return f"it depends on the number of {units.name}: its mean value changes when a class has fewer"
     least, most = metric.plot_lower_bound, metric.plot_upper_bound
@@ -373,7 +372,7 @@ def _without_each(bins: Any, whole: Any) -> Any:
 
 
 def _spread(without: Tensor, units: Units) -> float | None:
-    """Return the standard error of a value from the values ``without`` each bin, (B,); None if any is not finite."""
+    """Return the jackknife standard error, given the values ``without`` each bin, (B,); None if any is not finite."""
     if not bool(without.isfinite().all()):
         return None
     number = units.counts.sum().item()
@@ -382,14 +381,14 @@ def _spread(without: Tensor, units: Units) -> float | None:
 
 
 def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
-    """Return Student's interval of a value. On ``scale``, it is ``on_scale`` and has the standard error ``spread``."""
+    """Return Student's t interval of ``on_scale`` (standard error ``spread``), transformed back from ``scale``."""
     half = spread * quantile(freedom)
     low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
     return low, high
 
 
 def student_difference(first: float, second: float, spread: float, freedom: float) -> PairedDifference:
-    """Return ``second`` minus ``first``, with Student's interval and p-value; ``spread`` is its standard error."""
+    """Return ``second`` - ``first`` with Student's t interval and p-value, given its standard error ``spread``."""
     from scipy.special import stdtr  # scipy.stats takes longer to import
 
     change, half = second - first, spread * quantile(freedom)

@@ -1,10 +1,10 @@
 """Keep the states of any Metric for each part of the rows, and compute intervals by the delete-a-group jackknife.
 
 The hash of each row, or of its cluster, decides to which part the row belongs. States that are sums, minima, maxima or
-collected samples merge as in torchmetrics, so the value without some parts needs no second pass over the rows. The
+collected samples merge as in torchmetrics. The value without some parts then needs no second pass over the rows. The
 spread of the values without each part estimates the standard error (Shao and Wu, A general theory for jackknife
-variance estimation, Annals of Statistics 17, 1989). Metrics for which this fails get no interval. To detect these,
-parts are joined into folds. The method fails if
+variance estimation, Annals of Statistics 17, 1989). Metrics for which this fails get no interval. To detect such
+metrics, parts are joined into at most 32 folds. The method fails if
 
 - few folds make up the whole spread, as for a maximum;
 - the effect of leaving out two folds differs from the sum of both effects, as for quantiles and values at thresholds;
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.additive import Scale
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
-"""The number of parts as powers of 2: at most 128, or 64 if samples are collected, which are slow to join; and at least
-32, which is also the maximum for groups of rows."""
+"""The number of parts as exponents of 2. The maximum is 128 parts, or 64 if samples are collected, which are slow to
+join. The minimum is 32, which is also the maximum for groups of rows."""
 MAX_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
 IDS = "identifiers of rows"
-"""The key under which the states of a metric contain the identifiers of rows."""
+"""The key of the identifiers of rows in the states of a metric."""
 WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
 NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 FOLDS = 32
-"""The maximum number of folds: each must be so large that leaving it out changes medians and values at thresholds."""
+"""The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""
 MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
-"""The limits of the three checks: the share of effective folds, the squared difference of pairs relative to the squared
-spread, and the bias in standard errors.
+"""The limits of three checks of the jackknife: the minimum share of folds with an effect; the maximum squared error for
+pairs of folds, relative to the squared spread; and the maximum bias, in standard errors.
 
 Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
 and calibration errors contain the true value in only 0 to 90 % of cases (`tests/benchmarks/any_metric.py`).
@@ -62,21 +62,21 @@ class LeftOut(NamedTuple):
     alone: Tensor
     """(P, ...): the values without each of P parts."""
     singles: Tensor
-    """(G, ...): the values without each of G folds of the parts."""
+    """(G, ...): the values without each of G folds (sets of parts)."""
     pairs: Tensor
     """(G, ...): for each fold, the value without this fold and the next one."""
     quarters: Tensor
     """(...): the mean of four values, each computed from a quarter of the parts."""
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
-        """Call ``function`` on each field of this object and of ``others``, which must have the same parts."""
+        """Return the results of ``function`` as a `LeftOut`; it is called with each field of this and of ``others``."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
 def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
-    """Return the interval of a scalar metric, or the reason why it has none, which names ``unit``, such as "rows".
+    """Return the jackknife interval of a scalar metric, or the reason why there is none.
 
-    ``limits`` are the minimum and the maximum possible value, None if unknown; they decide the scale of the interval.
+    ``limits``, the lowest and highest possible value or None, decide the scale. The reason names ``unit``, as "rows".
     """
     scale = _interval_scale(left, limits)
     on_scale = left.mapped(SCALES[scale][0])
@@ -89,7 +89,7 @@ def jackknife_difference(
 ) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
-    If parts of a model's rows cannot be left out, its argument is a pair: its value, and the reason.
+    ``first`` and ``second`` are the models' values without parts of the rows; or a value, and why there are no others.
     """
     if not isinstance(first, LeftOut):
         return first[1]
@@ -102,7 +102,7 @@ def jackknife_difference(
 
 
 def _interval_scale(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
-    """Return the scale on which a value with ``limits`` is nearly normal; "plain" if any value is at a limit."""
+    """Return "logit" for ``limits`` (0, 1), "log" for (0, None), else "plain"; "plain" if any value is at a limit."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits
     if low == 0 and high == 1 and bool(((values > 0) & (values < 1)).all()):
@@ -111,7 +111,7 @@ def _interval_scale(left: LeftOut, limits: tuple[float | None, float | None]) ->
 
 
 def _spread(left: LeftOut, unit: str) -> float | Reason:
-    """Return the standard error of a value, or the reason why it is unknown."""
+    """Return the jackknife standard error of the value ``left.whole``, or the reason why the error is unknown."""
     if len(left.alone) < MIN_UNITS:
         return f"a standard error needs at least {MIN_UNITS} {unit}"
     if not all(bool(each.isfinite().all()) for each in left):
@@ -137,9 +137,9 @@ class BinnedStates:
 
     Args:
         metric: The metric that computes states and values. It is reset before use, so several objects may share it.
-        bits: The exponent of the maximum number of parts, a power of 2. Up to this number, each row or cluster is a
-            part; if there are more, the first bits of its hash number its part. With 0, all rows are one part.
-        parts: The states of parts to start with, by number of the part.
+        bits: The maximum number of parts is 2 to this power; with 0, all rows are one part. While possible, each row
+            or cluster is a part. Otherwise, the first bits of a hash of the row or cluster are the number of the part.
+        parts: The initial states, by number of the part.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class BinnedStates:
     ) -> None:
         self.metric = metric
         self.reason = "" if bits else "intervals were not requested"
-        """The reason why parts cannot be left out; empty if they can."""
+        """The reason why the value without some parts cannot be computed; empty if it can."""
         joins = state_joins(metric)
         if not metric._defaults:
             self.reason = WRAPS_METRICS
@@ -157,10 +157,10 @@ class BinnedStates:
         """The metric after all rows, if its states do not merge; else None."""
         self._max_bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
         self._bits: int | None = None if self._max_bits else 0
-        """The number of bits of the hashes that number parts; None while each row or cluster is a part."""
+        """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
         self._ranks = getattr(metric, "interval_rule", "") == "ranks"
-        """Whether to collect the identifiers of rows: intervals of metrics of ranks need the cluster of each row."""
+        """Whether to collect the identifiers of rows, for metrics of ranks, whose intervals need each row's cluster."""
 
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
         """Add rows with identifiers ``ids``, (n,), int64, the metric's ``inputs``, (n, ...), and ``weights``, (n,)."""
@@ -186,7 +186,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of ``other``. If its identifiers are positions of rows, ``first`` is added to each."""
+        """Add the states of ``other``, whose identifiers increase by ``first`` if they are positions of rows."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
@@ -220,7 +220,7 @@ class BinnedStates:
         return self.metric
 
     def leave_out(self, compute_value: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
-        """Compute the values without parts of the rows, by ``compute_value``; no values if there are too few parts."""
+        """Compute the values without parts of the rows by ``compute_value``; ``whole`` is the value with all rows."""
         parts = sorted(self._parts)
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
@@ -241,7 +241,7 @@ class BinnedStates:
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
-        """Return the interval of an area under the ROC; the metric must have ``misranked`` and ``by_kind``."""
+        """Return the interval of an area under the ROC; the metric must have methods ``misranked`` and ``by_kind``."""
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
             return "the metric has no value"
@@ -268,7 +268,7 @@ class BinnedStates:
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
-        """Reduce the numbers of parts to ``bits`` bits of hashes, and join equal ones; None changes nothing."""
+        """Shorten the hash of each part to ``bits`` bits, and join parts with equal hashes; None changes nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
             codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
@@ -277,7 +277,7 @@ class BinnedStates:
 
 
 class OfRows(Metric):
-    """A Metric that collects all rows and computes a function of these."""
+    """A Metric that collects all rows; its value is ``function`` of these `Rows`."""
 
     full_state_update = False
     probs: list[Tensor]
@@ -291,7 +291,7 @@ class OfRows(Metric):
             self.add_state(name, [], dist_reduce_fx="cat")
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add rows."""
+        """Add a batch of rows."""
         self.probs.append(preds)
         self.target.append(target)
         self.weights += [] if sample_weight is None else [sample_weight]
@@ -302,7 +302,7 @@ class OfRows(Metric):
         return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
 
     def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
-        """Refuse a function that ignores weights: its value changes with other rows, but not with other weights."""
+        """Raise a ValueError if ``function`` ignores weights: other rows change its value, but other weights do not."""
         if weights is None or len(weights) < 2:
             return
         (probs, target), half = inputs, slice(None, None, 2)
@@ -318,9 +318,9 @@ class OfRows(Metric):
 
 
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Return the states of a metric for these rows alone, and reset the metric.
+    """Return the states of ``metric`` for the rows ``inputs`` alone, and reset the metric.
 
-    If it takes no ``sample_weight``, rows of equal weight are summed, and each sum is multiplied by its weight.
+    If the metric takes no ``sample_weight``, states of rows with equal weights are multiplied by the weight and added.
     """
 
     def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -344,9 +344,9 @@ def takes_weights(metric: Metric) -> bool:
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
-    """Test whether a metric has the same value for all rows at once as for the merged states of two parts of the rows.
+    """Test whether the merged states of two parts of the rows give the same value as all rows at once.
 
-    At most 1000 rows are used. Fewer than three rows cannot show a difference, so the result is then True.
+    At most 1000 rows are used. For fewer than three rows, the result is True.
     """
     if len(inputs[0]) < 3:
         return True
@@ -366,7 +366,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
 
 def _stored(state: Any) -> Any:
-    """Copy a list, because torchmetrics would empty it in place; make a large tensor with mostly zeros sparse."""
+    """Return a copy of a list, which torchmetrics empties in place; or a tensor, sparse if it is large and mostly 0."""
     if isinstance(state, list):
         return list(state)
     is_wide = not state.is_sparse and state.numel() > 1000 and 4 * int(state.count_nonzero()) < state.numel()
@@ -384,7 +384,7 @@ def _collected(states: Sequence[Any]) -> Any:
 
 
 def state_joins(metric: Metric) -> dict[str, Any]:
-    """Return the function that merges a list of states, by name of the state; None if such states do not merge."""
+    """Return, by name of a state, the function that merges a list of such states; None if they do not merge."""
     return {
         name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
         for name, join in metric._reductions.items()

@@ -21,23 +21,20 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
 PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
-"""The number of scores, and the number of rows, that are collected before they are summed; and the number of scores (16
-MiB) that are collected before the states of other metrics are updated. Smaller batches would be slow."""
+"""Rows are summed once they have ``PENDING`` scores or, if there are many classes, the scores of ``PENDING_ROWS`` rows.
+The states of other metrics are updated once there are ``PENDING_STATES`` scores (16 MiB)."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of values in the bins of all groups of a column (128 MiB)."""
 MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 LEADING = 4
-"""The number of columns before the sums of metrics: the numbers of rows and errors, and the sums of labels and weights.
-
-The sum of labels shows whether two models have the same rows.
-"""
+"""The number of columns before the sums of metrics: rows, errors, the sum of labels, and the sum of weights."""
 ALL = ""
 """The key for all rows, in dictionaries whose other keys are columns of groups."""
 
 
 class SumLayout:
-    """The layout of the sums of a bin: rows, errors, labels, weights, the sums of each metric, and the outcomes."""
+    """The K columns of the sums of a bin: rows, errors, labels, weights, each metric's sums, and counts of outcomes."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
@@ -46,12 +43,12 @@ class SumLayout:
             OutcomeCounter(chosen.class_names, chosen.concern, refers=chosen.refers) if counts_classes else None
         )
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
-        """One metric for each group of metrics with the same sums."""
+        """One metric for each set of metrics that share their sums."""
         self.pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES))
         """The number of scores that are collected before they are summed."""
 
     def bin_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
-        """Return the sums of rows in each of B bins: (B, K), float64."""
+        """Return the K sums of the rows in each of B ``bins``: (B, K), float64."""
         rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         classes = 1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
         labels = rows.target.double() if rows.target.ndim == 1 else rows.target @ classes
@@ -81,7 +78,7 @@ class SumLayout:
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
-        """Yield the name of each metric, the metric, and its sums in bins: its ``sums_type``, with tensors (B, ...)."""
+        """Yield for each metric: its name, the metric, and its sums in bins: a ``sums_type`` of tensors (B, ...)."""
         place = LEADING
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             width = sum(summed.numel() for summed in kernel.sums())
@@ -91,7 +88,7 @@ class SumLayout:
                 yield name, cast("AdditiveMetric", metric), sums
 
     def binned_outcomes(self, numbers: Tensor) -> Mapping[str, Outcomes]:
-        """Return the outcomes in bins, as tensors (B,), by class or group of classes."""
+        """Return the counts of outcomes in bins, as tensors (B,), by class or group of classes."""
         if self.outcomes is None or not self.outcomes.width:
             return {}
         return self.outcomes.named(numbers[:, -self.outcomes.width :])
@@ -124,15 +121,13 @@ class ModelSums:
         has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, decisions, dtype=torch.int64) if has_decisions else None
         """The confusion matrix, (C, C), with a row for each true class; float64 with weights; None if it is not needed.
-
-        If rows may be referred, it is (C, C + A + 1): the last columns are the A coarse answers, then referrals.
-        """
+        If rows may be referred, it is (C, C + A + 1): the last columns are A sets of classes, then referrals."""
         self.class_rows = torch.zeros(classes, dtype=torch.int64)
         """(C,): the number of rows of each class."""
         self.weight_squares: float | None = None
         """The sum of the squares of weights; None if rows have no weights."""
         self.decided = dict[str, Tensor]()
-        """The counts of decisions for `OverCosts.models`, by way to decide; empty if costs are not ranges."""
+        """The counts of decisions, as in `OverCosts.models`, by decision rule; empty if costs are not ranges."""
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise a ValueError if there are too many groups."""
@@ -182,8 +177,8 @@ class ModelSums:
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
 
-        For each column, ``codes`` maps each code of a group in ``other`` to the code here. If identifiers of rows are
-        positions, ``first`` is added to those of ``other``.
+        ``codes[column][code]`` is the code here of the group of rows that has ``code`` in ``other``. If identifiers of
+        rows are positions, ``first`` is added to those of ``other``.
         """
         self.flush()
         other.flush()
@@ -213,7 +208,10 @@ class ModelSums:
         return (numbers[:, LEADING - 1].sum().square() / (self.weight_squares or 1)).item()
 
     def without_sums(self, column: str, code: int, cluster: str | None) -> dict[str, tuple[float, Interval | Reason]]:
-        """Return a group's values of metrics that are not functions of sums, with intervals or reasons for none."""
+        """Return the values of the metrics that are not functions of sums, by name, with interval or reason for none.
+
+        The rows are those with the group ``code`` in ``column``.
+        """
         unit = "rows" if cluster is None else "clusters"
         values = dict[str, tuple[float, Interval | Reason]]()
         for entry in self._others.entries:
@@ -229,7 +227,7 @@ class ModelSums:
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
-        """Return a metric's values without parts of a group's rows; if that is impossible, its value and the reason."""
+        """Return the values of metric ``name`` without parts of a group's rows; or its value, and why not."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
             group = next(each for each in self._others.groups if name in each.metrics)
@@ -284,7 +282,7 @@ class ModelSums:
                         raise
 
     def _group_states(self, column: str, code: int) -> list[BinnedStates]:
-        """Return the states of each group of metrics for a group of rows; a new group of rows gets empty states."""
+        """Return a group's states, for each set of metrics that share states; a new group of rows gets empty states."""
         if code not in self._states[column]:
             no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}
             bits = 0 if not self._keeps_bins else MIN_BITS if column else BITS
@@ -296,13 +294,13 @@ class ModelSums:
 
 
 def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:
-    """Count or weigh the pairs of true class and decision, in a matrix of ``shape``; decision -1 is the last column."""
+    """Return a matrix of ``shape``: the number or weight of rows by true class and decision; -1 is the last column."""
     rows, columns = shape
     return (target * columns + decisions % columns).bincount(weights, rows * columns).view(rows, columns)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return a code for each row's combination of ``keys``, (n,), and for each code the place of a row that has it."""
+    """Return a code for each row's combination of ``keys``, (n,); and for each code, the index of a row with it."""
     codes = torch.zeros_like(keys[0])
     for key in keys:
         places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]

@@ -19,11 +19,11 @@ from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.tables import Table, in_digits, in_percent
 
 EVERY, AT_RISK = "\0every", "\0at risk"
-"""The names of two further groups: all classes, and those that are dangerous to miss. No class can have such a name."""
+"""The names of two groups of classes: all, and those that are dangerous to miss. No class can have such a name."""
 DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
 FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "precision", "accuracy of the decided"
 LEAST_COST = "least cost"
-"""The decision with the lowest risk at the middle costs."""
+"""The name of a decision rule: decide for the lowest expected cost, at the middle costs."""
 COLUMNS = {
     DANGEROUS_ERRORS: "dangerous_rate",
     MISSED: "error_rate",
@@ -45,7 +45,7 @@ class Share(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The share; NaN without rows."""
+        """``part`` / ``whole``; NaN if ``whole`` is 0."""
         return self.part / self.whole if self.whole else nan
 
     @property
@@ -61,7 +61,7 @@ class Share(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The share for a sentence; instead of 0 %, which could be read as never, the upper bound is stated."""
+        """The share as text for a sentence; if the share is 0, the upper end of its interval instead."""
         return f"but up to {in_percent(self.ends[1])} may be" if self.ends and not self.part else self.percent
 
     def __str__(self) -> str:
@@ -78,17 +78,17 @@ class Outcomes(NamedTuple):
     """Numbers of rows, or sums of their weights, for a class or a group of classes: (...) each."""
 
     true: Tensor
-    """Rows of the class or the group."""
+    """The number of rows of the class or the group."""
     right: Tensor
-    """Rows of the class or the group that are decided as the class, or as a class of the group."""
+    """The number of rows of the class or the group that are decided as the class, or as a class of the group."""
     predicted: Tensor
-    """Rows of any class that are decided as the class, or as a class of the group."""
+    """The number of rows of any class that are decided as the class, or as a class of the group."""
     referred: Tensor
-    """Rows of the class or the group that are referred instead of decided."""
+    """The number of rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """Rows of the class or the group decided as none of its classes; a coarse answer with one of these is no miss."""
+    """The number of rows of the class or group neither referred nor decided as (a set with) one of its classes."""
     dangerous: Tensor
-    """Rows of the class or the group whose decision is a dangerous error."""
+    """The number of rows of the class or the group whose decision is a dangerous error."""
 
     def clusters(self) -> "Outcomes":
         """Return the number of clusters that have rows with each outcome; each bin, (B, ...), must be a cluster."""
@@ -96,11 +96,14 @@ class Outcomes(NamedTuple):
 
     @property
     def false_alarms(self) -> Tensor:
-        """Rows of other classes that are decided as the class, or as a class of the group."""
+        """The number of rows of other classes that are decided as the class, or as a class of the group."""
         return self.predicted - self.right
 
     def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:
-        """Return the numerator and the denominator of each rate, by name; the rates depend on ``refers``."""
+        """Return the numerator and the denominator of each rate, by name, given the number of all ``rows``.
+
+        If rows may be referred (``refers``), rates of referrals replace recall and specificity.
+        """
         negatives = (rows - self.true).clamp(min=0)  # shares such as 1/3 and 2/3 leave a rounding error
         rejected = torch.minimum((negatives - self.false_alarms).clamp(min=0), negatives)
         rates = {"precision": (self.right, self.predicted), "recall": (self.right, self.true)}
@@ -116,12 +119,12 @@ class Outcomes(NamedTuple):
 
 
 class OutcomeCounter:
-    """Count the outcomes of decisions: class indices below C, numbers from C for coarse answers, or -1 (referred)."""
+    """Count the outcomes of decisions: class indices below C, numbers from C for sets of classes, or -1 (referred)."""
 
     def __init__(self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool) -> None:
         size = len(class_names)
         self._is_whole = refers or concern is not None
-        """Whether all six numbers of `Outcomes` are counted; with neither referrals nor a concern, three are enough."""
+        """Whether all six fields of `Outcomes` are counted; without referrals and a concern, three are enough."""
         groups: list[tuple[str, tuple[int, ...]]] = []
         groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MAX_READABLE_CLASSES else []
         groups += () if concern is None else concern.class_groups
@@ -153,7 +156,7 @@ class OutcomeCounter:
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
-        """Return the numbers of `Outcomes` of each single row, 0 or 1, group after group: (n, K), float64."""
+        """Return the fields of `Outcomes` of each row as 0 or 1, group after group: (n, `width`), float64."""
         decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
         is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
@@ -169,7 +172,7 @@ class OutcomeCounter:
         return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
 
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
-        """Return the outcomes of each group of classes from ``counts``, sums of `flags`, (..., K)."""
+        """Return the outcomes by class or group of classes, given ``counts``, (..., `width`), sums of `flags`."""
         parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)
         outcomes = dict[str, Outcomes]()
         for name, part in zip(self._groups, parts, strict=True):
@@ -179,12 +182,12 @@ class OutcomeCounter:
 
 
 def group_rate(*, refers: bool) -> str:
-    """Return the rate for groups of classes: recall, or the error rate if there are referrals (misses for recall)."""
+    """Return the name of the rate for groups of classes: "recall", or "error_rate" if rows may be referred."""
     return "error_rate" if refers else "recall"
 
 
 def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
-    """Return the decisions, (n,), by each way to decide, the default first; ``probs`` may also be decisions, (n, 1)."""
+    """Return decisions (n,) by decision rule, the default first; ``probs`` are (n, C), or decisions (n, 1)."""
     if not probs.is_floating_point():
         return {"as decided": probs[:, 0]}
     return {"most probable class": highest_class(probs)[1], LEAST_COST: least_risk(probs, costs)}
@@ -192,24 +195,18 @@ def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class OverCosts:
-    """Bounds of the mean costs of models' decisions, if costs are known as ranges.
-
-    The bounds hold for the evaluated rows alone. New rows may differ by chance, even if a difference has the same sign
-    at all costs.
-    """
+    """Bounds of models' mean costs on the evaluated rows, if costs are known as ranges; other rows may differ."""
 
     costs: ConcernRange
     models: Mapping[str, Mapping[str, Tensor]]
-    """For each model and way to decide: the number of rows with each pair of true class and decision, (C, K), int64.
-
-    All other metrics use the first way to decide.
-    """
+    """By model, then by decision rule: the number of rows with each pair of true class and decision, (C, K), int64. All
+    other metrics use the first rule."""
 
     def ranges(self) -> dict[str, tuple[float, float, float]]:
         """Return the mean cost per row, by name: at the middle costs, and its minimum and maximum over all costs.
 
-        There is an entry for each model and way to decide, and one for the difference between each pair of models. If
-        the whole range of "B minus A" is below 0, B is cheaper than A at all costs.
+        There is an entry for each model and decision rule, and for the difference between each pair of models. If the
+        whole range of "B minus A" is below 0, B is cheaper than A at all costs.
         """
         shares = {name: {kind: n.double() / n.sum() for kind, n in by.items()} for name, by in self.models.items()}
         named = {self._name(name, kind): each for name, by in shares.items() for kind, each in by.items()}

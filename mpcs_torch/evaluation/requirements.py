@@ -32,7 +32,7 @@ class Requirement:
     Args:
         metric: The name of a metric, or of a rate of a class, as in `Result.value`.
         sign: ``<``, ``<=``, ``>`` or ``>=``.
-        limit: The limit, a finite number; with a reference, that of the model's value minus the reference's value.
+        limit: The limit, a finite number. With a reference, it limits the model's value minus the reference's value.
         reference: The name of a model to compare with, on all rows together. This model is not tested itself.
         is_percent: Whether limit, value and bound are shown in percent; `parse` sets it for a limit in percent.
 
@@ -77,11 +77,7 @@ class Requirement:
         return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
 
     def check_range(self, low: float, high: float) -> None:
-        """Refuse a limit that no value from ``low`` to ``high`` can keep, or that none can violate.
-
-        Raises:
-            ValueError: If the limit is such a limit.
-        """
+        """Raise a ValueError if no value from ``low`` to ``high`` can keep the limit, or if none can violate it."""
         never_fails = self.limit == high if self.sign[0] == "<" else (self.sign, self.limit) == (">=", low)
         if never_fails or not low <= self.limit <= high:
             way = f": did you mean {self.limit:g} %?" if self.limit >= 1 and not self.is_percent else "."
@@ -117,7 +113,7 @@ class Outcome(NamedTuple):
 
 
 class RequirementError(MpcsError, AssertionError):
-    """The error for requirements that are not met. Its message is a table of these; ``outcomes`` has the others, too.
+    """The error for requirements that are not met. The message is a table of failed tests; ``outcomes`` has all tests.
 
     Example:
         >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))

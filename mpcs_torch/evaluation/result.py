@@ -26,7 +26,7 @@ ABOUT_GROUPS = (
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
-"""The maximum number of metrics that a plot shows by default, and the maximum number of groups of each column."""
+"""The maximum numbers of metrics, and of groups of each column, that a plot shows by default."""
 ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
@@ -43,7 +43,7 @@ class Result(Generic[ScoresT]):
     """The scores of groups of rows, with one element for each pair of a column of groups and a model."""
     comparisons: Sequence[Comparison] = ()
     has_concern: bool = False
-    """Whether the models were evaluated with a concern."""
+    """Whether the models were evaluated with a concern (costs of errors)."""
     notes: Sequence[str] = ()
     """Sentences on intervals and comparisons."""
     cautions: Sequence[EvaluationWarning] = ()
@@ -98,7 +98,7 @@ class Result(Generic[ScoresT]):
         return self.find(metric, model, group)[1]
 
     def find(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Measured:
-        """Return a value, its interval or None, and the reason why it has none; arguments are as in `value`."""
+        """Return a value, its interval or None, and the reason if it has no interval; arguments are as in `value`."""
         scores = self.scores(model, group)
         if (measured := scores.find(metric)) is not None:
             return measured
@@ -108,7 +108,7 @@ class Result(Generic[ScoresT]):
         raise ValueError(f"{rule}: {hint}" if hint else f"{rule}.")
 
     def _way_to(self, metric: str) -> str | None:
-        """Return a sentence on how to request a registered metric; None if ``metric`` is not registered."""
+        """Return a sentence on how to request ``metric``; None if it is not a registered metric."""
         from mpcs_torch.metrics.register import BY_NAME, OF_CLASS  # takes seconds to import
 
         if metric not in BY_NAME and metric not in OF_CLASS:
@@ -129,7 +129,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def check(self, *requirements: Requirement | str) -> list[Outcome]:
-        """Test each requirement for each model, on all rows and in each group; references are not tested.
+        """Test each requirement for each model, on all rows and in each group; models used as references are skipped.
 
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
@@ -154,7 +154,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
-        """Return a model's value on all rows and in each group; with a reference, the difference on all rows."""
+        """Return a model's values by group, "" for all rows; with a reference, only the difference on all rows."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
             by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
@@ -180,7 +180,7 @@ class Result(Generic[ScoresT]):
         raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
 
     def sections(self) -> list[Table]:
-        """Return tables of the metrics, one for each section, the main metrics first."""
+        """Return tables of the metrics: one table or, if there are many, one for main and one for other metrics."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = metric_sections(list(entries.values()), has_concern=self.has_concern)
         return [self.table(names) for names in sections]
@@ -305,7 +305,7 @@ class Result(Generic[ScoresT]):
         return (sure or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
-        """Return each model's scores for each row of a plot; rows are the groups in which the first model is worst."""
+        """Return the models' scores by row of a plot; rows are the groups in which the first model is worst."""
         rows = dict[str, list[Scores | None]]()
         columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
@@ -403,7 +403,7 @@ def _cell(scores: Scores, name: str) -> str:
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics, up to 12 rows of a table, and the names of the other metrics."""
+    """Return the comparisons by the first metrics, up to 12 if possible, and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)

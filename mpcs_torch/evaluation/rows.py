@@ -12,7 +12,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.checks import sums_to_1
 
 REPEATED = 2**17
-"""The number of scores in each part when rows are repeated."""
+"""The number of scores in each part that `Rows.repeated` yields."""
 
 
 class Rows(NamedTuple):
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     weights: Tensor | None = None
     """(n,), float64, at least 0: the weight of each row; None without weights."""
     costs: Tensor | None = None
-    """(n, C), float64: the cost of each decision; None if no metric takes costs."""
+    """(n, C), float64: the cost of deciding for each class in each row; None if no metric takes costs."""
     frequencies: Tensor | None = None
     """(n,), int64, at least 1: the number of independent rows that each row stands for; None if all are 1."""
 
@@ -43,7 +43,7 @@ class Rows(NamedTuple):
         """Split each row with shares of several classes into one weighted row for each of these classes.
 
         Returns:
-            For each new row: the place of the original row, the class, and the weight, (m,) each.
+            For each new row: the index of the original row, the class, and the weight, (m,) each.
         """
         if self.target.ndim == 1:
             return slice(None), self.target, self.weights
@@ -54,7 +54,7 @@ class Rows(NamedTuple):
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
         """Yield each row as often as its frequency says, in parts of `REPEATED` scores.
 
-        The repeats of a row are independent, so they get successive identifiers, unless identifiers are of clusters.
+        The repeats of a row are independent, so they get successive identifiers, unless rows are clustered.
         """
         if self.frequencies is None:
             yield self
@@ -131,7 +131,7 @@ def is_decisions(preds: Any) -> bool:
 
 
 def check_order(preds: Any, target: Any) -> None:
-    """Refuse arguments that are evidently in scikit-learn's order, the target before the predictions."""
+    """Raise a ValueError if arguments seem to be in scikit-learn's order, the target before the predictions."""
     preds_first = "preds come first, evaluate(preds, target)"
     if isinstance(target, Mapping):
         raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
@@ -154,7 +154,7 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
     """Return weights of classes, (C,), that give classes the requested shares; the mean weight of rows is 1.
 
     Args:
-        rows: All rows, in parts, without frequencies. Weights that rows already have are taken into account.
+        rows: All rows, in parts, without frequencies. Existing weights of rows are taken into account.
         prevalence: The share of each class, ``(C,)`` or by class name; shares must sum to 1.
         class_names: The names of the C classes.
 

@@ -35,9 +35,9 @@ class DetectorMetric(NamedTuple):
 
 
 def metric_sections(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return one list of metric names for each section of the tables: up to 12 names are one section.
+    """Return lists of metric names: a single list or, if there are more than 12, main metrics and other metrics.
 
-    Without a concern, the metrics of the section "concern" repeat the error rate, so they are in the last list.
+    Without a concern (costs of errors), metrics of concern repeat the error rate, so they are in the second list.
     """
     if len(entries) <= 12:
         return [[entry.name for entry in entries]]
@@ -75,7 +75,7 @@ class Scores:
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The rates of groups of classes that tables show: by name, "min" or "max" as the better direction."""
+        """The better direction, "min" or "max", of each rate of a group of classes that tables show, by name."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
@@ -86,7 +86,7 @@ class Scores:
         return self.values[metric], self.intervals.get(metric), reason
 
     def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
-        """Return the lowest and the highest possible value of a metric; None if there are none, or are not known."""
+        """Return the lowest and the highest possible value of a metric; None if unbounded or unknown."""
         return None
 
     def headline(self) -> str:
@@ -94,11 +94,11 @@ class Scores:
         return f"{self.rows} rows"
 
     def sizes(self) -> dict[str, int]:
-        """Return the numbers of rows, by kind of row."""
+        """Return the numbers of rows by kind, such as ``{"rows": 100}``."""
         return {"rows": self.rows}
 
     def about(self) -> dict[str, Any]:
-        """Return facts that are the same for all models, for `to_dict`."""
+        """Return the facts that are the same for all models, such as the number of rows, as plain types."""
         return dict(self.sizes())
 
     def table(self, names: Sequence[str] | None = None) -> Table:
@@ -109,7 +109,7 @@ class Scores:
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
-        """Return tables and sentences by class. With a ``title``, return these only if rows may be referred."""
+        """Return an empty list: only classifiers have tables by class."""
         return []
 
     def interval(self, name: str) -> str:
@@ -148,19 +148,18 @@ def undefined_reason(value: float) -> str:
 
 
 def interval_text(interval: Interval, digits: int = 4) -> str:
-    """Format an interval."""
+    """Format an interval, such as "0.1941 to 0.9937"."""
     return f"{in_digits(interval[0], digits)} to {in_digits(interval[1], digits)}"
 
 
 MAX_SHOWN = 40
 """The maximum number of groups in a table; if there are more, only the worst are shown."""
 MAX_COLUMNS = 6
-"""The maximum number of metrics in a table of groups, which must be readable in a terminal; if there are more, only the
-main metrics are shown."""
+"""The maximum number of metrics in a table of groups; if there are more, only the main metrics are shown."""
 
 
 class GroupScores(NamedTuple):
-    """The scores of a model for each group of a column."""
+    """The scores of a model for each group of rows, by the values of a column such as ``site``."""
 
     model: str
     column: str
@@ -171,7 +170,7 @@ class GroupScores(NamedTuple):
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """The better direction of each metric; counts, which grow with groups, are included only if all are counts."""
+        """The better direction, "min", "max" or None, of each metric; without counts, unless all metrics are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
@@ -193,7 +192,7 @@ class GroupScores(NamedTuple):
         return [name for _, name in sorted(ranks)] or [next(directed, next(iter(self.directions)))]
 
     def order(self) -> str:
-        """Return the order of the groups as text."""
+        """Return the order of the groups as text, such as "the worst mpcs first"."""
         return f"the worst {self.ranked_by} first"
 
     def worst_first(self) -> list[str]:

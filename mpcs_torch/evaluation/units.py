@@ -15,10 +15,10 @@ from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
 
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
-"""The rule that combines the rows of a unit; see ``combine`` of `mpcs_torch.evaluate`.
+"""The rule that combines the rows of a unit of decision, such as a patient; see ``combine`` of `mpcs_torch.evaluate`.
 
-With ``"worst"``, each row has a probability of "this class or a worse one" for each class, and the unit gets the
-highest of its rows. Differences between successive classes are then the probabilities of the unit.
+With ``"worst"``, each row has a probability of "this class or a worse one" for each class. The unit gets the highest
+probability of its rows. Differences between successive classes are the probabilities of the unit's classes.
 """
 
 
@@ -44,7 +44,7 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
 
 
 class DecisionUnits(NamedTuple):
-    """The unit of decision of each row, and the rule that combines the rows of a unit."""
+    """The unit of decision of each row, such as the patient, and the rule that combines the rows of a unit."""
 
     units: Groups
     combine: Combine = "mean"
@@ -63,7 +63,7 @@ class DecisionUnits(NamedTuple):
         rows: int,
         column: str = "",
     ) -> Self:
-        """Create units from ``units``, names (N,) or `Groups`; refuse unknown rules, and classes without an order."""
+        """Create units from ``units``, names (N,) or `Groups`, of N = ``rows`` rows; refuse an unknown ``combine``."""
         if not callable(combine) and combine not in ("mean", "worst"):
             raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
         severity = order_of_severity(concern, num_classes) if combine == "worst" else None
@@ -80,7 +80,7 @@ class DecisionUnits(NamedTuple):
         return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
 
     def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
-        """Return one row for each unit. Its identifier is that of its cluster; without clusters, the unit's number.
+        """Return one row for each unit. The identifier is that of the cluster; without clusters, the unit's number.
 
         Raises:
             ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
@@ -116,7 +116,7 @@ class DecisionUnits(NamedTuple):
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
         """Combine the class of each row, (N,), into the class of each unit, (U,), by way of one-hot probabilities.
 
-        With ``"mean"``, the rows of a unit must agree. If one is a referral or coarse answer, they must always agree.
+        With ``"mean"``, or if a row is referred or decided as a set, the rows of a unit must have the same class.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):
@@ -129,7 +129,7 @@ class DecisionUnits(NamedTuple):
         return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
-        """Return the value of each unit, (U, ...). ``values`` of the rows, (N, ...), must be equal within a unit."""
+        """Return the value of each unit, (U, ...); the rows' ``values``, (N, ...), must be equal within a unit."""
         low, high = (self._reduced(values, end) for end in ("amin", "amax"))
         self._refuse(low != high, what)
         return low
@@ -142,7 +142,7 @@ class DecisionUnits(NamedTuple):
         return reduced(scores), self.classes(is_target.long(), 2) == 1
 
     def combined_groups(self, groups: Groups, what: str) -> Groups:
-        """Return the group of each unit. ``groups`` of the rows must be equal within a unit."""
+        """Return the group of each unit; the rows' ``groups`` must be equal within a unit."""
         return Groups(groups.names, self.same(groups.codes, what))
 
     def mean(self, values: Tensor) -> Tensor:

@@ -48,9 +48,9 @@ def binned_scores(
 ) -> ClassifierScores:
     """Compute the values of metrics, and their intervals, from the sums of rows in bins.
 
-    ``numbers`` (B, K) are the sums of each bin, in the columns of ``layout``. ``without_sums`` has the values of all
-    other metrics, each with its interval or the reason why it has none. Rates of classes need ``confusion``, (C, C) or
-    (C, C + A + 1), with a row for each true class.
+    ``numbers`` (B, K) are the K sums of each bin, in the columns of ``layout``. ``without_sums`` has the values of all
+    other metrics, each with its interval or the reason why it has none. Rates of classes need ``confusion``, as in
+    `ClassifierScores`.
     """
     chosen, rows = layout.chosen, numbers[:, LEADING - 1]
     entries = {entry.name: entry for entry in chosen.entries}
@@ -91,7 +91,7 @@ def binned_scores(
 
 
 def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequence[str]) -> tuple[str, float] | None:
-    """Return the cheapest constant decision, and its cost per row; None if no metric is relative to this cost."""
+    """Return the class that is cheapest to predict for all rows, and the cost per row; None if no metric needs it."""
     if not any(entry.undefined == "constant" for entry in chosen.entries):
         return None
     shares = confusion.sum(1).double() / confusion.sum()
@@ -100,7 +100,7 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequen
 
 
 def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
-    """Compute the outcomes of each class from a confusion matrix."""
+    """Count the correct, missed, referred and dangerously decided rows of each class, given a confusion matrix."""
     size, counts = len(confusion), confusion.double()
     severity = severity_matrix(chosen.concern, size)[:, : counts.shape[1]]
     true = counts.sum(1)
@@ -119,9 +119,9 @@ def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcom
 def _class_intervals(
     layout: SumLayout, rows: Tensor, units: Units, binned: Mapping[str, Outcomes], summed: Mapping[str, Outcomes]
 ) -> dict[str, dict[str, Interval]]:
-    """Return the intervals of rates, by class or group of classes, then by rate.
+    """Return the intervals of rates as a nested dictionary: by class or group of classes, then by rate.
 
-    They are computed from ``summed`` for independent rows, else from ``binned``, which lacks classes if there are many.
+    Intervals of independent rows are computed from ``summed``, the total counts; others from ``binned``, those in bins.
     """
     counted = summed if units.are_rows else binned
     outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
@@ -146,8 +146,7 @@ def compare(
     """Compare each pair of models by the requested metrics; return comparisons, and pairs that cannot be compared.
 
     By default, models are compared by the metrics that the register marks for comparisons, and by the rates of groups
-    of classes. Without a concern, dangerous errors and expected concern repeat the error rate. They are left out then,
-    because each further comparison increases the corrected p-values.
+    of classes. Without a concern (costs of errors), metrics of concern repeat the error rate, so they are left out.
 
     Raises:
         ValueError: If models have different rows.
@@ -184,9 +183,9 @@ def compare(
 def _group_differences(
     layout: SumLayout, tables: Mapping[str, BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
-    """Compare models by the recall of each group of classes, or if rows may be referred, by its error rate.
+    """Yield comparisons of models by the recall of each group of classes; by its error rate if rows may be referred.
 
-    Groups whose rate is a requested metric are left out, because `compare` already compares models by this metric.
+    Groups whose rate is a requested metric are left out: `compare` yields their comparisons.
     """
     chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
@@ -202,7 +201,7 @@ def _group_differences(
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
-    """Return copies of the tables, with bins joined so that all tables have the same bins."""
+    """Return copies of ``tables`` with the same bins; raise a ValueError if the tables have different rows."""
     bits = min(table.bits or BITS for table in tables)
     first, *others = copies = [deepcopy(table) for table in tables]
     if bits < BITS:

@@ -32,16 +32,16 @@ from mpcs_torch.metrics.base import SumMetric, fingerprint
 
 NO_CLUSTER = -1
 PARTS, MAX_UPDATES = 2**BITS, 16
-"""The number of parts of all rows, and the maximum number of parts into which a batch of independent rows is split."""
+"""The number of parts of all rows, and the maximum number of parts that get rows of a batch of independent rows."""
 
 
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    For a metric of this package that is a function of sums, such as `MetaPatternConcernScore`, the wrapper keeps the
-    sums of each row, or of each cluster. If these take more than 16 MiB, it adds up the sums of pairs of rows. For any
-    other metric whose states are sums, minima, maxima or collected samples, as in most of torchmetrics, it keeps the
-    states of up to 128 parts of the rows; each `update` then updates it up to 16 times, or 128 times with clusters.
+    Many metrics of this package are functions of sums, such as `MetaPatternConcernScore`. For these, the wrapper keeps
+    the sums of each row or cluster. If these take more than 16 MiB, the sums of pairs of rows are added up. The
+    states of other metrics must be sums, minima, maxima or collected samples, as in most of torchmetrics. They are kept
+    for up to 128 parts of the rows, and each `update` updates the metric up to 16 times; with clusters, 128 times.
 
     Args:
         metric: The metric to wrap, which defines the settings. Samples are added to the wrapper, not to this metric.
@@ -71,7 +71,7 @@ class WithInterval(Metric):
     is_differentiable = False
 
     settings: Tensor
-    """(16,), int64: a fingerprint of the settings, without which a MetricCollection may share states by mistake."""
+    """(16,), int64: a fingerprint of the settings, so that a MetricCollection shares states only if these are equal."""
     rows: Tensor
     """(P,), int64: the number of rows in each part, for a metric that is not a function of sums."""
     clustered_rows: Tensor
